@@ -1,0 +1,67 @@
+//! What was read: counters that many threads add to.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// Counters of a source's data path. Cheap to add to from many threads.
+#[derive(Debug, Default)]
+pub struct Counters {
+    bytes_read: AtomicU64,
+    requests: AtomicU64,
+    chunks_decoded: AtomicU64,
+    library_reads: AtomicU64,
+}
+
+/// The counters at one moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CountersSnapshot {
+    /// Bytes asked of the storage.
+    pub bytes_read: u64,
+    /// Range requests made.
+    pub requests: u64,
+    /// Chunks decoded by our own reader.
+    pub chunks_decoded: u64,
+    /// Blocks read through a format's own library because our reader could not decode them.
+    pub library_reads: u64,
+}
+
+impl Counters {
+    /// Counts one request of `bytes`.
+    pub fn add_request(&self, bytes: u64) {
+        self.bytes_read.fetch_add(bytes, Relaxed);
+        self.requests.fetch_add(1, Relaxed);
+    }
+
+    /// Counts one chunk decoded.
+    pub fn add_chunk(&self) {
+        self.chunks_decoded.fetch_add(1, Relaxed);
+    }
+
+    /// Counts one block of `bytes` read through a library.
+    pub fn add_library_read(&self, bytes: u64) {
+        self.bytes_read.fetch_add(bytes, Relaxed);
+        self.library_reads.fetch_add(1, Relaxed);
+    }
+
+    /// The values now.
+    pub fn snapshot(&self) -> CountersSnapshot {
+        CountersSnapshot {
+            bytes_read: self.bytes_read.load(Relaxed),
+            requests: self.requests.load(Relaxed),
+            chunks_decoded: self.chunks_decoded.load(Relaxed),
+            library_reads: self.library_reads.load(Relaxed),
+        }
+    }
+}
+
+impl CountersSnapshot {
+    /// What was added since `earlier`.
+    #[must_use]
+    pub fn since(self, earlier: CountersSnapshot) -> CountersSnapshot {
+        CountersSnapshot {
+            bytes_read: self.bytes_read - earlier.bytes_read,
+            requests: self.requests - earlier.requests,
+            chunks_decoded: self.chunks_decoded - earlier.chunks_decoded,
+            library_reads: self.library_reads - earlier.library_reads,
+        }
+    }
+}

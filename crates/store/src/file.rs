@@ -1,0 +1,98 @@
+//! A local file, read by `pread` so that threads share one descriptor and no position.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use sieva_types::{Error, ErrorKind, Result};
+
+use crate::{Counters, RangedRead};
+
+/// A local file open for reading.
+#[derive(Debug)]
+pub struct FileStore {
+    file: File,
+    len: u64,
+    path: PathBuf,
+    name: String,
+    counters: Counters,
+}
+
+impl FileStore {
+    /// Opens `path` for reading.
+    ///
+    /// # Errors
+    /// `file-not-found`, `permission-denied` or `io-error`; a directory is `unknown-format`.
+    pub fn open(path: &Path) -> Result<Self> {
+        let name = path.display().to_string();
+        let file = File::open(path).map_err(|e| Error::io(format!("cannot open '{name}'"), &e))?;
+        let meta = file.metadata().map_err(|e| Error::io(format!("cannot look at '{name}'"), &e))?;
+        if !meta.is_file() {
+            return Err(Error::new(ErrorKind::UnknownFormat, format!("'{name}' is not a regular file")));
+        }
+        Ok(Self { file, len: meta.len(), path: path.to_path_buf(), name, counters: Counters::default() })
+    }
+
+    /// The path as it was given.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl RangedRead for FileStore {
+    fn len(&self) -> u64 {
+        self.len
+    }
+
+    fn read_exact_at(&self, offset: u64, out: &mut [u8]) -> Result<()> {
+        let end = offset.checked_add(out.len() as u64).filter(|&end| end <= self.len);
+        if end.is_none() {
+            return Err(Error::corrupt(format!(
+                "'{}' is cut off: {} bytes at offset {offset} asked for, the file has {}",
+                self.name,
+                out.len(),
+                self.len
+            )));
+        }
+        self.file
+            .read_exact_at(out, offset)
+            .map_err(|e| Error::io(format!("cannot read {} bytes at offset {offset} of '{}'", out.len(), self.name), &e))?;
+        self.counters.add_request(out.len() as u64);
+        Ok(())
+    }
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn counters(&self) -> &Counters {
+        &self.counters
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_range_past_the_end_names_file_and_range() {
+        let path = std::env::temp_dir().join(format!("sieva-store-{}", std::process::id()));
+        std::fs::write(&path, b"0123456789").unwrap();
+        let store = FileStore::open(&path).unwrap();
+        let mut out = [0; 4];
+        store.read_exact_at(3, &mut out).unwrap();
+        assert_eq!(&out, b"3456");
+        let e = store.read_exact_at(8, &mut out).unwrap_err();
+        assert_eq!(e.kind(), ErrorKind::CorruptFile);
+        assert!(e.message().contains("4 bytes at offset 8"), "{e}");
+        assert!(store.read_exact_at(u64::MAX, &mut out).is_err());
+        assert_eq!(store.counters().snapshot().bytes_read, 4);
+        std::fs::remove_file(path).unwrap();
+    }
+
+    #[test]
+    fn a_missing_file_and_a_directory_are_told_apart() {
+        assert_eq!(FileStore::open(Path::new("/nonexistent/x.nc")).unwrap_err().kind(), ErrorKind::FileNotFound);
+        assert_eq!(FileStore::open(&std::env::temp_dir()).unwrap_err().kind(), ErrorKind::UnknownFormat);
+    }
+}
