@@ -1,0 +1,60 @@
+# The project's commands; `make` alone lists them. All work is done inside the checkout: Python in .venv,
+# Rust in target. Cargo runs with the release profile everywhere, so that nothing is compiled twice.
+
+VENV := .venv
+BIN := $(VENV)/bin
+# Not `all`: it refers to the package by name, which pip would look for outside of the checkout.
+EXTRAS := xarray,netcdf,hdf5,zarr,pandas,polars,dev
+CARGO_TEST := cargo test --release --locked --workspace --exclude sieva-python
+
+# One environment for maturin and cargo: a difference would make cargo compile anew.
+export VIRTUAL_ENV := $(CURDIR)/$(VENV)
+export PATH := $(CURDIR)/$(BIN):$(PATH)
+export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
+
+RUST_SOURCES := $(shell find crates python/src -type f \( -name '*.rs' -o -name Cargo.toml \) 2>/dev/null)
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help setup build demo test test-rust test-python lint bench clean
+
+help: ## list the targets
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1	\2/p' $(MAKEFILE_LIST) | expand -t 18
+
+setup: $(VENV)/.ready ## make .venv with the build requirements; names missing system tools
+
+build: $(VENV)/.built ## compile and install the package with all extras into .venv
+
+demo: build ## make two small files and answer four queries on them
+	$(BIN)/sieva demo
+
+test: lint test-rust test-python ## every test and check
+
+test-rust: build ## the tests of the crates
+	$(CARGO_TEST)
+
+test-python: build ## the tests of the package and the conformance suite
+	$(BIN)/pytest
+
+lint: build ## formatting, lints, types and the repository's own checks
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	cargo fmt --all --check
+	cargo clippy --release --locked --workspace --all-targets -- -D warnings
+	$(BIN)/python tools/check_layers.py
+	$(BIN)/python tools/check_tidy.py
+
+bench: build ## compare with other tools; writes a table and a JSON file
+	$(BIN)/python benches/run.py
+
+clean: ## remove everything that was built
+	rm -rf target $(VENV) python/sieva/_native*.so
+
+$(VENV)/.ready: tools/setup pyproject.toml
+	tools/setup
+	@touch $@
+
+$(VENV)/.built: $(VENV)/.ready Cargo.toml Cargo.lock .cargo/config.toml python/Cargo.toml pyproject.toml $(RUST_SOURCES)
+	$(BIN)/maturin develop --release --locked --extras $(EXTRAS)
+	@touch $@

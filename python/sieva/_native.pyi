@@ -1,0 +1,3 @@
+"""The native module: the engine's types for Python."""
+
+__version__: str
