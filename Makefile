@@ -5,7 +5,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 # Not `all`: it refers to the package by name, which pip would look for outside of the checkout.
 EXTRAS := xarray,netcdf,hdf5,zarr,pandas,polars,dev
-CARGO_TEST := cargo test --release --locked --workspace --exclude sieva-python
+# With the binding, though it has no Rust tests: it makes cargo choose the features that the wheel has.
+CARGO_TEST := cargo test --release --locked --workspace
 
 # One environment for maturin and cargo: a difference would make cargo compile anew.
 export VIRTUAL_ENV := $(CURDIR)/$(VENV)
@@ -43,6 +44,7 @@ lint: build ## formatting, lints, types and the repository's own checks
 	cargo fmt --all --check
 	cargo clippy --release --locked --workspace --all-targets -- -D warnings
 	$(BIN)/python tools/check_layers.py
+	$(BIN)/python tools/check_features.py
 	$(BIN)/python tools/check_tidy.py
 
 bench: build ## compare with other tools; writes a table and a JSON file

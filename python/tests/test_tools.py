@@ -1,5 +1,6 @@
 """The repository's own checks can fail: they find what they are for, and nothing else."""
 
+import check_features
 import check_layers
 import check_tidy
 import pytest
@@ -85,3 +86,13 @@ def test_tidy_finds(path, text, fault):
 )
 def test_tidy_accepts(path, text):
     assert check_tidy.find_faults(path, text) == []
+
+
+def test_features_that_only_tests_ask_for_are_found():
+    wheel = check_features.parse_tree("libc v0.2.1|std\n\nsyn v3.0.9 (proc-macro)|full (*)\n")
+    assert wheel == {("libc v0.2.1", "std"), ("syn v3.0.9", "full")}
+    assert check_features.find_faults(wheel, wheel | {("rand v0.10.3", "std")}) == []
+    tests = {("libc v0.2.1", "std"), ("syn v3.0.9", "extra-traits,full")}
+    assert check_features.find_faults(wheel, tests) == [
+        "syn v3.0.9: features in the wheel [full], in the tests [extra-traits,full]"
+    ]
