@@ -5,9 +5,11 @@
 
 mod counters;
 mod file;
+mod memory;
 
 pub use counters::{Counters, CountersSnapshot};
 pub use file::FileStore;
+pub use memory::MemoryStore;
 
 use sieva_types::Result;
 
