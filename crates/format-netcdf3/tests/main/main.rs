@@ -6,4 +6,5 @@
 mod common;
 mod damaged;
 mod data;
+mod fuzzed;
 mod schema;
