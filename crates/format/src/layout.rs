@@ -1,0 +1,150 @@
+//! Where an array's elements lie: the physical layout that every format is reduced to.
+//!
+//! A reader of a format produces a [`Layout`]; the block reader ([`crate::read`]) does the rest, so
+//! that byte order, edge chunks, never-written chunks and filters are handled in one place.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use sieva_types::{Bx, DType, Endian};
+
+use crate::filters::Pipeline;
+
+/// One stored chunk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ChunkRef {
+    /// Offset of its first byte in the object.
+    pub offset: u64,
+    /// Bytes it takes there.
+    pub size: u64,
+    /// Bit i set: filter stage i was not applied to it.
+    pub filter_mask: u32,
+}
+
+/// Which chunks of the grid are stored, by the chunk's C-order number in the grid.
+#[derive(Clone, Debug)]
+pub enum ChunkIndex {
+    /// One entry per chunk of the grid; `size == u64::MAX` marks a chunk never written.
+    Dense(Vec<ChunkRef>),
+    /// Only the stored chunks.
+    Sparse(HashMap<u64, ChunkRef>),
+}
+
+impl ChunkIndex {
+    const ABSENT: ChunkRef = ChunkRef { offset: 0, size: u64::MAX, filter_mask: 0 };
+
+    /// An index from the stored chunks of a grid of `grid_len` chunks; dense unless mostly empty.
+    pub fn new(grid_len: u64, stored: Vec<(u64, ChunkRef)>) -> Self {
+        if grid_len <= 1024 || grid_len / 4 <= stored.len() as u64 {
+            let mut dense = vec![Self::ABSENT; grid_len as usize];
+            for (number, chunk) in stored {
+                if let Some(slot) = dense.get_mut(number as usize) {
+                    *slot = chunk;
+                }
+            }
+            Self::Dense(dense)
+        } else {
+            Self::Sparse(stored.into_iter().collect())
+        }
+    }
+
+    /// The chunk of this number, `None` where it was never written.
+    pub fn get(&self, number: u64) -> Option<ChunkRef> {
+        match self {
+            Self::Dense(v) => v.get(number as usize).copied().filter(|c| c.size != u64::MAX),
+            Self::Sparse(m) => m.get(&number).copied(),
+        }
+    }
+
+    /// The number of stored chunks.
+    pub fn stored(&self) -> usize {
+        match self {
+            Self::Dense(v) => v.iter().filter(|c| c.size != u64::MAX).count(),
+            Self::Sparse(m) => m.len(),
+        }
+    }
+}
+
+/// Where the bytes are.
+#[derive(Clone, Debug)]
+pub enum Placement {
+    /// Not encoded: an element lies at `offset + base + Σ index·stride` of the object.
+    Direct {
+        /// Offset of the array's first item.
+        offset: u64,
+    },
+    /// The same, in memory (HDF5 compact).
+    Inline(Arc<[u8]>),
+    /// Chunks that are decoded as a whole.
+    Chunks(ChunkIndex),
+    /// Never written: all fill value.
+    Unallocated,
+    /// Read by the format's own library, with the reason.
+    Library(String),
+}
+
+/// The physical layout of one array. All shapes are of the layout's rank: the array's dimensions, then,
+/// for a char array, the dimension of its characters.
+#[derive(Clone, Debug)]
+pub struct Layout {
+    /// Stored element type; [`DType::Str`] elements are `element_size` bytes each.
+    pub dtype: DType,
+    /// Byte order of the stored elements.
+    pub endian: Endian,
+    /// Bytes of one element.
+    pub element_size: usize,
+    /// Stored extent. Positions of the array beyond it read as fill (a netCDF-4 unlimited dimension
+    /// that another array made longer).
+    pub extent: Vec<u64>,
+    /// Chunk shape; the extent itself where there are no chunks.
+    pub chunk_shape: Vec<u64>,
+    /// Byte strides within a decoded chunk (or within the object for direct placement), descending.
+    pub strides: Vec<u64>,
+    /// Byte offset of the first element in a decoded chunk (a compound's member).
+    pub base: u64,
+    /// Bytes of one decoded chunk.
+    pub chunk_bytes: u64,
+    /// How chunks are encoded.
+    pub pipeline: Pipeline,
+    /// Where the bytes are.
+    pub placement: Placement,
+    /// The fill value's `element_size` bytes in stored byte order; zeros where the file has none.
+    pub fill: Vec<u8>,
+    /// Whether the last dimension of the layout is that of the characters of texts.
+    pub char_dim: bool,
+    /// Whether texts are padded with spaces, which are then not part of them.
+    pub space_padded: bool,
+}
+
+impl Layout {
+    /// Number of chunks along each dimension.
+    pub fn grid(&self) -> Vec<u64> {
+        self.extent.iter().zip(&self.chunk_shape).map(|(&n, &c)| n.div_ceil(c.max(1))).collect()
+    }
+
+    /// The box of chunk `coords`, cut at the extent.
+    pub fn chunk_box(&self, coords: &[u64]) -> Bx {
+        let start: Vec<u64> = coords.iter().zip(&self.chunk_shape).map(|(&i, &c)| i * c).collect();
+        let shape = start
+            .iter()
+            .zip(&self.chunk_shape)
+            .zip(&self.extent)
+            .map(|((&s, &c), &n)| c.min(n - s))
+            .collect();
+        Bx::new(start, shape)
+    }
+
+    /// Whether data lie in chunks that must be decoded as a whole.
+    pub fn is_chunked(&self) -> bool {
+        matches!(self.placement, Placement::Chunks(_))
+    }
+}
+
+/// C-order byte strides of a dense block of `shape` whose elements take `item` bytes.
+pub fn c_strides(shape: &[u64], item: u64) -> Vec<u64> {
+    let mut strides = vec![item; shape.len()];
+    for d in (0..shape.len().saturating_sub(1)).rev() {
+        strides[d] = strides[d + 1].saturating_mul(shape[d + 1]);
+    }
+    strides
+}

@@ -1,0 +1,15 @@
+//! What all file formats share: the schema, the physical layout, the [`ArraySource`] trait, filters, CF
+//! decoding, and the block reader that turns a layout and byte ranges into values.
+
+pub mod buffer;
+pub mod cf;
+pub mod decoding;
+pub mod filters;
+pub mod layout;
+pub mod read;
+pub mod schema;
+
+mod resolve;
+mod source;
+
+pub use source::ArraySource;

@@ -1,0 +1,206 @@
+//! The block reader: from a layout and byte ranges to the elements of a box.
+//!
+//! It alone knows of edge chunks, never-written chunks, byte order, strides and filters, for every format.
+//! Elements come back as stored (no CF decoding), dense, in C order and native byte order.
+
+mod cache;
+mod chunks;
+mod direct;
+mod strided;
+mod texts;
+
+use std::sync::Arc;
+
+use sieva_types::{Bx, DType, Endian, Error, ErrorKind, Result};
+
+use crate::ArraySource;
+use crate::buffer::{Buffer, swap_bytes, widen_f16};
+use crate::filters::Scratch;
+use crate::layout::{Layout, Placement, c_strides};
+pub use cache::ChunkCache;
+use strided::Side;
+
+/// What one worker reuses from block to block.
+#[derive(Default)]
+pub struct Workspace {
+    scratch: Scratch,
+    encoded: Vec<u8>,
+    span: Vec<u8>,
+    narrow: Buffer,
+}
+
+/// Reads boxes of one array. Cheap to clone the `Arc` of; used by many threads at once.
+pub struct BlockReader {
+    source: Arc<dyn ArraySource>,
+    array: usize,
+    layout: Arc<Layout>,
+    cache: Arc<ChunkCache>,
+    memory: u64,
+}
+
+impl BlockReader {
+    /// A reader of array `array`. `memory` is the most that one decoded chunk may take.
+    ///
+    /// # Errors
+    /// What finding the layout says.
+    pub fn new(
+        source: Arc<dyn ArraySource>,
+        array: usize,
+        cache: Arc<ChunkCache>,
+        memory: u64,
+    ) -> Result<Self> {
+        let layout = source.layout(array)?;
+        Ok(Self { source, array, layout, cache, memory })
+    }
+
+    /// The physical layout.
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// The dtype that [`BlockReader::read`] delivers: the stored one, with float16 widened to float32
+    /// and bool as bytes 0 and 1.
+    pub fn element_dtype(&self) -> DType {
+        match self.layout.dtype {
+            DType::F16 => DType::F32,
+            DType::Bool => DType::U8,
+            other => other,
+        }
+    }
+
+    /// The same elements as one dimension, where they lie densely in C order: a run of positions is then
+    /// one range whatever the rank.
+    pub fn flat(&self) -> Option<BlockReader> {
+        let layout = &*self.layout;
+        let dense =
+            layout.strides == c_strides(&layout.extent, layout.element_size as u64) && layout.base == 0;
+        let direct = matches!(layout.placement, Placement::Direct { .. } | Placement::Inline(_));
+        let whole = layout.extent == self.source.schema().arrays[self.array].shape;
+        if !(dense && direct && whole) {
+            return None;
+        }
+        let n: u64 = layout.extent.iter().product();
+        let layout = Layout {
+            extent: vec![n],
+            chunk_shape: vec![n],
+            strides: vec![layout.element_size as u64],
+            ..layout.clone()
+        };
+        let (source, cache) = (Arc::clone(&self.source), Arc::clone(&self.cache));
+        Some(BlockReader { source, array: self.array, layout: Arc::new(layout), cache, memory: self.memory })
+    }
+
+    /// Reads the numbers of box `bx` into `out`.
+    ///
+    /// # Errors
+    /// `corrupt-file`, `filter-unavailable`, `memory-limit` or `io-error`, naming file, array and chunk.
+    pub fn read(&self, bx: &Bx, out: &mut Buffer, ws: &mut Workspace) -> Result<()> {
+        let size = self.layout.element_size;
+        let len = usize::try_from(bx.len()).ok().and_then(|n| n.checked_mul(size.max(4)));
+        let len =
+            len.filter(|&n| n as u64 <= self.memory.max(1 << 20)).ok_or_else(|| self.too_big(bx.len()))?;
+        if self.layout.dtype == DType::F16 {
+            let mut narrow = std::mem::take(&mut ws.narrow);
+            narrow.resize(len / 2);
+            let read = self.read_native(bx, narrow.bytes_mut(), ws);
+            out.resize(len);
+            for (wide, &half) in out.as_mut_slice::<f32>().iter_mut().zip(narrow.as_slice::<u16>()) {
+                *wide = widen_f16(half);
+            }
+            ws.narrow = narrow;
+            return read;
+        }
+        out.resize(bx.len() as usize * size);
+        self.read_native(bx, out.bytes_mut(), ws)?;
+        if self.layout.dtype == DType::Bool {
+            out.bytes_mut().iter_mut().for_each(|b| *b = u8::from(*b != 0));
+        }
+        Ok(())
+    }
+
+    fn too_big(&self, elements: u64) -> Error {
+        let path = &self.source.schema().arrays[self.array].path;
+        Error::new(
+            ErrorKind::MemoryLimit,
+            format!("a block of {elements} elements of '{path}' does not fit into {} bytes", self.memory),
+        )
+        .hint("raise the limit with --memory (memory= in Python)")
+    }
+
+    fn read_native(&self, bx: &Bx, out: &mut [u8], ws: &mut Workspace) -> Result<()> {
+        let native = matches!(self.layout.placement, Placement::Library(_));
+        self.read_stored(bx, out, ws).map_err(|e| self.locate(e))?;
+        if self.layout.endian != Endian::NATIVE && !native {
+            swap_bytes(out, self.layout.element_size);
+        }
+        Ok(())
+    }
+
+    fn locate(&self, e: Error) -> Error {
+        let path = &self.source.schema().arrays[self.array].path;
+        let file = self.source.store().name();
+        let e = if e.message().contains(path.as_str()) { e } else { e.at(format!("array '{path}'")) };
+        if e.message().contains(file) { e } else { e.at(file) }
+    }
+
+    /// Elements as stored, of a box that may reach beyond the stored extent.
+    fn read_stored(&self, bx: &Bx, out: &mut [u8], ws: &mut Workspace) -> Result<()> {
+        let layout = &*self.layout;
+        if bx.is_empty() {
+            return Ok(());
+        }
+        let strides = c_strides(&bx.shape, layout.element_size as u64);
+        let inside = bx.intersect(&Bx::whole(&layout.extent));
+        if inside.as_ref() != Some(bx) {
+            strided::fill(&bx.shape, &layout.fill, out, Side { base: 0, strides: &strides });
+        }
+        let Some(inside) = inside else { return Ok(()) };
+        let base = (0..bx.rank()).map(|d| (inside.start[d] - bx.start[d]) * strides[d]).sum::<u64>() as usize;
+        let to = Side { base, strides: &strides };
+        match &layout.placement {
+            Placement::Unallocated => strided::fill(&inside.shape, &layout.fill, out, to),
+            Placement::Direct { offset } => {
+                self.read_direct(*offset, &inside.start, &inside.shape, out, to, ws)?
+            }
+            Placement::Inline(bytes) => self.read_inline(bytes, &inside, out, to)?,
+            Placement::Chunks(index) => self.read_chunks(index, &inside, out, to, ws)?,
+            Placement::Library(_) => self.read_by_library(&inside, out, to)?,
+        }
+        Ok(())
+    }
+
+    fn read_inline(&self, bytes: &[u8], bx: &Bx, out: &mut [u8], to: Side) -> Result<()> {
+        let layout = &*self.layout;
+        let base = layout.base + dot(&bx.start, &layout.strides);
+        let need = base + span_bytes(&bx.shape, &layout.strides, layout.element_size);
+        if need > bytes.len() as u64 {
+            return Err(Error::corrupt(format!("compact data: {need} bytes needed, {} stored", bytes.len())));
+        }
+        let from = Side { base: base as usize, strides: &layout.strides };
+        strided::copy(&bx.shape, layout.element_size, bytes, from, out, to);
+        Ok(())
+    }
+
+    fn read_by_library(&self, bx: &Bx, out: &mut [u8], to: Side) -> Result<()> {
+        let size = self.layout.element_size;
+        let bytes = bx.len() as usize * size;
+        if bytes == out.len() {
+            return self.source.read_library(self.array, bx, out);
+        }
+        let mut block = vec![0; bytes];
+        self.source.read_library(self.array, bx, &mut block)?;
+        let strides = c_strides(&bx.shape, size as u64);
+        strided::copy(&bx.shape, size, &block, Side { base: 0, strides: &strides }, out, to);
+        Ok(())
+    }
+}
+
+/// `Σ index·stride`.
+fn dot(index: &[u64], strides: &[u64]) -> u64 {
+    index.iter().zip(strides).map(|(i, s)| i * s).sum()
+}
+
+/// Bytes from the first element of a block to the end of its last one.
+fn span_bytes(shape: &[u64], strides: &[u64], size: usize) -> u64 {
+    shape.iter().zip(strides).map(|(n, s)| (n - 1) * s).sum::<u64>() + size as u64
+}

@@ -1,0 +1,67 @@
+//! Texts: fixed-length strings, char arrays, and variable-length strings by the format's library.
+
+use sieva_types::{Bx, Result};
+
+use super::{BlockReader, Workspace};
+use crate::layout::Placement;
+
+impl BlockReader {
+    /// The texts of box `bx` (of the array's rank, without a char array's last dimension), in C order.
+    ///
+    /// # Errors
+    /// As [`BlockReader::read`].
+    pub fn read_texts(&self, bx: &Bx, ws: &mut Workspace) -> Result<Vec<String>> {
+        let layout = &*self.layout;
+        if matches!(layout.placement, Placement::Library(_)) && layout.element_size == 0 {
+            return self.source.read_library_strings(self.array, bx).map_err(|e| self.locate(e));
+        }
+        let mut bx = bx.clone();
+        let mut width = layout.element_size;
+        if layout.char_dim {
+            let chars = layout.extent.last().copied().unwrap_or(0);
+            bx.start.push(0);
+            bx.shape.push(chars);
+            width = chars as usize;
+        }
+        let texts = bx.len() as usize / width.max(1);
+        if width == 0 {
+            return Ok(vec![
+                String::new();
+                bx.shape[..bx.rank() - usize::from(layout.char_dim)].iter().product::<u64>()
+                    as usize
+            ]);
+        }
+        let bytes = (bx.len() as usize).saturating_mul(layout.element_size);
+        if bytes as u64 > self.memory {
+            return Err(self.too_big(bx.len()));
+        }
+        let mut block = vec![0; bytes];
+        self.read_stored(&bx, &mut block, ws).map_err(|e| self.locate(e))?;
+        let mut out = Vec::with_capacity(texts);
+        out.extend(block.chunks_exact(width).map(|b| text(b, layout.space_padded)));
+        Ok(out)
+    }
+}
+
+/// A stored text without its padding; bytes that are not UTF-8 are taken as Latin-1.
+fn text(bytes: &[u8], space_padded: bool) -> String {
+    let end = bytes.iter().rposition(|&b| b != 0 && !(space_padded && b == b' ')).map_or(0, |i| i + 1);
+    match std::str::from_utf8(&bytes[..end]) {
+        Ok(s) => s.to_string(),
+        Err(_) => bytes[..end].iter().map(|&b| char::from(b)).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn padding_is_cut_and_latin_1_understood() {
+        assert_eq!(text(b"ab\0\0", false), "ab");
+        assert_eq!(text(b"ab  ", false), "ab  ");
+        assert_eq!(text(b"ab  ", true), "ab");
+        assert_eq!(text(b"\xe9t\xe9\0", false), "été");
+        assert_eq!(text(b"\0\0", true), "");
+    }
+}

@@ -1,0 +1,70 @@
+//! Names that refer to other arrays: coordinate variables and CF `coordinates`, for every format alike.
+
+use std::collections::HashMap;
+
+use sieva_types::DType;
+
+use crate::decoding::Decoding;
+use crate::schema::{AttrValue, Schema, attr, leaf};
+
+impl Schema {
+    /// Fills in what follows from dimensions and attributes: each array's decoding, each dimension's
+    /// coordinate array, each array's auxiliary coordinates. A reader calls it once its lists stand.
+    pub fn resolve(&mut self) {
+        for i in 0..self.arrays.len() {
+            let mut said = Vec::new();
+            let array = &self.arrays[i];
+            let decoding = Decoding::from_attrs(array.dtype, &array.attrs, &mut said);
+            let path = array.path.clone();
+            self.warnings.extend(said.into_iter().map(|w| format!("{path}: {w}")));
+            self.arrays[i].decoding = decoding;
+        }
+        // Looked up by path once: a hostile file has as many names as it has bytes.
+        let paths: HashMap<String, usize> =
+            self.arrays.iter().enumerate().rev().map(|(i, a)| (a.path.clone(), i)).collect();
+        self.find_coordinate_arrays(&paths);
+        for i in 0..self.arrays.len() {
+            self.arrays[i].coordinates = self.auxiliary_coordinates(i, &paths);
+        }
+    }
+
+    /// A 1-D array along a dimension and of its path is the dimension's coordinate (NUG 2.3.1).
+    fn find_coordinate_arrays(&mut self, paths: &HashMap<String, usize>) {
+        for d in 0..self.dims.len() {
+            if self.dims[d].coordinate.is_none() && self.dims[d].named {
+                let found = paths.get(&self.dims[d].path).copied();
+                let is_coordinate =
+                    |&i: &usize| self.arrays[i].dims == [d] && self.arrays[i].dtype != DType::Str;
+                self.dims[d].coordinate = found.filter(is_coordinate);
+            }
+        }
+    }
+
+    /// The arrays that the CF `coordinates` attribute of array `i` names, looked up from its group outwards.
+    fn auxiliary_coordinates(&self, i: usize, paths: &HashMap<String, usize>) -> Vec<usize> {
+        let array = &self.arrays[i];
+        let Some(names) = attr(&array.attrs, "coordinates").and_then(AttrValue::as_text) else {
+            return Vec::new();
+        };
+        let group = array.path.strip_suffix(leaf(&array.path)).unwrap_or("").trim_end_matches('/');
+        let mut found: Vec<usize> =
+            names.split_whitespace().filter_map(|name| lookup(paths, group, name)).collect();
+        found.retain(|&c| c != i && self.arrays[c].dims.iter().all(|d| array.dims.contains(d)));
+        let mut seen = std::collections::HashSet::new();
+        found.retain(|&c| seen.insert(c));
+        found
+    }
+}
+
+/// The array `name` as seen from `group`: there, then in each enclosing group (CF 2.7).
+fn lookup(paths: &HashMap<String, usize>, group: &str, name: &str) -> Option<usize> {
+    let name = name.trim_start_matches('/');
+    let mut group = group;
+    loop {
+        let found = if group.is_empty() { paths.get(name) } else { paths.get(&format!("{group}/{name}")) };
+        if found.is_some() || group.is_empty() {
+            return found.copied();
+        }
+        group = group.rsplit_once('/').map_or("", |(outer, _)| outer);
+    }
+}

@@ -1,0 +1,39 @@
+//! The trait that every file format implements.
+
+use std::sync::Arc;
+
+use sieva_store::RangedRead;
+use sieva_types::{Bx, Result};
+
+use crate::layout::Layout;
+use crate::schema::Schema;
+
+/// An open source: its schema, the layout of its arrays, and its bytes.
+///
+/// All methods may be called from many threads at once.
+pub trait ArraySource: Send + Sync {
+    /// What the source says of itself.
+    fn schema(&self) -> &Schema;
+
+    /// The physical layout of array `array` (index into [`Schema::arrays`]); found on first use, kept after.
+    ///
+    /// # Errors
+    /// `corrupt-file` where the file contradicts itself, `link-refused` for raw data in other files.
+    fn layout(&self, array: usize) -> Result<Arc<Layout>>;
+
+    /// The object that layouts' offsets refer to.
+    fn store(&self) -> &Arc<dyn RangedRead>;
+
+    /// Fills `out` with the box `bx` (of the layout's rank) of an array whose placement is
+    /// [`crate::layout::Placement::Library`], in C order and native byte order.
+    ///
+    /// # Errors
+    /// What the library says, as `filter-unavailable`, `corrupt-file` or `unsupported`.
+    fn read_library(&self, array: usize, bx: &Bx, out: &mut [u8]) -> Result<()>;
+
+    /// The texts of box `bx` of a variable-length string array (library placement, `element_size` 0).
+    ///
+    /// # Errors
+    /// As [`ArraySource::read_library`].
+    fn read_library_strings(&self, array: usize, bx: &Bx) -> Result<Vec<String>>;
+}
