@@ -1,1 +1,23 @@
-//! HDF5 and netCDF-4 files: metadata by libhdf5, array data by our own chunk reader.
+//! HDF5 and netCDF-4: metadata by libhdf5, bytes by their place in the file.
+//!
+//! [`Hdf5Source::open`] walks the file once and lists its arrays; where the bytes of an array lie is found on
+//! first use. Array data are read elsewhere, without libhdf5 and its lock, except for what only the library can
+//! decode ([`Placement::Library`](sieva_format::layout::Placement::Library)).
+
+mod attrs;
+mod dataset;
+mod dims;
+mod ffi;
+mod file;
+mod layout;
+mod library;
+mod links;
+mod memory;
+mod raw;
+mod schema;
+mod source;
+mod types;
+mod walk;
+
+pub use file::is_hdf5;
+pub use source::{Hdf5Options, Hdf5Source};

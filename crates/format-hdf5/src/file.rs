@@ -1,0 +1,186 @@
+//! An HDF5 file open for reading, and the objects in it.
+
+use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use hdf5_metno_sys::h5d::H5Dopen2;
+use hdf5_metno_sys::h5f::{H5F_ACC_RDONLY, H5Fopen};
+use hdf5_metno_sys::h5o::{H5O_INFO_BASIC, H5O_info2_t, H5O_type_t, H5Oget_info3, H5Oopen, H5Oopen_by_token};
+use hdf5_metno_sys::h5p::*;
+use sieva_store::RangedRead;
+use sieva_types::{Error, Result};
+
+use crate::ffi::{self, Handle, Token, call};
+use crate::raw::RawFile;
+
+const SIGNATURE: [u8; 8] = *b"\x89HDF\r\n\x1a\n";
+
+/// Whether the object holds an HDF5 file: its signature stands at 0, or after a user block at 512, 1024, 2048 ...
+pub fn is_hdf5(store: &dyn RangedRead) -> bool {
+    let mut found = [0; SIGNATURE.len()];
+    let mut offset = 0_u64;
+    while offset.checked_add(SIGNATURE.len() as u64).is_some_and(|end| end <= store.len()) {
+        if store.read_exact_at(offset, &mut found).is_ok() && found == SIGNATURE {
+            return true;
+        }
+        offset = (2 * offset).max(512);
+    }
+    false
+}
+
+/// An open file.
+#[derive(Debug)]
+pub(crate) struct File {
+    handle: Handle,
+    links: Handle,
+    raw: RawFile,
+    /// The path as it was given.
+    pub(crate) path: PathBuf,
+}
+
+/// What an object is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ObjectKind {
+    Group,
+    Dataset,
+    Other,
+}
+
+impl File {
+    /// Opens `path` read-only, without locking it: a read-only directory or a file that another process has
+    /// open must not fail.
+    pub(crate) fn open(path: &Path) -> Result<Self> {
+        let _guard = ffi::lock();
+        let name = c_path(path)?;
+        let access = property_list(*H5P_CLS_FILE_ACCESS)?;
+        // SAFETY: the lock is held, the property list is open and the name a C string.
+        call("cannot set file access", || unsafe { H5Pset_file_locking(access.id(), 0, 1) })?;
+        let opened = ffi::open("cannot open it as HDF5", || {
+            // SAFETY: as above.
+            unsafe { H5Fopen(name.as_ptr(), H5F_ACC_RDONLY, access.id()) }
+        });
+        let handle = opened.map_err(|e| hint_of_open(e).at(format!("'{}'", path.display())))?;
+        let raw = RawFile::open(path, &handle)?;
+        Ok(Self { handle, links: refusing_links()?, raw, path: path.to_path_buf() })
+    }
+
+    /// Where the names of an old-style group are, for the group that `token` identifies; `None` for any other.
+    pub(crate) fn name_heap(&self, token: Token) -> Result<Option<u64>> {
+        self.raw.name_heap(token.address())
+    }
+
+    /// The file's own handle, which stands for its root group.
+    pub(crate) fn handle(&self) -> &Handle {
+        &self.handle
+    }
+
+    /// Opens the object that `token` identifies.
+    pub(crate) fn object(&self, token: Token) -> Result<Handle> {
+        // SAFETY: called under the lock with an open file.
+        ffi::open("cannot open an object", || unsafe { H5Oopen_by_token(self.handle.id(), token.raw()) })
+    }
+
+    /// Opens what `name` leads to from `group`, refusing to leave the file on the way.
+    pub(crate) fn object_at(&self, group: &Handle, name: &CStr) -> Result<Handle> {
+        // SAFETY: called under the lock with open handles and a C string.
+        ffi::open("cannot follow a link", || unsafe { H5Oopen(group.id(), name.as_ptr(), self.links.id()) })
+    }
+
+    /// Opens the dataset at `path` for reading raw data that is kept in files beside this one.
+    ///
+    /// By path, because only then libhdf5 can be told where these files are; no other handle of the dataset
+    /// may be open.
+    pub(crate) fn dataset_beside(&self, path: &CStr) -> Result<Handle> {
+        let access = property_list(*H5P_CLS_DATASET_ACCESS)?;
+        // SAFETY: called under the lock with an open property list and C strings.
+        call("cannot set dataset access", || unsafe {
+            H5Pset_efile_prefix(access.id(), c"${ORIGIN}".as_ptr())
+        })?;
+        // SAFETY: as above.
+        ffi::open("cannot open a dataset", || unsafe {
+            H5Dopen2(self.handle.id(), path.as_ptr(), access.id())
+        })
+    }
+
+    /// What an open object is, and its identity.
+    pub(crate) fn identify(object: &Handle) -> Result<(ObjectKind, Token)> {
+        let mut info = std::mem::MaybeUninit::<H5O_info2_t>::zeroed();
+        call("cannot look at an object", || {
+            // SAFETY: called under the lock with an open object; the record is the library's to fill.
+            unsafe { H5Oget_info3(object.id(), info.as_mut_ptr(), H5O_INFO_BASIC) }
+        })?;
+        // SAFETY: the call succeeded, so the record is filled.
+        let info = unsafe { info.assume_init() };
+        let kind = match info.type_ {
+            H5O_type_t::H5O_TYPE_GROUP => ObjectKind::Group,
+            H5O_type_t::H5O_TYPE_DATASET => ObjectKind::Dataset,
+            _ => ObjectKind::Other,
+        };
+        Ok((kind, Token::from_raw(info.token)))
+    }
+}
+
+/// A new property list of `class`.
+pub(crate) fn property_list(class: i64) -> Result<Handle> {
+    // SAFETY: called under the lock with one of the library's own classes.
+    ffi::open("cannot make a property list", || unsafe { H5Pcreate(class) })
+}
+
+/// Link access that refuses every external link before its file is touched.
+fn refusing_links() -> Result<Handle> {
+    let links = property_list(*H5P_CLS_LINK_ACCESS)?;
+    // SAFETY: called under the lock; the callback is a plain function and takes no data.
+    call("cannot set link access", || unsafe {
+        H5Pset_elink_cb(links.id(), Some(refuse), std::ptr::null_mut())
+    })?;
+    Ok(links)
+}
+
+extern "C" fn refuse(
+    _parent_file: *const c_char,
+    _parent_group: *const c_char,
+    _file: *const c_char,
+    _object: *const c_char,
+    _flags: *mut c_uint,
+    _access: i64,
+    _data: *mut c_void,
+) -> c_int {
+    -1
+}
+
+fn c_path(path: &Path) -> Result<CString> {
+    CString::new(path.as_os_str().as_bytes()).map_err(|_| {
+        Error::new(sieva_types::ErrorKind::FileNotFound, format!("'{}' has a NUL in it", path.display()))
+    })
+}
+
+fn hint_of_open(e: Error) -> Error {
+    if e.message().contains("consistency flags") {
+        return e.hint("its writer still has it open or did not close it; `h5clear -s FILE` clears the mark");
+    }
+    if e.message().contains("truncated file") {
+        return e.hint("the file is cut off; copy it again");
+    }
+    e
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sieva_store::FileStore;
+
+    #[test]
+    fn the_signature_may_stand_after_a_user_block() {
+        let path = std::env::temp_dir().join(format!("sieva-h5-signature-{}", std::process::id()));
+        for (at, want) in [(0, true), (512, true), (1024, true), (513, false), (1536, false)] {
+            let mut bytes = vec![0; at];
+            bytes.extend(SIGNATURE);
+            std::fs::write(&path, &bytes).unwrap();
+            assert_eq!(is_hdf5(&FileStore::open(&path).unwrap()), want, "{at}");
+        }
+        std::fs::write(&path, b"\x89HDF").unwrap();
+        assert!(!is_hdf5(&FileStore::open(&path).unwrap()));
+        std::fs::remove_file(path).unwrap();
+    }
+}

@@ -1,0 +1,291 @@
+//! Data through libhdf5, for what our own reader cannot decode.
+
+use std::alloc;
+use std::ffi::c_void;
+
+use hdf5_metno_sys::h5d::H5Dread;
+use hdf5_metno_sys::h5p::{H5P_CLS_DATASET_XFER, H5Pset_vlen_mem_manager};
+use hdf5_metno_sys::h5s::{H5S_SELECT_SET, H5Screate_simple, H5Sget_simple_extent_type, H5Sselect_hyperslab};
+use hdf5_metno_sys::h5s::{H5S_SIMPLE, H5Sselect_all};
+use sieva_types::{Bx, Error, ErrorKind, Result};
+
+use crate::dataset::{self, Dataset, Storage};
+use crate::ffi::{self, Handle, call};
+use crate::file;
+use crate::memory::{self, MemoryType, decode_text};
+use crate::types::Leaf;
+use crate::walk::Tree;
+
+/// Most bytes of a buffer between libhdf5 and the caller's.
+const BUFFER_LIMIT: u64 = 16 << 20;
+/// Most variable-length texts fetched in one call.
+const TEXTS_PER_CALL: u64 = 8192;
+/// Most bytes of texts fetched in one call.
+const TEXT_BYTES_LIMIT: usize = 512 << 20;
+
+const WHAT: &str = "libhdf5 cannot read it";
+
+/// A dataset open for reading one of its leaves.
+struct Reader {
+    dataset: Handle,
+    memory: MemoryType,
+    rank: usize,
+}
+
+impl Reader {
+    fn open(tree: &Tree, d: &Dataset, leaf: &Leaf) -> Result<Self> {
+        let source = &tree.files[d.found.file];
+        let dataset = match d.storage {
+            Storage::External => source.dataset_beside(&d.found.raw_path)?,
+            _ => source.object(d.found.token)?,
+        };
+        let stored = dataset::stored_type(&dataset)?;
+        let memory = memory::of(&stored, &leaf.steps, &leaf.element)?;
+        Ok(Self { dataset, memory, rank: d.shape.len() })
+    }
+
+    /// Reads the items of `bx` (of the dataset's rank) into `out`.
+    fn read(&self, bx: &Bx, transfer: &Handle, out: *mut c_void) -> Result<()> {
+        let (in_file, in_memory) = self.select(bx)?;
+        call(WHAT, || {
+            // SAFETY: the callers hold the lock, all handles are open, and `out` has room for all items of the
+            // box in the memory type.
+            unsafe {
+                H5Dread(
+                    self.dataset.id(),
+                    self.memory.handle.id(),
+                    in_memory.id(),
+                    in_file.id(),
+                    transfer.id(),
+                    out,
+                )
+            }
+        })
+        .map(|_| ())
+    }
+
+    fn select(&self, bx: &Bx) -> Result<(Handle, Handle)> {
+        // SAFETY: called under the lock with an open dataset.
+        let in_file = ffi::open(WHAT, || unsafe { hdf5_metno_sys::h5d::H5Dget_space(self.dataset.id()) })?;
+        let count = [bx.len()];
+        // SAFETY: as above; one dimension and one length.
+        let in_memory = ffi::open(WHAT, || unsafe { H5Screate_simple(1, count.as_ptr(), std::ptr::null()) })?;
+        // SAFETY: as above.
+        let is_simple = unsafe { H5Sget_simple_extent_type(in_file.id()) } == H5S_SIMPLE;
+        call(WHAT, || {
+            // SAFETY: as above; start and count hold one entry per dimension of the dataset.
+            unsafe {
+                if is_simple && self.rank > 0 {
+                    let (start, shape) = (bx.start.as_ptr(), bx.shape.as_ptr());
+                    H5Sselect_hyperslab(
+                        in_file.id(),
+                        H5S_SELECT_SET,
+                        start,
+                        std::ptr::null(),
+                        shape,
+                        std::ptr::null(),
+                    )
+                } else {
+                    H5Sselect_all(in_file.id())
+                }
+            }
+        })?;
+        Ok((in_file, in_memory))
+    }
+}
+
+/// Fills `out` with box `bx` of a leaf (the dataset's dimensions, then those within an item), native byte order.
+pub(crate) fn read(tree: &Tree, d: &Dataset, leaf: &Leaf, bx: &Bx, out: &mut [u8]) -> Result<()> {
+    let _guard = ffi::lock();
+    let reader = Reader::open(tree, d, leaf)?;
+    let rank = reader.rank;
+    check_box(d, leaf, bx, out.len(), reader.memory.element)?;
+    if out.is_empty() {
+        return Ok(());
+    }
+    let transfer = file::property_list(*H5P_CLS_DATASET_XFER)?;
+    let outer = Bx::new(bx.start[..rank].to_vec(), bx.shape[..rank].to_vec());
+    let memory = &reader.memory;
+    if leaf.inner.is_empty() && memory.size == memory.element {
+        return reader.read(&outer, &transfer, out.as_mut_ptr().cast());
+    }
+    let per_item = memory.element * bx.shape[rank..].iter().product::<u64>() as usize;
+    let inner = Bx::new(bx.start[rank..].to_vec(), bx.shape[rank..].to_vec());
+    let mut filled = 0;
+    for slab in slabs(&outer, (BUFFER_LIMIT / memory.size.max(1) as u64).max(1)) {
+        let items = slab.len() as usize;
+        let mut buffer = vec![0_u8; items * memory.size];
+        reader.read(&slab, &transfer, buffer.as_mut_ptr().cast())?;
+        for item in buffer.chunks_exact(memory.size) {
+            gather(item, memory, &inner, &mut out[filled..filled + per_item]);
+            filled += per_item;
+        }
+    }
+    Ok(())
+}
+
+/// The texts of box `bx` of a leaf whose elements are variable-length texts.
+pub(crate) fn read_texts(tree: &Tree, d: &Dataset, leaf: &Leaf, bx: &Bx) -> Result<Vec<String>> {
+    let _guard = ffi::lock();
+    let reader = Reader::open(tree, d, leaf)?;
+    let rank = reader.rank;
+    let memory = &reader.memory;
+    check_box(d, leaf, bx, bx.len() as usize * memory.element, memory.element)?;
+    let outer = Bx::new(bx.start[..rank].to_vec(), bx.shape[..rank].to_vec());
+    let inner = Bx::new(bx.start[rank..].to_vec(), bx.shape[rank..].to_vec());
+    let per_item = inner.len() as usize;
+    let mut out = Vec::new();
+    if bx.is_empty() {
+        return Ok(out);
+    }
+    let mut pointers = vec![0_u8; per_item * memory.element];
+    let per_call = (TEXTS_PER_CALL / per_item as u64).max(1);
+    for slab in slabs(&outer, per_call.min((BUFFER_LIMIT / memory.size.max(1) as u64).max(1))) {
+        let mut arena = Arena::default();
+        let transfer = arena.transfer()?;
+        let mut buffer = vec![0_u8; slab.len() as usize * memory.size];
+        reader.read(&slab, &transfer, buffer.as_mut_ptr().cast())?;
+        for item in buffer.chunks_exact(memory.size) {
+            gather(item, memory, &inner, &mut pointers);
+            for pointer in pointers.chunks_exact(memory.element) {
+                let mut raw = [0; size_of::<usize>()];
+                raw.copy_from_slice(&pointer[..size_of::<usize>()]);
+                let text = std::ptr::with_exposed_provenance(usize::from_ne_bytes(raw));
+                // SAFETY: libhdf5 left null or a C string in the arena, which lives until the end of the loop.
+                out.push(decode_text(&unsafe { ffi::bytes_of(text) }));
+            }
+        }
+    }
+    Ok(out)
+}
+
+fn check_box(d: &Dataset, leaf: &Leaf, bx: &Bx, bytes: usize, element: usize) -> Result<()> {
+    let extent: Vec<u64> = d.shape.iter().copied().chain(leaf.inner.iter().map(|&(len, _)| len)).collect();
+    let is_inside = bx.rank() == extent.len()
+        && (0..extent.len())
+            .all(|k| bx.start[k].checked_add(bx.shape[k]).is_some_and(|end| end <= extent[k]));
+    let wanted = bx.shape.iter().try_fold(element as u64, |n, &s| n.checked_mul(s));
+    if !is_inside || wanted != Some(bytes as u64) {
+        let what = format!("box {bx:?} into {bytes} bytes, of an array of shape {extent:?}");
+        return Err(Error::new(ErrorKind::Internal, what));
+    }
+    Ok(())
+}
+
+/// Copies the elements of `inner` out of one item, in C order.
+fn gather(item: &[u8], memory: &MemoryType, inner: &Bx, out: &mut [u8]) {
+    let mut index = vec![0_u64; inner.rank()];
+    for slot in out.chunks_exact_mut(memory.element) {
+        let steps = index.iter().zip(&inner.start).zip(&memory.strides);
+        let at = memory.offset + steps.map(|((&i, &s), &stride)| (i + s) as usize * stride).sum::<usize>();
+        slot.copy_from_slice(&item[at..at + memory.element]);
+        for k in (0..index.len()).rev() {
+            index[k] += 1;
+            if index[k] < inner.shape[k] {
+                break;
+            }
+            index[k] = 0;
+        }
+    }
+}
+
+/// Cuts a box into boxes of at most `limit` positions (at least one) that follow each other in C order.
+fn slabs(bx: &Bx, limit: u64) -> Vec<Bx> {
+    let mut out = Vec::new();
+    let mut todo = vec![(bx.clone(), 0)];
+    while let Some((part, d)) = todo.pop() {
+        if part.len() <= limit || d == part.rank() {
+            out.push(part);
+            continue;
+        }
+        let row: u64 = part.shape[d + 1..].iter().product();
+        let step = (limit / row.max(1)).max(1);
+        let cut = |from: u64| {
+            let mut piece = part.clone();
+            piece.start[d] += from;
+            piece.shape[d] = step.min(part.shape[d] - from);
+            (piece, if step == 1 { d + 1 } else { d })
+        };
+        let starts: Vec<u64> = (0..part.shape[d].div_ceil(step)).map(|i| i * step).collect();
+        todo.extend(starts.into_iter().rev().map(cut));
+    }
+    out
+}
+
+/// Memory for variable-length data of one read: freed as a whole, also after an error, and limited, since many
+/// elements of a small file can share one long text.
+#[derive(Default)]
+struct Arena {
+    blocks: Vec<(*mut u8, alloc::Layout)>,
+    used: usize,
+}
+
+impl Arena {
+    /// A transfer list that takes memory from here; the arena must not move while it is used.
+    fn transfer(&mut self) -> Result<Handle> {
+        let list = file::property_list(*H5P_CLS_DATASET_XFER)?;
+        let data = std::ptr::from_mut(self).cast::<c_void>();
+        call(WHAT, || {
+            // SAFETY: called under the lock; the functions match what the library calls, the data outlive the list.
+            unsafe { H5Pset_vlen_mem_manager(list.id(), Some(take), data, Some(give_back), data) }
+        })?;
+        Ok(list)
+    }
+}
+
+impl Drop for Arena {
+    fn drop(&mut self) {
+        for (block, layout) in self.blocks.drain(..) {
+            // SAFETY: each block was allocated with this layout and is freed once.
+            unsafe { alloc::dealloc(block, layout) };
+        }
+    }
+}
+
+unsafe extern "C" fn take(size: usize, arena: *mut c_void) -> *mut c_void {
+    // SAFETY: the data given with this function are an arena that lives through the read.
+    let arena = unsafe { &mut *arena.cast::<Arena>() };
+    let layout = alloc::Layout::from_size_align(size.max(1), 16);
+    let (Ok(layout), Some(used)) = (layout, arena.used.checked_add(size)) else {
+        return std::ptr::null_mut();
+    };
+    if used > TEXT_BYTES_LIMIT {
+        return std::ptr::null_mut();
+    }
+    // SAFETY: the layout's size is not zero.
+    let block = unsafe { alloc::alloc(layout) };
+    if !block.is_null() {
+        arena.used = used;
+        arena.blocks.push((block, layout));
+    }
+    block.cast()
+}
+
+/// Nothing: the arena frees all at once.
+unsafe extern "C" fn give_back(_block: *mut c_void, _arena: *mut c_void) {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slabs_cover_the_box_in_order() {
+        let bx = Bx::new(vec![1, 2, 0], vec![3, 4, 5]);
+        for limit in [1, 3, 5, 7, 20, 21, 60, 100] {
+            let mut next = 0;
+            for slab in slabs(&bx, limit) {
+                assert!(slab.len() <= limit, "{limit}: {slab:?}");
+                let first = slab
+                    .start
+                    .iter()
+                    .zip(&bx.start)
+                    .zip(&bx.shape)
+                    .fold(0, |n, ((s, b), len)| n * len + s - b);
+                assert_eq!(first, next, "{limit}");
+                next += slab.len();
+            }
+            assert_eq!(next, 60, "{limit}");
+        }
+        assert_eq!(slabs(&Bx::whole(&[]), 1), [Bx::whole(&[])]);
+    }
+}

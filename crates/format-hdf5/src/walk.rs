@@ -1,0 +1,436 @@
+//! What is in a file: its groups and datasets, each once, and the other paths that lead to them.
+
+use std::collections::HashMap;
+use std::ffi::{CStr, CString, c_char, c_void};
+
+use hdf5_metno_sys::h5::{H5_INDEX_CRT_ORDER, H5_INDEX_NAME, H5_ITER_INC, herr_t, hsize_t};
+use hdf5_metno_sys::h5g::H5Gget_create_plist;
+use hdf5_metno_sys::h5i::hid_t;
+use hdf5_metno_sys::h5l::{
+    H5L_TYPE_EXTERNAL, H5L_TYPE_HARD, H5L_TYPE_SOFT, H5L_info2_t, H5Lget_val, H5Literate2,
+};
+use hdf5_metno_sys::h5o::H5O_token_t;
+use hdf5_metno_sys::h5p::{H5P_CRT_ORDER_TRACKED, H5P_DEFAULT, H5Pget_link_creation_order};
+use sieva_types::{Error, Result};
+
+use crate::ffi::{self, Handle, Token, call};
+use crate::file::{File, ObjectKind};
+use crate::links::Policy;
+
+/// Most links of one file that are followed.
+const LINK_LIMIT: usize = 4 << 20;
+/// Longest value of a soft or external link.
+const LINK_VALUE_LIMIT: usize = 1 << 20;
+/// Most paths that are remembered for what other names lead to.
+const ALIAS_LIMIT: usize = 1 << 16;
+/// Most other names of groups that are looked at for these.
+const GROUP_ALIAS_LIMIT: usize = 4096;
+
+/// A file of the walk, by its place in [`Tree::files`]; 0 is the one that was opened.
+pub(crate) type FileNumber = usize;
+
+/// A group.
+#[derive(Clone, Debug)]
+pub(crate) struct Group {
+    pub(crate) path: String,
+    pub(crate) file: FileNumber,
+    pub(crate) token: Token,
+    /// The group that it is in; its own number for the root.
+    pub(crate) parent: usize,
+}
+
+/// A dataset.
+#[derive(Clone, Debug)]
+pub(crate) struct Found {
+    pub(crate) path: String,
+    /// The path as libhdf5 follows it within its file.
+    pub(crate) raw_path: CString,
+    /// Place of its group in [`Tree::groups`].
+    pub(crate) group: usize,
+    pub(crate) file: FileNumber,
+    pub(crate) token: Token,
+}
+
+/// The objects of a file, and of those that its external links lead into.
+#[derive(Debug, Default)]
+pub(crate) struct Tree {
+    pub(crate) files: Vec<File>,
+    pub(crate) groups: Vec<Group>,
+    pub(crate) datasets: Vec<Found>,
+    /// Other paths: of a dataset (its number in `datasets`).
+    pub(crate) aliases: Vec<(String, usize)>,
+    pub(crate) warnings: Vec<String>,
+}
+
+/// A link as the group holds it.
+struct Link {
+    name: Vec<u8>,
+    kind: LinkKind,
+}
+
+enum LinkKind {
+    Hard(Token),
+    Soft(usize),
+    External(usize),
+    Other,
+}
+
+/// A soft or external link, followed once every object has its first path.
+struct Pending {
+    group: usize,
+    raw_group: Vec<u8>,
+    link: Link,
+}
+
+struct Walk<'a> {
+    tree: Tree,
+    policy: &'a Policy,
+    seen_groups: HashMap<(FileNumber, Token), usize>,
+    seen_datasets: HashMap<(FileNumber, Token), usize>,
+    group_aliases: Vec<(String, usize)>,
+    links: usize,
+    /// The group whose names are in each local heap.
+    heaps: HashMap<(FileNumber, u64), usize>,
+    /// Whether libhdf5 would crash on one of the groups.
+    is_unsafe: bool,
+}
+
+/// Walks `file` from its root; no recursion, so that no depth of groups can exhaust the stack.
+pub(crate) fn walk(file: File, policy: &Policy) -> Result<Tree> {
+    let _guard = ffi::lock();
+    let mut walk = Walk {
+        tree: Tree::default(),
+        policy,
+        seen_groups: HashMap::new(),
+        seen_datasets: HashMap::new(),
+        group_aliases: Vec::new(),
+        links: 0,
+        heaps: HashMap::new(),
+        is_unsafe: false,
+    };
+    let (_, root) = File::identify(file.handle())?;
+    walk.tree.files.push(file);
+    walk.tree.groups.push(Group { path: String::new(), file: 0, token: root, parent: 0 });
+    walk.seen_groups.insert((0, root), 0);
+    let pending = walk.descend(0, b"/".to_vec())?;
+    walk.follow(pending)?;
+    walk.expand_group_aliases();
+    Ok(walk.tree)
+}
+
+impl Walk<'_> {
+    /// Lists everything that hard links reach from group `start`; gives back the other links.
+    fn descend(&mut self, start: usize, raw_path: Vec<u8>) -> Result<Vec<Pending>> {
+        let mut pending = Vec::new();
+        let mut todo = vec![(start, raw_path)];
+        while let Some((group, raw_path)) = todo.pop() {
+            let links = match self.links_of(group) {
+                Ok(links) => links,
+                // A damaged group must not hide the rest of the file; a damaged root leaves nothing to show.
+                Err(e) if group != 0 && !self.is_unsafe => {
+                    let path = &self.tree.groups[group].path;
+                    self.tree.warnings.push(format!("group '{path}' left out: {e}"));
+                    continue;
+                }
+                Err(e) => return Err(e),
+            };
+            let mut inner = Vec::new();
+            for link in links {
+                if let LinkKind::Hard(token) = link.kind {
+                    inner.extend(self.hard(group, &raw_path, &link.name, token));
+                } else {
+                    pending.push(Pending { group, raw_group: raw_path.clone(), link });
+                }
+            }
+            todo.extend(inner.into_iter().rev());
+        }
+        Ok(pending)
+    }
+
+    /// The links of a group, in creation order where the file tracks it, else by name.
+    fn links_of(&mut self, group: usize) -> Result<Vec<Link>> {
+        let Group { file, token, .. } = self.tree.groups[group];
+        if let Some(heap) = self.tree.files[file].name_heap(token)?
+            && let Some(other) = self.heaps.insert((file, heap), group)
+        {
+            // libhdf5 keeps one copy of these bytes, for the first group, and would follow a null pointer for
+            // the second. No soft link may be followed through such a group either.
+            let (one, two) = (&self.tree.groups[other].path, &self.tree.groups[group].path);
+            self.is_unsafe = true;
+            return Err(Error::corrupt(format!(
+                "groups '{one}' and '{two}' keep their names in the same bytes"
+            )));
+        }
+        let handle = self.tree.files[file].object(token)?;
+        let tracked = tracks_order(&handle);
+        let mut links = iterate(&handle, tracked)?;
+        if self.links + links.len() > LINK_LIMIT {
+            self.tree.warnings.push(format!("links beyond the first {LINK_LIMIT} left out"));
+            links.truncate(LINK_LIMIT.saturating_sub(self.links));
+        }
+        self.links += links.len();
+        Ok(links)
+    }
+
+    /// Notes what a hard link leads to; a group not met before is given back to be listed.
+    fn hard(
+        &mut self,
+        group: usize,
+        raw_group: &[u8],
+        name: &[u8],
+        token: Token,
+    ) -> Option<(usize, Vec<u8>)> {
+        let file = self.tree.groups[group].file;
+        let path = join(&self.tree.groups[group].path, name);
+        if let Some(&known) = self.seen_groups.get(&(file, token)) {
+            self.group_aliases.push((path, known));
+            return None;
+        }
+        if let Some(&known) = self.seen_datasets.get(&(file, token)) {
+            self.tree.aliases.push((path, known));
+            return None;
+        }
+        let kind = self.tree.files[file].object(token).and_then(|object| File::identify(&object));
+        let raw_path = raw_join(raw_group, name);
+        match kind {
+            Ok((ObjectKind::Group, _)) => {
+                let number = self.add_group(path, file, token, group);
+                Some((number, raw_path))
+            }
+            Ok((ObjectKind::Dataset, _)) => {
+                self.add_dataset(path, raw_path, group, file, token);
+                None
+            }
+            Ok((ObjectKind::Other, _)) => None,
+            Err(e) => {
+                self.tree.warnings.push(format!("'{path}' left out: {e}"));
+                None
+            }
+        }
+    }
+
+    fn add_group(&mut self, path: String, file: FileNumber, token: Token, parent: usize) -> usize {
+        let number = self.tree.groups.len();
+        self.seen_groups.insert((file, token), number);
+        self.tree.groups.push(Group { path, file, token, parent });
+        number
+    }
+
+    fn add_dataset(&mut self, path: String, raw_path: Vec<u8>, group: usize, file: FileNumber, token: Token) {
+        let Ok(raw_path) = CString::new(raw_path) else { return };
+        self.seen_datasets.insert((file, token), self.tree.datasets.len());
+        self.tree.datasets.push(Found { path, raw_path, group, file, token });
+    }
+
+    /// Follows soft and external links, and those that these bring in.
+    fn follow(&mut self, mut pending: Vec<Pending>) -> Result<()> {
+        while !pending.is_empty() {
+            let mut next = Vec::new();
+            for p in std::mem::take(&mut pending) {
+                let path = join(&self.tree.groups[p.group].path, &p.link.name);
+                let followed = match p.link.kind {
+                    LinkKind::Soft(len) => self.soft(&p, len, &path),
+                    LinkKind::External(len) => self.external(&p, len, &path),
+                    LinkKind::Hard(_) => Ok(Vec::new()),
+                    LinkKind::Other => Err(Error::corrupt("a link of an unknown kind")),
+                };
+                match followed {
+                    Ok(more) => next.extend(more),
+                    Err(e) => {
+                        let hint = e.hint_text().map(|h| format!(" ({h})")).unwrap_or_default();
+                        self.tree.warnings.push(format!("link '{path}' not followed: {e}{hint}"));
+                    }
+                }
+            }
+            pending = next;
+        }
+        Ok(())
+    }
+
+    fn soft(&mut self, p: &Pending, len: usize, path: &str) -> Result<Vec<Pending>> {
+        let Group { file, token, .. } = self.tree.groups[p.group];
+        let group = self.tree.files[file].object(token)?;
+        let name = c_name(&p.link.name)?;
+        let target = match self.tree.files[file].object_at(&group, &name) {
+            Ok(target) => target,
+            Err(e) => {
+                let value = link_value(&group, &name, len)?;
+                return Err(Error::new(
+                    e.kind(),
+                    format!(
+                        "its target '{}' is not there",
+                        String::from_utf8_lossy(&value).trim_end_matches('\0')
+                    ),
+                ));
+            }
+        };
+        let (kind, token) = File::identify(&target)?;
+        drop((target, group));
+        self.reach(p, path.to_owned(), file, kind, token, raw_join(&p.raw_group, &p.link.name))
+    }
+
+    fn external(&mut self, p: &Pending, len: usize, path: &str) -> Result<Vec<Pending>> {
+        let Group { file, token, .. } = self.tree.groups[p.group];
+        let group = self.tree.files[file].object(token)?;
+        let value = link_value(&group, &c_name(&p.link.name)?, len)?;
+        drop(group);
+        // One byte of version and flags, then two C strings: the file and the path in it.
+        let mut parts = value.get(1..).unwrap_or_default().split(|&b| b == 0);
+        let (Some(name), Some(inner)) = (parts.next(), parts.next()) else {
+            return Err(Error::corrupt("an external link without a target"));
+        };
+        let real = self.policy.external(&self.tree.files[file].path, name)?;
+        let number =
+            match self.tree.files.iter().position(|f| f.path.canonicalize().is_ok_and(|own| own == real)) {
+                Some(number) => number,
+                None => {
+                    self.tree.files.push(File::open(&real)?);
+                    self.tree.files.len() - 1
+                }
+            };
+        let target = {
+            let file = &self.tree.files[number];
+            file.object_at(file.handle(), &c_name(inner)?)?
+        };
+        let (kind, token) = File::identify(&target)?;
+        drop(target);
+        self.reach(p, path.to_owned(), number, kind, token, raw_join(b"/", inner))
+    }
+
+    /// Notes that `path` leads to an object: an alias where it has a path already, else its first path.
+    fn reach(
+        &mut self,
+        p: &Pending,
+        path: String,
+        file: FileNumber,
+        kind: ObjectKind,
+        token: Token,
+        raw_path: Vec<u8>,
+    ) -> Result<Vec<Pending>> {
+        match kind {
+            ObjectKind::Group => {
+                if let Some(&known) = self.seen_groups.get(&(file, token)) {
+                    self.group_aliases.push((path, known));
+                    return Ok(Vec::new());
+                }
+                let number = self.add_group(path, file, token, p.group);
+                return self.descend(number, raw_path);
+            }
+            ObjectKind::Dataset => match self.seen_datasets.get(&(file, token)) {
+                Some(&known) => self.tree.aliases.push((path, known)),
+                None => self.add_dataset(path, raw_path, p.group, file, token),
+            },
+            ObjectKind::Other => {}
+        }
+        Ok(Vec::new())
+    }
+
+    /// Gives each dataset below a group a path for each other name of the group: once, so that a cycle of
+    /// groups ends.
+    fn expand_group_aliases(&mut self) {
+        for (alias, group) in std::mem::take(&mut self.group_aliases).into_iter().take(GROUP_ALIAS_LIMIT) {
+            let prefix = &self.tree.groups[group].path;
+            for (number, found) in self.tree.datasets.iter().enumerate() {
+                let rest = if prefix.is_empty() {
+                    Some(found.path.as_str())
+                } else {
+                    found.path.strip_prefix(prefix.as_str()).and_then(|rest| rest.strip_prefix('/'))
+                };
+                let Some(rest) = rest else { continue };
+                if self.tree.aliases.len() >= ALIAS_LIMIT {
+                    self.tree.warnings.push(format!("other names beyond the first {ALIAS_LIMIT} left out"));
+                    return;
+                }
+                self.tree.aliases.push((format!("{alias}/{rest}"), number));
+            }
+        }
+    }
+}
+
+fn join(group: &str, name: &[u8]) -> String {
+    let name = String::from_utf8_lossy(name);
+    if group.is_empty() { name.into_owned() } else { format!("{group}/{name}") }
+}
+
+fn raw_join(group: &[u8], name: &[u8]) -> Vec<u8> {
+    let mut path = group.to_vec();
+    if !path.ends_with(b"/") {
+        path.push(b'/');
+    }
+    path.extend(name);
+    path
+}
+
+fn c_name(name: &[u8]) -> Result<CString> {
+    CString::new(name).map_err(|_| Error::corrupt("a name with a NUL in it"))
+}
+
+/// Whether the links of a group can be had in the order of their creation.
+fn tracks_order(group: &Handle) -> bool {
+    // SAFETY: called under the lock with an open group.
+    let Ok(creation) = ffi::open("cannot look at a group", || unsafe { H5Gget_create_plist(group.id()) })
+    else {
+        return false;
+    };
+    let mut flags = 0;
+    // SAFETY: as above; the pointer is to a local.
+    let status = unsafe { H5Pget_link_creation_order(creation.id(), &mut flags) };
+    status >= 0 && flags & H5P_CRT_ORDER_TRACKED != 0
+}
+
+fn iterate(group: &Handle, by_creation: bool) -> Result<Vec<Link>> {
+    let index = if by_creation { H5_INDEX_CRT_ORDER } else { H5_INDEX_NAME };
+    let mut links: Vec<Link> = Vec::new();
+    let mut position: hsize_t = 0;
+    call("cannot list a group", || {
+        // SAFETY: called under the lock with an open group; the callback only writes to `links`.
+        unsafe {
+            H5Literate2(
+                group.id(),
+                index,
+                H5_ITER_INC,
+                &mut position,
+                Some(keep_link),
+                (&raw mut links).cast::<c_void>(),
+            )
+        }
+    })?;
+    Ok(links)
+}
+
+unsafe extern "C" fn keep_link(
+    _group: hid_t,
+    name: *const c_char,
+    info: *const H5L_info2_t,
+    data: *mut c_void,
+) -> herr_t {
+    // SAFETY: libhdf5 passes valid pointers for the length of the call, and `data` is the caller's Vec. The
+    // link type is read as a plain integer, since user-defined types have numbers that the enum lacks; the
+    // union's field is the one that the type says is set.
+    let (links, name, kind) = unsafe {
+        let value = &raw const (*info).u;
+        let kind = match info.cast::<i32>().read() {
+            t if t == H5L_TYPE_HARD as i32 => {
+                LinkKind::Hard(Token::from_raw(value.cast::<H5O_token_t>().read()))
+            }
+            t if t == H5L_TYPE_SOFT as i32 => LinkKind::Soft(value.cast::<usize>().read()),
+            t if t == H5L_TYPE_EXTERNAL as i32 => LinkKind::External(value.cast::<usize>().read()),
+            _ => LinkKind::Other,
+        };
+        (&mut *data.cast::<Vec<Link>>(), CStr::from_ptr(name), kind)
+    };
+    links.push(Link { name: name.to_bytes().to_vec(), kind });
+    herr_t::from(links.len() > LINK_LIMIT)
+}
+
+fn link_value(group: &Handle, name: &CStr, len: usize) -> Result<Vec<u8>> {
+    if len > LINK_VALUE_LIMIT {
+        return Err(Error::corrupt(format!("a link whose value takes {len} bytes")));
+    }
+    let mut value = vec![0_u8; len];
+    call("cannot read a link", || {
+        // SAFETY: called under the lock with an open group and a C string; the buffer is as long as said.
+        unsafe { H5Lget_val(group.id(), name.as_ptr(), value.as_mut_ptr().cast(), len, H5P_DEFAULT) }
+    })?;
+    Ok(value)
+}
