@@ -1,0 +1,135 @@
+//! Functions that choose among their arguments, row by row.
+
+use super::{Element, Shape, ValueType, Values, Vector, compare};
+use crate::ast::CompareOp;
+use sieva_types::{Error, ErrorKind, Result};
+use std::borrow::Cow;
+
+/// The first argument that is not missing.
+pub(super) fn coalesce(args: &[&Vector], result: ValueType) -> Result<Vector> {
+    let shape = Shape::common(args)?;
+    pick(args, result, shape, |row| args.iter().position(|a| a.is_valid(row)))
+}
+
+/// The least or the greatest of the arguments that are not missing, the first of several such.
+pub(super) fn extreme(args: &[&Vector], result: ValueType, greatest: bool) -> Result<Vector> {
+    let Some((first, rest)) = args.split_first() else {
+        return Err(Error::new(ErrorKind::Internal, "least or greatest of nothing"));
+    };
+    let op = if greatest { CompareOp::Gt } else { CompareOp::Lt };
+    let mut best = first.widen(result)?;
+    for next in rest {
+        let next = next.widen(result)?;
+        let shape = Shape::common(&[&best, &next])?;
+        let better = compare(op, &next, &best)?;
+        best = Cow::Owned(pick(&[&best, &next], result, shape, |row| {
+            let is_better = better.is_valid(row) && truth(&better, row);
+            let next_is_valid = next.is_valid(row);
+            match best.is_valid(row) {
+                true => Some(usize::from(is_better)),
+                false => next_is_valid.then_some(1),
+            }
+        })?);
+    }
+    Ok(best.into_owned())
+}
+
+/// `a` where `condition` is true, else `b`: also where it is missing, as in SQL's CASE.
+pub(super) fn if_else(condition: &Vector, a: &Vector, b: &Vector, result: ValueType) -> Result<Vector> {
+    let shape = Shape::common(&[condition, a, b])?;
+    pick(&[a, b], result, shape, |row| Some(usize::from(!(condition.is_valid(row) && truth(condition, row)))))
+}
+
+/// `a`, missing where it equals `b`.
+pub(super) fn null_if(a: &Vector, b: &Vector, result: ValueType) -> Result<Vector> {
+    let shape = Shape::common(&[a, b])?;
+    let equal = compare(CompareOp::Eq, a, b)?;
+    pick(&[a], result, shape, |row| (!(equal.is_valid(row) && truth(&equal, row))).then_some(0))
+}
+
+fn truth(condition: &Vector, row: usize) -> bool {
+    let i = if condition.is_constant() { 0 } else { row };
+    matches!(&condition.values, Values::Bool(v) if v[i])
+}
+
+/// For each row the value of the argument that `choose` gives, as `result`; missing if none.
+fn pick(
+    args: &[&Vector],
+    result: ValueType,
+    shape: Shape,
+    choose: impl Fn(usize) -> Option<usize>,
+) -> Result<Vector> {
+    let args = args.iter().map(|a| a.widen(result)).collect::<Result<Vec<_>>>()?;
+    match result {
+        ValueType::Bool => pick_values::<bool>(&args, shape, choose),
+        ValueType::I64 => pick_values::<i64>(&args, shape, choose),
+        ValueType::U64 => pick_values::<u64>(&args, shape, choose),
+        ValueType::F64 => pick_values::<f64>(&args, shape, choose),
+        ValueType::Str => pick_values::<String>(&args, shape, choose),
+    }
+}
+
+fn pick_values<T: Element>(
+    args: &[Cow<'_, Vector>],
+    shape: Shape,
+    choose: impl Fn(usize) -> Option<usize>,
+) -> Result<Vector> {
+    let mut values = Vec::with_capacity(shape.len());
+    let mut valid = Vec::with_capacity(shape.len());
+    for row in 0..shape.len() {
+        let value = choose(row).map(|arg| &args[arg]).filter(|arg| arg.is_valid(row)).and_then(|arg| {
+            let i = if arg.is_constant() { 0 } else { row };
+            T::slice(&arg.values).and_then(|v| v.get(i))
+        });
+        valid.push(value.is_some());
+        values.push(value.cloned().unwrap_or_default());
+    }
+    let valid = valid.contains(&false).then_some(valid);
+    Ok(Vector::from_parts(T::wrap(values), valid, shape))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Function, Scalar, testing::*};
+    use super::*;
+
+    fn call(name: &str, args: &[&Vector]) -> Vector {
+        Function::from_name(name).unwrap().apply(args).unwrap()
+    }
+
+    #[test]
+    fn coalesce_takes_the_first_that_is_there() {
+        let a = without(ints(&[1, 2]), &[1]);
+        assert_eq!(call("coalesce", &[&a, &constant(Scalar::I64(0))]), ints(&[1, 0]));
+        assert_eq!(call("coalesce", &[&constant(Scalar::Null), &a]), a);
+        assert_eq!(call("coalesce", &[&a, &floats(&[0.5, 0.5])]), floats(&[1.0, 0.5]));
+        assert_eq!(call("coalesce", &[&a]).value_type(), Some(ValueType::I64));
+    }
+
+    #[test]
+    fn least_and_greatest_pass_over_missing() {
+        let (a, b) = (without(ints(&[1, 5, 9]), &[2]), without(ints(&[3, 2, 4]), &[0]));
+        assert_eq!(call("least", &[&a, &b]), ints(&[1, 2, 4]));
+        assert_eq!(call("greatest", &[&a, &b, &constant(Scalar::Null)]), ints(&[1, 5, 4]));
+        assert_eq!(call("greatest", &[&texts(&["b", "a"]), &texts(&["a", "c"])]), texts(&["b", "c"]));
+        assert_eq!(call("least", &[&constant(Scalar::Null)]).scalar(0), Scalar::Null);
+    }
+
+    #[test]
+    fn if_takes_the_other_where_the_condition_is_missing() {
+        let condition = bools(&[Some(true), Some(false), None]);
+        let one = constant(Scalar::I64(1));
+        assert_eq!(call("if", &[&condition, &one, &ints(&[7, 8, 9])]), ints(&[1, 8, 9]));
+        assert_eq!(
+            call("if", &[&condition, &one, &constant(Scalar::Null)]),
+            without(ints(&[1, 0, 0]), &[1, 2])
+        );
+    }
+
+    #[test]
+    fn nullif_keeps_the_type_of_the_first() {
+        let a = ints(&[1, -999]);
+        assert_eq!(call("nullif", &[&a, &constant(Scalar::F64(-999.0))]), without(a.clone(), &[1]));
+        assert_eq!(call("nullif", &[&a, &constant(Scalar::Null)]), a);
+    }
+}
