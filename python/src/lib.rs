@@ -1,4 +1,14 @@
 //! The native module `sieva._native`: the engine's types for Python, thin wrappers only.
+//!
+//! What a method means is documented in `python/sieva/_native.pyi`, where Python users look.
+#![allow(missing_docs)]
+
+mod convert;
+mod errors;
+mod interrupt;
+mod query;
+mod selection;
+mod source;
 
 use pyo3::prelude::*;
 
@@ -8,8 +18,16 @@ use pyo3::prelude::*;
 mod native {
     use super::*;
 
+    #[pymodule_export]
+    use super::query::{Query, Stream};
+    #[pymodule_export]
+    use super::selection::Selection;
+    #[pymodule_export]
+    use super::source::{Source, from_clause};
+
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
-        module.add("__version__", env!("CARGO_PKG_VERSION"))
+        module.add("__version__", sieva::VERSION)?;
+        module.add("error_kinds", sieva::ErrorKind::ALL.map(sieva::ErrorKind::code).to_vec())
     }
 }

@@ -43,6 +43,18 @@ impl Netcdf3Source {
         let (schema, layouts) = built.map_err(|e| locate(e, &*store))?;
         Ok(Self { store, schema, layouts })
     }
+
+    /// Gives arrays' dimensions the names that a user wants: array path and names, outermost first.
+    ///
+    /// # Errors
+    /// As [`Schema::name_dims`].
+    pub fn name_dims(&mut self, given: &[(String, Vec<String>)]) -> Result<()> {
+        for (path, names) in given {
+            self.schema.name_dims(path, names).map_err(|e| locate(e, &*self.store))?;
+        }
+        self.schema.resolve();
+        Ok(())
+    }
 }
 
 /// Puts the file's name before what was found wrong in it; errors of the store name it themselves.

@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 
-use sieva_types::DType;
+use sieva_types::{DType, Error, ErrorKind, Result};
 
 use crate::decoding::Decoding;
-use crate::schema::{AttrValue, Schema, attr, leaf};
+use crate::schema::{AttrValue, Dimension, Schema, attr, leaf};
 
 impl Schema {
     /// Fills in what follows from dimensions and attributes: each array's decoding, each dimension's
@@ -26,6 +26,52 @@ impl Schema {
         for i in 0..self.arrays.len() {
             self.arrays[i].coordinates = self.auxiliary_coordinates(i, &paths);
         }
+    }
+
+    /// Gives an array's dimensions the names that a user wants; arrays given one name line up along it.
+    ///
+    /// # Errors
+    /// `unknown-array`, or `dimension-mismatch` where the number of names or a length does not fit.
+    pub fn name_dims(&mut self, path: &str, names: &[String]) -> Result<()> {
+        let path = path.trim_start_matches('/');
+        let unknown = || {
+            Error::new(
+                ErrorKind::UnknownArray,
+                format!("dimension names given for '{path}', which is no array of the file"),
+            )
+        };
+        let array = self.array(path).ok_or_else(unknown)?;
+        let shape = self.arrays[array].shape.clone();
+        if shape.len() != names.len() {
+            let message = format!(
+                "'{path}' has {} dimensions, {} names were given: {}",
+                shape.len(),
+                names.len(),
+                names.join(", ")
+            );
+            return Err(Error::new(ErrorKind::DimensionMismatch, message));
+        }
+        for (axis, (name, &len)) in names.iter().zip(&shape).enumerate() {
+            let known = self.dims.iter().position(|d| d.path == *name);
+            if let Some(other) = known.map(|d| self.dims[d].len).filter(|&n| n != len) {
+                let message =
+                    format!("dimension '{name}' of '{path}' has length {len}, elsewhere it has {other}");
+                return Err(Error::new(ErrorKind::DimensionMismatch, message));
+            }
+            self.arrays[array].dims[axis] = known.unwrap_or_else(|| {
+                let (name, path) = (name.clone(), name.clone());
+                self.dims.push(Dimension {
+                    name,
+                    path,
+                    len,
+                    unlimited: false,
+                    named: true,
+                    coordinate: None,
+                });
+                self.dims.len() - 1
+            });
+        }
+        Ok(())
     }
 
     /// A 1-D array along a dimension and of its path is the dimension's coordinate (NUG 2.3.1).

@@ -348,6 +348,31 @@ impl Expr {
         }
     }
 
+    /// The same expression with each child replaced by what `f` makes of it.
+    ///
+    /// # Errors
+    /// Those of `f`.
+    pub fn try_map_children<E>(mut self, f: &mut impl FnMut(&Expr) -> Result<Expr, E>) -> Result<Self, E> {
+        for child in self.children_mut() {
+            *child = f(child)?;
+        }
+        Ok(self)
+    }
+
+    fn children_mut(&mut self) -> Vec<&mut Expr> {
+        match self {
+            Self::Literal(_) | Self::Name(_) | Self::Subquery(_) => Vec::new(),
+            Self::Unary { expr, .. } | Self::IsNull { expr, .. } | Self::Not(expr) => vec![expr.as_mut()],
+            Self::Binary { left, right, .. } | Self::Compare { left, right, .. } => {
+                vec![left.as_mut(), right.as_mut()]
+            }
+            Self::Like { expr, pattern, .. } => vec![expr.as_mut(), pattern.as_mut()],
+            Self::Between { expr, low, high, .. } => vec![expr.as_mut(), low.as_mut(), high.as_mut()],
+            Self::InList { expr, list, .. } => std::iter::once(expr.as_mut()).chain(list).collect(),
+            Self::And(parts) | Self::Or(parts) | Self::Call { args: parts, .. } => parts.iter_mut().collect(),
+        }
+    }
+
     /// Visits this expression and all below it, a parent before its children; not into subqueries.
     pub fn walk<'e>(&'e self, visit: &mut impl FnMut(&'e Expr)) {
         visit(self);

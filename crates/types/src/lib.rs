@@ -5,7 +5,9 @@
 mod bx;
 mod dtype;
 mod error;
+mod selection;
 
 pub use bx::{Bx, checked_len};
 pub use dtype::{DType, Endian};
 pub use error::{Error, ErrorKind, Result};
+pub use selection::{Batches, Positions, Runs, Selection, SelectionBuilder, unravel};

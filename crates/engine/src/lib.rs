@@ -1,0 +1,36 @@
+//! sieva: questions about scientific data files, answered in place.
+//!
+//! Open a [`Source`], ask it with [`Source::sql`] or [`Source::query`], and take what comes back as a count,
+//! a [`Selection`], columns, or Arrow record batches. Files are never changed.
+//!
+//! ```no_run
+//! # fn main() -> sieva::Result<()> {
+//! let source = sieva::Source::open("pop.nc", &sieva::OpenOptions::default())?;
+//! let query = source.sql("SELECT TEMP WHERE TEMP > 25 AND z_t < 5000", &sieva::QueryOptions::default())?;
+//! println!("{} hits", query.count()?);
+//! for batch in query.batches(65_536)? {
+//!     println!("{} rows", batch?.num_rows());
+//! }
+//! # Ok(())
+//! # }
+//! ```
+
+mod arrow;
+mod explain;
+mod open;
+mod query;
+mod schema;
+mod stats;
+
+pub use arrow::Batches;
+pub use open::{OpenOptions, Source};
+pub use query::{Access, Query, QueryOptions};
+pub use sieva_format::schema::{ArrayInfo, Attr, AttrValue, Dimension, Schema};
+pub use sieva_query::bind::is_time;
+pub use sieva_query::exec::{Column, Data};
+pub use sieva_query::{ast, parse, with_data};
+pub use sieva_types::{Bx, DType, Error, ErrorKind, Result, Selection};
+pub use stats::{Phase, QueryStats};
+
+/// Version of this crate and of everything built from it.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");

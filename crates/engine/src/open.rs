@@ -1,0 +1,195 @@
+//! Opening a source: which format it is, and what names mean in it.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Instant;
+
+use sieva_format::ArraySource;
+use sieva_format::read::{BlockReader, ChunkCache, Workspace};
+use sieva_format::schema::Schema;
+use sieva_format_hdf5::{Hdf5Options, Hdf5Source, is_hdf5};
+use sieva_format_netcdf3::{Netcdf3Source, is_netcdf3};
+use sieva_query::ast::{Name, Select};
+use sieva_query::bind::{BindOptions, resolve, stored_domain};
+use sieva_query::exec::{Column, Data};
+use sieva_query::parse;
+use sieva_query::values::Scalar;
+use sieva_store::{FileStore, RangedRead};
+use sieva_types::{Bx, DType, Error, ErrorKind, Result};
+
+use crate::query::{Query, QueryOptions};
+
+/// How a source is opened.
+#[derive(Clone, Debug, Default)]
+pub struct OpenOptions {
+    /// Names of an array's dimensions where the file does not give them: path and names, outermost first.
+    /// Arrays of different groups that are given one name line up along it.
+    pub dims: Vec<(String, Vec<String>)>,
+    /// Directories that external links and external raw data may lead to. None are followed otherwise.
+    pub external_roots: Vec<PathBuf>,
+    /// Whether values outside of `valid_range`, `valid_min` and `valid_max` are missing.
+    pub valid_range: bool,
+}
+
+/// An open source. Cheap to clone.
+#[derive(Clone)]
+pub struct Source {
+    inner: Arc<dyn ArraySource>,
+    path: Arc<PathBuf>,
+    options: Arc<OpenOptions>,
+    opened_in: f64,
+}
+
+impl Source {
+    /// Opens the file at `path`; its format is told by its first bytes, not by its name.
+    ///
+    /// # Errors
+    /// `file-not-found`, `permission-denied`, `unknown-format` naming what can be read, `corrupt-file`.
+    pub fn open(path: impl AsRef<Path>, options: &OpenOptions) -> Result<Self> {
+        let started = Instant::now();
+        let path = path.as_ref();
+        if path.is_dir() {
+            return Err(unknown_format(path, "is a directory"));
+        }
+        let store = FileStore::open(path)?;
+        let inner: Arc<dyn ArraySource> = if is_netcdf3(&store) {
+            let mut source = Netcdf3Source::open(Arc::new(store))?;
+            if !options.dims.is_empty() {
+                source.name_dims(&options.dims)?;
+            }
+            Arc::new(source)
+        } else if is_hdf5(&store) {
+            let hdf5 =
+                Hdf5Options { external_roots: options.external_roots.clone(), dims: options.dims.clone() };
+            Arc::new(Hdf5Source::open(path, &hdf5)?)
+        } else if store.is_empty() {
+            return Err(unknown_format(path, "is empty"));
+        } else {
+            return Err(unknown_format(path, "is none of them"));
+        };
+        let (path, options) = (Arc::new(path.to_path_buf()), Arc::new(options.clone()));
+        Ok(Self { inner, path, options, opened_in: started.elapsed().as_secs_f64() })
+    }
+
+    /// The path as it was given.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What the source says of itself.
+    pub fn schema(&self) -> &Schema {
+        self.inner.schema()
+    }
+
+    /// The reader behind it.
+    pub fn reader(&self) -> &Arc<dyn ArraySource> {
+        &self.inner
+    }
+
+    /// Seconds that opening took.
+    pub fn opened_in(&self) -> f64 {
+        self.opened_in
+    }
+
+    /// The array that a name means.
+    ///
+    /// # Errors
+    /// `unknown-array` with the nearest names, `ambiguous-name` with the paths it could mean.
+    pub fn resolve(&self, name: &str) -> Result<usize> {
+        match resolve(self.schema(), name)? {
+            sieva_query::bind::Meaning::Array(i) => Ok(i),
+            sieva_query::bind::Meaning::Dimension(_) => Err(Error::new(
+                ErrorKind::UnknownArray,
+                format!("'{name}' is a dimension without a coordinate array"),
+            )
+            .hint(format!("idx({name}) gives its positions in a query"))),
+        }
+    }
+
+    /// A query by condition (`None`: every position). `select` lists what comes back; `None` is the
+    /// coordinates, then the arrays in the condition.
+    ///
+    /// # Errors
+    /// `syntax-error`, `unknown-array`, `type-mismatch` and the like.
+    pub fn query(
+        &self,
+        condition: Option<&str>,
+        select: Option<&[String]>,
+        options: &QueryOptions,
+    ) -> Result<Query> {
+        let known = |name: &Name| self.knows(name);
+        let condition = condition.map(|c| parse::parse_condition_with(c, &known)).transpose()?;
+        let select = match select {
+            None => None,
+            Some(list) => Some(
+                list.iter().map(|s| parse::parse_expression_with(s, &known)).collect::<Result<Vec<_>>>()?,
+            ),
+        };
+        Query::of_condition(self, condition, select, options)
+    }
+
+    /// A SELECT over this source; its FROM, if it has one, is not looked at.
+    ///
+    /// # Errors
+    /// As [`Source::query`].
+    pub fn sql(&self, text: &str, options: &QueryOptions) -> Result<Query> {
+        let select = parse::parse_select_with(text, &|name| self.knows(name))?;
+        Query::of_select(self, select, options)
+    }
+
+    fn knows(&self, name: &Name) -> bool {
+        !matches!(resolve(self.schema(), &name.text), Err(e) if e.kind() == ErrorKind::UnknownArray)
+    }
+
+    /// Runs `f` with what binding needs: the options, and the way to answer scalar subqueries.
+    pub(crate) fn with_binding<R>(&self, options: &QueryOptions, f: impl FnOnce(&BindOptions<'_>) -> R) -> R {
+        let subquery = |select: &Select| self.scalar(select, options);
+        f(&BindOptions { valid_range: self.options.valid_range, subquery: &subquery })
+    }
+
+    /// The one value of a scalar subquery, over this source or over another file.
+    fn scalar(&self, select: &Select, options: &QueryOptions) -> Result<Scalar> {
+        let other = match &select.from {
+            Some(from) if Path::new(from) != self.path() => {
+                Source::open(from, &OpenOptions { dims: Vec::new(), ..(*self.options).clone() })?
+            }
+            _ => self.clone(),
+        };
+        Query::of_select(&other, select.clone(), options)?.single_value()
+    }
+
+    /// Values of the box `start`, `shape` of an array: as stored, or decoded.
+    ///
+    /// # Errors
+    /// `invalid-value` where the box does not lie within the array, and reading errors.
+    pub fn read_box(&self, array: usize, bx: &Bx, raw: bool) -> Result<Column> {
+        let info = &self.schema().arrays[array];
+        if bx.rank() != info.shape.len() || !Bx::whole(&info.shape).contains(bx) {
+            return Err(Error::new(
+                ErrorKind::InvalidValue,
+                format!(
+                    "box {:?} + {:?} does not lie in '{}' of shape {:?}",
+                    bx.start, bx.shape, info.path, info.shape
+                ),
+            ));
+        }
+        let cache = Arc::new(ChunkCache::new(64 << 20));
+        let reader = BlockReader::new(Arc::clone(&self.inner), array, cache, u64::MAX)?;
+        let mut workspace = Workspace::default();
+        if info.dtype == DType::Str {
+            return Ok(Column { data: Data::Str(reader.read_texts(bx, &mut workspace)?), valid: None });
+        }
+        let mut buffer = sieva_format::buffer::Buffer::default();
+        reader.read(bx, &mut buffer, &mut workspace)?;
+        let stored = stored_domain(info, raw, self.options.valid_range)?;
+        Ok(Column::decode(&buffer, bx.len() as usize, &stored))
+    }
+}
+
+fn unknown_format(path: &Path, why: &str) -> Error {
+    Error::new(
+        ErrorKind::UnknownFormat,
+        format!("'{}' {why}: not a file that can be read here", path.display()),
+    )
+    .hint("HDF5, netCDF-4 and netCDF-3 (classic, 64-bit offset, CDF-5) files can")
+}

@@ -1,0 +1,345 @@
+//! A query over a source: bound once, then asked for what is wanted of it.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Instant;
+
+use sieva_query::ast::{Expr, Select};
+use sieva_query::bind::{Body, Bound, Output, bind_condition, bind_select};
+use sieva_query::exec::{
+    self, Column, ExecOptions, ExecStats, Execution, Gatherer, GroupTable, Plan, RowStream,
+};
+use sieva_query::parse;
+use sieva_query::values::Scalar;
+use sieva_store::CountersSnapshot;
+use sieva_types::{Error, ErrorKind, Result, Selection};
+
+use crate::open::Source;
+use crate::stats::{Phase, QueryStats};
+
+/// Which way of access a query is forced to take.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Access {
+    /// The cheapest that gives the answer.
+    #[default]
+    Auto,
+    /// Reading and testing the data.
+    Scan,
+}
+
+impl Access {
+    /// The access of this name.
+    ///
+    /// # Errors
+    /// `invalid-value`, listing the names.
+    pub fn parse(name: &str) -> Result<Self> {
+        match name {
+            "auto" => Ok(Self::Auto),
+            "scan" => Ok(Self::Scan),
+            "zonemap" | "bitmap" | "sorted" => Err(Error::new(
+                ErrorKind::Unsupported,
+                format!("access '{name}' needs an index, and this version makes none"),
+            )
+            .hint("use auto or scan")),
+            _ => {
+                Err(Error::new(ErrorKind::InvalidValue, format!("access '{name}' is not one of auto, scan")))
+            }
+        }
+    }
+}
+
+/// How a query is run.
+#[derive(Clone, Debug, Default)]
+pub struct QueryOptions {
+    /// Way of access.
+    pub access: Access,
+    /// Bytes that reading and results in flight may take; `None`: 1 GiB.
+    pub memory: Option<u64>,
+    /// Threads; `None`: one for each core.
+    pub threads: Option<usize>,
+}
+
+/// A bound query. Its condition is evaluated at most once, whatever is asked.
+pub struct Query {
+    source: Source,
+    options: QueryOptions,
+    /// The condition as a tree, for [`Query::read`] of other arrays.
+    condition: Option<Expr>,
+    pub(crate) execution: Arc<Execution>,
+    cancel: Arc<AtomicBool>,
+    selection: OnceLock<Arc<Selection>>,
+    groups: OnceLock<Arc<GroupTable>>,
+    stats: Arc<Mutex<QueryStats>>,
+    before: CountersSnapshot,
+}
+
+impl Query {
+    pub(crate) fn of_condition(
+        source: &Source,
+        condition: Option<Expr>,
+        select: Option<Vec<Expr>>,
+        options: &QueryOptions,
+    ) -> Result<Self> {
+        let started = Instant::now();
+        let bound = source.with_binding(options, |binding| {
+            bind_condition(source.schema(), condition.as_ref(), select.as_deref(), binding)
+        })?;
+        Self::new(source, bound, condition, options, started)
+    }
+
+    pub(crate) fn of_select(source: &Source, select: Select, options: &QueryOptions) -> Result<Self> {
+        let started = Instant::now();
+        let bound = source.with_binding(options, |binding| bind_select(source.schema(), &select, binding))?;
+        Self::new(source, bound, select.condition, options, started)
+    }
+
+    fn new(
+        source: &Source,
+        bound: Bound,
+        condition: Option<Expr>,
+        options: &QueryOptions,
+        started: Instant,
+    ) -> Result<Self> {
+        let before = source.reader().store().counters().snapshot();
+        let cancel = Arc::new(AtomicBool::new(false));
+        let execution =
+            Arc::new(Execution::new(Arc::clone(source.reader()), bound, exec_options(options, &cancel))?);
+        let mut stats = QueryStats { open_seconds: source.opened_in(), ..QueryStats::default() };
+        stats.add(Phase::Bind, started);
+        Ok(Self {
+            source: source.clone(),
+            options: options.clone(),
+            condition,
+            execution,
+            cancel,
+            selection: OnceLock::new(),
+            groups: OnceLock::new(),
+            stats: Arc::new(Mutex::new(stats)),
+            before,
+        })
+    }
+
+    /// The source.
+    pub fn source(&self) -> &Source {
+        &self.source
+    }
+
+    /// A flag that stops the query when it is set.
+    pub fn cancel_flag(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.cancel)
+    }
+
+    /// Names and lengths of the row space's dimensions.
+    pub fn rows(&self) -> Vec<(String, u64)> {
+        let rows = &self.bound().rows;
+        rows.names.iter().cloned().zip(rows.shape.iter().copied()).collect()
+    }
+
+    /// Whether rows are groups.
+    pub fn is_grouped(&self) -> bool {
+        matches!(self.bound().body, Body::Groups { .. })
+    }
+
+    pub(crate) fn bound(&self) -> &Bound {
+        &self.execution.bound
+    }
+
+    pub(crate) fn lock_stats(&self) -> MutexGuard<'_, QueryStats> {
+        self.stats.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn shared_stats(&self) -> Arc<Mutex<QueryStats>> {
+        Arc::clone(&self.stats)
+    }
+
+    /// What it did so far.
+    pub fn stats(&self) -> QueryStats {
+        let io = self.source.reader().store().counters().snapshot().since(self.before);
+        QueryStats { io, ..*self.lock_stats() }
+    }
+
+    /// The number of rows that come back.
+    ///
+    /// # Errors
+    /// Reading errors and `cancelled`.
+    pub fn count(&self) -> Result<u64> {
+        let bound = self.bound();
+        if bound.distinct {
+            let mut stream = self.row_stream(1 << 16)?;
+            let mut n = 0;
+            while let Some(columns) = stream.next_batch()? {
+                n += columns.first().map_or(0, Column::len) as u64;
+            }
+            return Ok(n);
+        }
+        let all = if self.is_grouped() { self.groups()?.len as u64 } else { self.positions()? };
+        let n = all.saturating_sub(bound.offset).min(bound.limit.unwrap_or(u64::MAX));
+        self.lock_stats().hits = Some(n);
+        Ok(n)
+    }
+
+    /// The number of positions that satisfy the condition.
+    fn positions(&self) -> Result<u64> {
+        if let Some(known) = self.selection.get() {
+            return Ok(known.len());
+        }
+        let (n, did) = self.timed(Phase::Select, || exec::count(&self.execution))?;
+        self.lock_stats().exec = did;
+        Ok(n)
+    }
+
+    /// The positions that satisfy the condition.
+    ///
+    /// # Errors
+    /// Reading errors, `cancelled`, `memory-limit`.
+    pub fn selection(&self) -> Result<Arc<Selection>> {
+        if let Some(known) = self.selection.get() {
+            return Ok(Arc::clone(known));
+        }
+        let (selection, did) = self.timed(Phase::Select, || exec::select(&self.execution))?;
+        let mut stats = self.lock_stats();
+        stats.exec = did;
+        stats.hits = Some(selection.len());
+        Ok(Arc::clone(self.selection.get_or_init(|| Arc::new(selection))))
+    }
+
+    pub(crate) fn groups(&self) -> Result<Arc<GroupTable>> {
+        if let Some(known) = self.groups.get() {
+            return Ok(Arc::clone(known));
+        }
+        let (table, did) = self.timed(Phase::Select, || exec::aggregate(&self.execution))?;
+        self.lock_stats().exec = did;
+        Ok(Arc::clone(self.groups.get_or_init(|| Arc::new(table))))
+    }
+
+    fn timed<R>(
+        &self,
+        phase: Phase,
+        work: impl FnOnce() -> Result<(R, ExecStats)>,
+    ) -> Result<(R, ExecStats)> {
+        let started = Instant::now();
+        let done = work();
+        self.lock_stats().add(phase, started);
+        done
+    }
+
+    /// Bounds of the number of positions that satisfy the condition; reads coordinates at most.
+    ///
+    /// # Errors
+    /// Reading errors and `cancelled`.
+    pub fn estimate(&self) -> Result<(u64, u64)> {
+        Ok(self.plan()?.estimate)
+    }
+
+    pub(crate) fn plan(&self) -> Result<Plan> {
+        self.execution.plan()
+    }
+
+    /// The rows of an ungrouped query.
+    pub(crate) fn row_stream(&self, batch: usize) -> Result<RowStream> {
+        RowStream::new(Arc::clone(&self.execution), self.selection()?, batch)
+    }
+
+    /// The values of `name` (an array or an expression) at the selected positions, in C order.
+    ///
+    /// # Errors
+    /// `dimension-mismatch` where it varies along a dimension that the rows do not have; reading errors.
+    pub fn read(&self, name: &str) -> Result<Column> {
+        if self.is_grouped() {
+            return Err(Error::new(ErrorKind::Unsupported, "read() of a grouped query")
+                .hint("take its rows as Arrow or a table"));
+        }
+        let expr = parse::parse_expression(name)?;
+        let select = [expr];
+        let bound = self.source.with_binding(&self.options, |binding| {
+            bind_condition(self.source.schema(), self.condition.as_ref(), Some(&select), binding)
+        })?;
+        if bound.rows != self.bound().rows {
+            let (got, want) = (bound.rows.names.join(", "), self.bound().rows.names.join(", "));
+            return Err(Error::new(
+                ErrorKind::DimensionMismatch,
+                format!("'{name}' has rows ({got}), the query has rows ({want})"),
+            )
+            .hint("name it in select=, so that the query's rows have its dimensions"));
+        }
+        let selection = self.selection()?;
+        let started = Instant::now();
+        let execution = Arc::new(Execution::new(
+            Arc::clone(self.source.reader()),
+            bound,
+            exec_options(&self.options, &self.cancel),
+        )?);
+        let positions: Vec<u64> = selection.iter().collect();
+        let mut gatherer = Gatherer::new(Arc::clone(&execution));
+        let mut columns = exec::fetch(&mut gatherer, &execution.bound.outputs, &positions)?;
+        self.lock_stats().add(Phase::Fetch, started);
+        columns.pop().ok_or_else(|| Error::new(ErrorKind::Internal, "nothing was fetched"))
+    }
+
+    /// Counts and edges of the histogram of `name` over the selected positions, as `numpy.histogram`.
+    ///
+    /// # Errors
+    /// Reading errors; `type-mismatch` for text.
+    pub fn histogram(&self, name: &str, bins: usize) -> Result<(Vec<u64>, Vec<f64>)> {
+        let expr = parse::parse_expression(&format!("histogram({name}, {bins})"))?;
+        let select = Select {
+            projection: sieva_query::ast::Projection::Items(vec![sieva_query::ast::SelectItem {
+                expr,
+                alias: None,
+                text: name.to_string(),
+            }]),
+            condition: self.condition.clone(),
+            ..Select::default()
+        };
+        let query = Self::of_select(&self.source, select, &self.options)?;
+        let first = query.groups()?.aggregates.first().and_then(|a| a.first()).cloned();
+        match first {
+            Some(Scalar::Histogram { edges, counts }) => Ok((counts, edges)),
+            _ => Err(Error::new(ErrorKind::Internal, "a histogram was not made")),
+        }
+    }
+
+    /// The value of a query of one row and one column; NULL where it has no row.
+    pub(crate) fn single_value(&self) -> Result<Scalar> {
+        let [output] = self.bound().outputs.as_slice() else {
+            let n = self.bound().outputs.len();
+            return Err(Error::new(
+                ErrorKind::TypeMismatch,
+                format!("a subquery used as a value has {n} columns, not one"),
+            ));
+        };
+        let vector = if self.is_grouped() {
+            self.groups()?.evaluate(&self.execution, &output.value)?
+        } else {
+            match self.row_stream(2)?.next_batch()?.and_then(|mut c| c.pop()) {
+                Some(column) => column.into_vector()?,
+                None => return Ok(Scalar::Null),
+            }
+        };
+        match vector.len() {
+            0 => Ok(Scalar::Null),
+            1 => Ok(vector.scalar(0)),
+            _ => Err(Error::new(ErrorKind::InvalidValue, "a subquery used as a value has more than one row")
+                .hint("use an aggregate or LIMIT 1")),
+        }
+    }
+
+    /// The columns of the result.
+    pub fn outputs(&self) -> &[Output] {
+        &self.bound().outputs
+    }
+
+    /// Stops it, from any thread.
+    pub fn cancel(&self) {
+        self.cancel.store(true, Ordering::Relaxed);
+    }
+}
+
+fn exec_options(options: &QueryOptions, cancel: &Arc<AtomicBool>) -> ExecOptions {
+    let default = ExecOptions::default();
+    ExecOptions {
+        threads: options.threads.unwrap_or(default.threads).max(1),
+        memory: options.memory.unwrap_or(default.memory),
+        cancel: Arc::clone(cancel),
+    }
+}

@@ -1,0 +1,48 @@
+//! What a query did: counters and seconds by phase.
+
+use std::time::Instant;
+
+use sieva_query::exec::ExecStats;
+use sieva_store::CountersSnapshot;
+
+/// The parts of a query's way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// Parsing and binding.
+    Bind,
+    /// Evaluating the condition, and groups while scanning.
+    Select,
+    /// Fetching values.
+    Fetch,
+}
+
+/// What a query did so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct QueryStats {
+    /// Rows or positions found, once known.
+    pub hits: Option<u64>,
+    /// Tiles evaluated by reading, and decided without.
+    pub exec: ExecStats,
+    /// Traffic of the source.
+    pub io: CountersSnapshot,
+    /// Seconds for opening the source.
+    pub open_seconds: f64,
+    /// Seconds for parsing and binding.
+    pub bind_seconds: f64,
+    /// Seconds for evaluating the condition.
+    pub select_seconds: f64,
+    /// Seconds for fetching values.
+    pub fetch_seconds: f64,
+}
+
+impl QueryStats {
+    /// Adds the seconds since `started` to a phase.
+    pub fn add(&mut self, phase: Phase, started: Instant) {
+        let seconds = started.elapsed().as_secs_f64();
+        match phase {
+            Phase::Bind => self.bind_seconds += seconds,
+            Phase::Select => self.select_seconds += seconds,
+            Phase::Fetch => self.fetch_seconds += seconds,
+        }
+    }
+}

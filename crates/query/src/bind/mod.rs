@@ -1,0 +1,341 @@
+//! From names to arrays: a query's tree bound to the schema of one source.
+//!
+//! Binding reads no array data. It finds what each name means, lines up dimensions into the row space,
+//! checks types, turns dates into numbers of the file's calendar, pushes NOT down to the comparisons (so
+//! that three-valued logic needs no third value: what is left is where the condition is true), and
+//! rewrites comparisons of one array with a constant to sets of stored values ([`crate::raw`]).
+
+mod aggregates;
+mod condition;
+mod dates;
+mod names;
+mod rows;
+mod select;
+mod value;
+
+use std::sync::Arc;
+
+use sieva_format::cf::TimeUnits;
+use sieva_format::decoding::Decoding;
+use sieva_format::schema::{ArrayInfo, Schema};
+use sieva_types::Result;
+
+use crate::aggregate::Aggregate;
+use crate::ast::{BinaryOp, CompareOp, Expr, Select};
+use crate::raw::{KeySet, StoredDomain};
+use crate::values::{Function, LikePattern, Scalar, ValueType, Vector};
+pub use dates::part_of;
+pub use names::{Meaning, resolve};
+pub use rows::Rows;
+
+/// How a query is bound.
+pub struct BindOptions<'a> {
+    /// Whether values outside of `valid_range` are missing.
+    pub valid_range: bool,
+    /// Answers a scalar subquery.
+    pub subquery: &'a dyn Fn(&Select) -> Result<Scalar>,
+}
+
+/// An array that a query uses.
+#[derive(Clone, Debug)]
+pub struct BoundArray {
+    /// Index in [`Schema::arrays`].
+    pub index: usize,
+    /// The row space's axis of each of its dimensions.
+    pub axes: Vec<usize>,
+    /// Its stored values and what they mean.
+    pub domain: StoredDomain,
+    /// The same without decoding, for `raw(name)`.
+    pub raw_domain: StoredDomain,
+    /// Its units and calendar where it is a time coordinate.
+    pub time: Option<Arc<TimeUnits>>,
+}
+
+/// A part of a date.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)] // the parts name themselves
+pub enum DatePart {
+    Year,
+    Month,
+    Day,
+    Hour,
+    Minute,
+    Second,
+    DayOfYear,
+    Quarter,
+    Season,
+}
+
+/// A value per position, bound. Arrays are numbers in [`Bound::arrays`].
+#[derive(Clone, Debug)]
+pub enum Value {
+    /// One value for all.
+    Constant(Vector),
+    /// An array's value: decoded, or as stored.
+    Array {
+        /// Number in [`Bound::arrays`].
+        array: usize,
+        /// As stored.
+        raw: bool,
+    },
+    /// The position along an axis of the row space.
+    Position {
+        /// Index in [`Schema::dims`].
+        dim: usize,
+    },
+    /// Arithmetic.
+    Arithmetic(BinaryOp, Box<Value>, Box<Value>),
+    /// The value with its sign changed.
+    Negate(Box<Value>),
+    /// A comparison.
+    Compare(CompareOp, Box<Value>, Box<Value>),
+    /// All of them (three-valued).
+    And(Vec<Value>),
+    /// Any of them (three-valued).
+    Or(Vec<Value>),
+    /// The opposite (three-valued).
+    Not(Box<Value>),
+    /// Whether it is missing.
+    IsNull(Box<Value>),
+    /// SQL LIKE with a constant pattern.
+    Like(Box<Value>, LikePattern),
+    /// A function of values.
+    Call(Function, Vec<Value>),
+    /// A part of the date that a time coordinate's value means.
+    Date(DatePart, usize),
+    /// The group's key of this number.
+    Key(usize),
+    /// The group's aggregate of this number.
+    Aggregated(usize),
+}
+
+impl Value {
+    /// The values directly below.
+    pub fn children(&self) -> Vec<&Value> {
+        match self {
+            Self::Arithmetic(_, a, b) | Self::Compare(_, a, b) => vec![a, b],
+            Self::Negate(a) | Self::Not(a) | Self::IsNull(a) | Self::Like(a, _) => vec![a],
+            Self::And(v) | Self::Or(v) | Self::Call(_, v) => v.iter().collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Visits this value and all below it.
+    pub fn walk(&self, visit: &mut impl FnMut(&Value)) {
+        visit(self);
+        for child in self.children() {
+            child.walk(visit);
+        }
+    }
+}
+
+/// A condition in negation normal form: the positions where it is true.
+#[derive(Clone, Debug)]
+pub enum Condition {
+    /// Everywhere.
+    Always,
+    /// Nowhere.
+    Never,
+    /// Where all hold.
+    All(Vec<Condition>),
+    /// Where any holds.
+    Any(Vec<Condition>),
+    /// Where the array's stored value belongs to the set.
+    Stored {
+        /// Number in [`Bound::arrays`].
+        array: usize,
+        /// Whether the set is of undecoded values (which makes no difference to the test).
+        raw: bool,
+        /// The stored values that satisfy it.
+        set: KeySet,
+    },
+    /// Where the position along a dimension lies in one of the half-open ranges.
+    Position {
+        /// Index in [`Schema::dims`].
+        dim: usize,
+        /// Half-open ranges, ascending.
+        ranges: Vec<(u64, u64)>,
+    },
+    /// Where the computed value is true.
+    Computed(Value),
+}
+
+/// A column of the result.
+#[derive(Clone, Debug)]
+pub struct Output {
+    /// Its name.
+    pub name: String,
+    /// What is computed.
+    pub value: Value,
+}
+
+/// A key of ORDER BY.
+#[derive(Clone, Debug)]
+pub struct OrderKey {
+    /// What is sorted by.
+    pub value: Value,
+    /// Largest first.
+    pub descending: bool,
+    /// Missing values first.
+    pub nulls_first: bool,
+}
+
+/// What comes out: positions, or groups of them.
+#[derive(Clone, Debug)]
+pub enum Body {
+    /// A row per selected position.
+    Rows,
+    /// A row per group (one group if there are no keys).
+    Groups {
+        /// The keys.
+        keys: Vec<Value>,
+        /// The aggregates with their argument (`None`: `count(*)`).
+        aggregates: Vec<(Aggregate, Option<Value>)>,
+        /// Which groups are kept.
+        having: Option<Value>,
+    },
+}
+
+/// A bound query.
+#[derive(Clone, Debug)]
+pub struct Bound {
+    /// The row space.
+    pub rows: Rows,
+    /// The arrays in use.
+    pub arrays: Vec<BoundArray>,
+    /// Which positions are selected.
+    pub condition: Condition,
+    /// What comes out of them.
+    pub body: Body,
+    /// The columns.
+    pub outputs: Vec<Output>,
+    /// Duplicate rows are dropped.
+    pub distinct: bool,
+    /// The order.
+    pub order_by: Vec<OrderKey>,
+    /// At most this many rows.
+    pub limit: Option<u64>,
+    /// Rows skipped first.
+    pub offset: u64,
+    /// Types of the groups' keys.
+    pub key_types: Vec<Option<ValueType>>,
+    /// Types of the aggregates.
+    pub aggregate_types: Vec<Option<ValueType>>,
+}
+
+impl Bound {
+    /// The type of a value; `None` is NULL (binding has refused what has no type).
+    pub fn type_of(&self, value: &Value) -> Option<ValueType> {
+        value::type_of(value, &self.arrays, &self.key_types, &self.aggregate_types).ok().flatten()
+    }
+
+    /// The axes of the row space that a value varies along, ascending.
+    pub fn axes_of(&self, value: &Value) -> Vec<usize> {
+        let mut axes = Vec::new();
+        value.walk(&mut |v| match v {
+            Value::Array { array, .. } | Value::Date(_, array) => axes.extend(&self.arrays[*array].axes),
+            Value::Position { dim } => axes.extend(self.rows.axis(*dim)),
+            _ => {}
+        });
+        axes.sort_unstable();
+        axes.dedup();
+        axes
+    }
+
+    /// The axes of the row space that a condition varies along, ascending.
+    pub fn condition_axes(&self, condition: &Condition) -> Vec<usize> {
+        let mut axes = match condition {
+            Condition::Always | Condition::Never => Vec::new(),
+            Condition::All(parts) | Condition::Any(parts) => {
+                parts.iter().flat_map(|p| self.condition_axes(p)).collect()
+            }
+            Condition::Stored { array, .. } => self.arrays[*array].axes.clone(),
+            Condition::Position { dim, .. } => self.rows.axis(*dim).into_iter().collect(),
+            Condition::Computed(value) => self.axes_of(value),
+        };
+        axes.sort_unstable();
+        axes.dedup();
+        axes
+    }
+}
+
+/// Binds trees to a schema; keeps the list of arrays and dimensions in use.
+pub struct Binder<'a> {
+    schema: &'a Schema,
+    options: &'a BindOptions<'a>,
+    arrays: Vec<BoundArray>,
+    dims: Vec<usize>,
+    /// Types of [`Value::Key`] and [`Value::Aggregated`].
+    key_types: Vec<Option<ValueType>>,
+    aggregate_types: Vec<Option<ValueType>>,
+}
+
+impl<'a> Binder<'a> {
+    /// A binder to `schema`.
+    pub fn new(schema: &'a Schema, options: &'a BindOptions<'a>) -> Self {
+        let (key_types, aggregate_types) = (Vec::new(), Vec::new());
+        Self { schema, options, arrays: Vec::new(), dims: Vec::new(), key_types, aggregate_types }
+    }
+
+    /// The number in [`Bound::arrays`] of array `index` of the schema, added if need be.
+    fn array(&mut self, index: usize) -> Result<usize> {
+        if let Some(known) = self.arrays.iter().position(|a| a.index == index) {
+            return Ok(known);
+        }
+        let info = &self.schema.arrays[index];
+        self.arrays.push(BoundArray {
+            index,
+            axes: Vec::new(),
+            domain: stored_domain(info, false, self.options.valid_range)?,
+            raw_domain: stored_domain(info, true, false)?,
+            time: dates::time_units(info),
+        });
+        Ok(self.arrays.len() - 1)
+    }
+
+    /// Ends the binding of a query's parts: the row space and each array's axes in it.
+    fn rows(&mut self) -> Result<Rows> {
+        let rows = Rows::of(self.schema, &self.arrays, &self.dims)?;
+        for array in &mut self.arrays {
+            let dims = &self.schema.arrays[array.index].dims;
+            array.axes = dims.iter().filter_map(|&d| rows.axis(d)).collect();
+        }
+        Ok(rows)
+    }
+}
+
+/// The stored values of an array and what they mean; `raw`: nothing but themselves.
+///
+/// # Errors
+/// `invalid-value` where the packing attributes make no sense.
+pub fn stored_domain(info: &ArrayInfo, raw: bool, valid_range: bool) -> Result<StoredDomain> {
+    let plain = Decoding::none(info.dtype);
+    StoredDomain::new(if raw { &plain } else { &info.decoding }, valid_range)
+        .map_err(|e| e.at(format!("array '{}'", info.path)))
+}
+
+/// Whether an array is a time coordinate whose units and calendar are understood.
+pub fn is_time(info: &ArrayInfo) -> bool {
+    dates::time_units(info).is_some()
+}
+
+/// Binds a condition alone: what [`Bound`] selects is then read by array names given later.
+///
+/// # Errors
+/// `unknown-array`, `ambiguous-name`, `type-mismatch` and the like, listing what would have been valid.
+pub fn bind_condition(
+    schema: &Schema,
+    condition: Option<&Expr>,
+    select: Option<&[Expr]>,
+    options: &BindOptions<'_>,
+) -> Result<Bound> {
+    Binder::new(schema, options).bind_rows(condition, select)
+}
+
+/// Binds a whole SELECT.
+///
+/// # Errors
+/// As [`bind_condition`].
+pub fn bind_select(schema: &Schema, select: &Select, options: &BindOptions<'_>) -> Result<Bound> {
+    Binder::new(schema, options).bind_select(select)
+}

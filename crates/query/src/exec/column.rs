@@ -1,0 +1,210 @@
+//! Columns of a result: array values in their own type, with what is missing.
+
+use sieva_format::buffer::{Buffer, Element};
+use sieva_types::{DType, Result};
+
+use crate::mask::Mask;
+use crate::raw::{RawTest, StoredDomain};
+use crate::values::{Values, Vector};
+
+/// Values of one type.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)] // the types name themselves
+pub enum Data {
+    Bool(Vec<bool>),
+    I8(Vec<i8>),
+    I16(Vec<i16>),
+    I32(Vec<i32>),
+    I64(Vec<i64>),
+    U8(Vec<u8>),
+    U16(Vec<u16>),
+    U32(Vec<u32>),
+    U64(Vec<u64>),
+    F32(Vec<f32>),
+    F64(Vec<f64>),
+    Str(Vec<String>),
+}
+
+/// Runs `$body` with `$v` bound to the vector inside, whatever its type.
+#[macro_export]
+macro_rules! with_data {
+    ($data:expr, $v:ident => $body:expr) => {
+        match $data {
+            $crate::exec::Data::Bool($v) => $body,
+            $crate::exec::Data::I8($v) => $body,
+            $crate::exec::Data::I16($v) => $body,
+            $crate::exec::Data::I32($v) => $body,
+            $crate::exec::Data::I64($v) => $body,
+            $crate::exec::Data::U8($v) => $body,
+            $crate::exec::Data::U16($v) => $body,
+            $crate::exec::Data::U32($v) => $body,
+            $crate::exec::Data::U64($v) => $body,
+            $crate::exec::Data::F32($v) => $body,
+            $crate::exec::Data::F64($v) => $body,
+            $crate::exec::Data::Str($v) => $body,
+        }
+    };
+}
+
+/// A column of a result.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Column {
+    /// The values; what stands at a missing one means nothing.
+    pub data: Data,
+    /// Which values are there; `None`: all.
+    pub valid: Option<Vec<bool>>,
+}
+
+impl Column {
+    /// Number of values.
+    pub fn len(&self) -> usize {
+        crate::with_data!(&self.data, v => v.len())
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The element type.
+    pub fn dtype(&self) -> DType {
+        match &self.data {
+            Data::Bool(_) => DType::Bool,
+            Data::I8(_) => DType::I8,
+            Data::I16(_) => DType::I16,
+            Data::I32(_) => DType::I32,
+            Data::I64(_) => DType::I64,
+            Data::U8(_) => DType::U8,
+            Data::U16(_) => DType::U16,
+            Data::U32(_) => DType::U32,
+            Data::U64(_) => DType::U64,
+            Data::F32(_) => DType::F32,
+            Data::F64(_) => DType::F64,
+            Data::Str(_) => DType::Str,
+        }
+    }
+
+    /// The rows at `order`.
+    #[must_use]
+    pub fn take(&self, order: &[usize]) -> Column {
+        fn pick<T: Clone>(v: &[T], order: &[usize]) -> Vec<T> {
+            order.iter().map(|&i| v[i].clone()).collect()
+        }
+        let data = match &self.data {
+            Data::Bool(v) => Data::Bool(pick(v, order)),
+            Data::I8(v) => Data::I8(pick(v, order)),
+            Data::I16(v) => Data::I16(pick(v, order)),
+            Data::I32(v) => Data::I32(pick(v, order)),
+            Data::I64(v) => Data::I64(pick(v, order)),
+            Data::U8(v) => Data::U8(pick(v, order)),
+            Data::U16(v) => Data::U16(pick(v, order)),
+            Data::U32(v) => Data::U32(pick(v, order)),
+            Data::U64(v) => Data::U64(pick(v, order)),
+            Data::F32(v) => Data::F32(pick(v, order)),
+            Data::F64(v) => Data::F64(pick(v, order)),
+            Data::Str(v) => Data::Str(pick(v, order)),
+        };
+        Column { data, valid: self.valid.as_ref().map(|v| pick(v, order)) }
+    }
+
+    /// `n` stored elements of `buffer` as a column of the domain's decoded type.
+    pub fn decode(buffer: &Buffer, n: usize, domain: &StoredDomain) -> Column {
+        let valid = missing(buffer, n, domain);
+        if let Some((scale, offset)) = domain.packing() {
+            let unpacked = stored_f64(buffer, n, domain.dtype()).map(|x| x * scale + offset).collect();
+            return Column { data: Data::F64(unpacked), valid };
+        }
+        fn copied<T: Element>(b: &Buffer, n: usize) -> Vec<T> {
+            b.as_slice::<T>()[..n].to_vec()
+        }
+        let data = match domain.dtype() {
+            DType::Bool => Data::Bool(buffer.as_slice::<u8>()[..n].iter().map(|&b| b != 0).collect()),
+            DType::I8 => Data::I8(copied(buffer, n)),
+            DType::I16 => Data::I16(copied(buffer, n)),
+            DType::I32 => Data::I32(copied(buffer, n)),
+            DType::I64 => Data::I64(copied(buffer, n)),
+            DType::U8 | DType::Str => Data::U8(copied(buffer, n)),
+            DType::U16 => Data::U16(copied(buffer, n)),
+            DType::U32 => Data::U32(copied(buffer, n)),
+            DType::U64 => Data::U64(copied(buffer, n)),
+            DType::F16 | DType::F32 => Data::F32(copied(buffer, n)),
+            DType::F64 => Data::F64(copied(buffer, n)),
+        };
+        Column { data, valid }
+    }
+
+    /// The column as values to compute with (integers as int64, floats as float64).
+    ///
+    /// # Errors
+    /// `internal-error` where lengths disagree.
+    pub fn into_vector(self) -> Result<Vector> {
+        fn wide<T: Into<i64>>(v: Vec<T>) -> Values {
+            Values::I64(v.into_iter().map(Into::into).collect())
+        }
+        let values = match self.data {
+            Data::Bool(v) => Values::Bool(v),
+            Data::I8(v) => wide(v),
+            Data::I16(v) => wide(v),
+            Data::I32(v) => wide(v),
+            Data::I64(v) => Values::I64(v),
+            Data::U8(v) => wide(v),
+            Data::U16(v) => wide(v),
+            Data::U32(v) => wide(v),
+            Data::U64(v) => Values::U64(v),
+            Data::F32(v) => Values::F64(v.into_iter().map(f64::from).collect()),
+            Data::F64(v) => Values::F64(v),
+            Data::Str(v) => Values::Str(v),
+        };
+        Vector::new(values, self.valid)
+    }
+
+    /// A computed column of `rows` rows.
+    ///
+    /// # Errors
+    /// `internal-error` where lengths disagree.
+    pub fn from_vector(vector: Vector, rows: usize) -> Result<Column> {
+        let vector = vector.into_rows(rows)?;
+        let data = match vector.values {
+            Values::Bool(v) => Data::Bool(v),
+            Values::I64(v) => Data::I64(v),
+            Values::U64(v) => Data::U64(v),
+            Values::F64(v) => Data::F64(v),
+            Values::Str(v) => Data::Str(v),
+        };
+        Ok(Column { data, valid: vector.valid.filter(|v| v.contains(&false)) })
+    }
+}
+
+/// Which of `n` stored elements are there; `None` where all are.
+fn missing(buffer: &Buffer, n: usize, domain: &StoredDomain) -> Option<Vec<bool>> {
+    if domain.missing().is_empty() {
+        return None;
+    }
+    let mut mask = Mask::zeros(n);
+    RawTest::new(domain.dtype(), domain.missing()).test(buffer, mask.words_mut());
+    if mask.none() {
+        return None;
+    }
+    Some((0..n).map(|i| !mask.get(i)).collect())
+}
+
+/// Stored elements as float64, each rounded to the nearest.
+fn stored_f64(buffer: &Buffer, n: usize, dtype: DType) -> Box<dyn Iterator<Item = f64> + '_> {
+    macro_rules! each {
+        ($t:ty) => {
+            Box::new(buffer.as_slice::<$t>()[..n].iter().map(|&x| x as f64))
+        };
+    }
+    match dtype {
+        DType::I8 => each!(i8),
+        DType::I16 => each!(i16),
+        DType::I32 => each!(i32),
+        DType::I64 => each!(i64),
+        DType::U8 | DType::Bool | DType::Str => each!(u8),
+        DType::U16 => each!(u16),
+        DType::U32 => each!(u32),
+        DType::U64 => each!(u64),
+        DType::F16 | DType::F32 => each!(f32),
+        DType::F64 => each!(f64),
+    }
+}

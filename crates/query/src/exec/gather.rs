@@ -1,0 +1,283 @@
+//! Fetching: the values of an array at selected positions.
+//!
+//! Positions are grouped by where they lie: by chunk where chunks must be decoded as a whole, else by runs
+//! without large gaps, so that as few ranges as pays are read and each chunk is decoded once.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use sieva_format::buffer::Buffer;
+use sieva_format::read::{BlockReader, Workspace};
+use sieva_types::{Bx, DType, Result};
+
+use super::Execution;
+use super::column::{Column, Data};
+use super::leaves::element_size;
+use super::pool::{Flow, in_order};
+
+/// Arrays of at most this many elements (coordinates) are read whole and kept.
+const SMALL_ARRAY: u64 = 1 << 20;
+/// Positions further apart than this (elements) are read by ranges of their own.
+const MAX_GAP: u64 = 4096;
+/// Elements that one range may span.
+const MAX_SPAN: u64 = 1 << 18;
+/// Fewer positions than this are not worth a thread.
+const PARALLEL_POSITIONS: usize = 1 << 12;
+
+/// Fetches values at positions of the row space; keeps what is small from call to call.
+pub struct Gatherer {
+    execution: Arc<Execution>,
+    whole: Vec<Option<Arc<Buffer>>>,
+    texts: Vec<Option<Arc<Vec<String>>>>,
+}
+
+/// A group of positions that one read serves: which of the caller's rows, and the box to read.
+struct Job {
+    rows: Range<usize>,
+    bx: Bx,
+}
+
+impl Gatherer {
+    /// A gatherer of the arrays of `execution`.
+    pub fn new(execution: Arc<Execution>) -> Self {
+        let n = execution.bound.arrays.len();
+        Self { execution, whole: vec![None; n], texts: vec![None; n] }
+    }
+
+    /// The query whose arrays are fetched.
+    pub fn execution(&self) -> &Execution {
+        &self.execution
+    }
+
+    /// The values of bound array `array` at `positions` (C order of the row space).
+    ///
+    /// # Errors
+    /// Reading errors and `cancelled`.
+    pub fn column(&mut self, array: usize, raw: bool, positions: &[u64]) -> Result<Column> {
+        let execution = Arc::clone(&self.execution);
+        let bound = &execution.bound.arrays[array];
+        let info = &execution.source.schema().arrays[bound.index];
+        let own = self.own_positions(array, positions);
+        if info.dtype == DType::Str {
+            return self.texts(array, &info.shape, &own);
+        }
+        let domain = if raw { &bound.raw_domain } else { &bound.domain };
+        let size = element_size(domain);
+        let mut out = Buffer::default();
+        out.resize(own.len() * size);
+        if info.shape.iter().product::<u64>() <= SMALL_ARRAY {
+            let whole = self.small(array, &info.shape)?;
+            let source = whole.bytes();
+            for (slot, &p) in out.bytes_mut().chunks_exact_mut(size).zip(&own) {
+                slot.copy_from_slice(&source[p as usize * size..][..size]);
+            }
+        } else {
+            self.scattered(array, &info.shape, &own, size, &mut out)?;
+        }
+        Ok(Column::decode(&out, own.len(), domain))
+    }
+
+    /// Positions of the row space as C-order positions of the array.
+    fn own_positions(&self, array: usize, positions: &[u64]) -> Vec<u64> {
+        let (rows, axes) = (&self.execution.bound.rows, &self.execution.bound.arrays[array].axes);
+        if axes.len() == rows.shape.len() && axes.is_sorted() {
+            return positions.to_vec();
+        }
+        let mut strides = vec![0; rows.shape.len()];
+        let mut stride = 1;
+        for &axis in axes.iter().rev() {
+            strides[axis] += stride;
+            stride *= rows.shape[axis];
+        }
+        let own = |&p: &u64| {
+            let (mut rest, mut at) = (p, 0);
+            for d in (0..strides.len()).rev() {
+                at += rest % rows.shape[d] * strides[d];
+                rest /= rows.shape[d];
+            }
+            at
+        };
+        positions.iter().map(own).collect()
+    }
+
+    fn small(&mut self, array: usize, shape: &[u64]) -> Result<Arc<Buffer>> {
+        if let Some(known) = &self.whole[array] {
+            return Ok(Arc::clone(known));
+        }
+        let mut buffer = Buffer::default();
+        self.execution.readers[array].read(&Bx::whole(shape), &mut buffer, &mut Workspace::default())?;
+        let buffer = Arc::new(buffer);
+        self.whole[array] = Some(Arc::clone(&buffer));
+        Ok(buffer)
+    }
+
+    fn texts(&mut self, array: usize, shape: &[u64], own: &[u64]) -> Result<Column> {
+        let execution = Arc::clone(&self.execution);
+        let reader = &execution.readers[array];
+        let mut workspace = Workspace::default();
+        let texts = if shape.iter().product::<u64>() <= SMALL_ARRAY {
+            let known = match &self.texts[array] {
+                Some(known) => Arc::clone(known),
+                None => Arc::new(reader.read_texts(&Bx::whole(shape), &mut workspace)?),
+            };
+            self.texts[array] = Some(Arc::clone(&known));
+            own.iter().map(|&p| known[p as usize].clone()).collect()
+        } else {
+            let mut out = Vec::with_capacity(own.len());
+            for &p in own {
+                let bx = Bx::new(unravel(p, shape), vec![1; shape.len()]);
+                out.extend(reader.read_texts(&bx, &mut workspace)?);
+            }
+            out
+        };
+        Ok(Column { data: Data::Str(texts), valid: None })
+    }
+
+    fn scattered(
+        &self,
+        array: usize,
+        shape: &[u64],
+        own: &[u64],
+        size: usize,
+        out: &mut Buffer,
+    ) -> Result<()> {
+        let reader = &self.execution.readers[array];
+        let flat = reader.flat();
+        let (reader, shape) = match &flat {
+            Some(flat) => (flat, flat.layout().extent.clone()),
+            None => (reader, shape.to_vec()),
+        };
+        let block = block_shape(reader, &shape);
+        // Rows in the order of the blocks that hold them, and within a block in the order of positions.
+        let mut order: Vec<(u64, u64, usize)> = Vec::new();
+        if shape.len() == 1 && own.is_sorted() {
+            order.extend(own.iter().enumerate().map(|(i, &p)| (p / block[0], p, i)));
+        } else {
+            order.extend(own.iter().enumerate().map(|(i, &p)| (block_of(p, &shape, &block), p, i)));
+            order.sort_unstable();
+        }
+        let jobs = jobs(&order, &shape);
+        let options = &self.execution.options;
+        let threads = if own.len() < PARALLEL_POSITIONS { 1 } else { options.threads };
+        let fetch = |ws: &mut (Workspace, Buffer), j: usize| {
+            let job = &jobs[j];
+            reader.read(&job.bx, &mut ws.1, &mut ws.0)?;
+            let source = ws.1.bytes();
+            let mut picked = Vec::with_capacity(job.rows.len() * size);
+            for &(_, p, _) in &order[job.rows.clone()] {
+                let at = offset_in(p, &shape, &job.bx) * size;
+                picked.extend_from_slice(&source[at..at + size]);
+            }
+            Ok((job.rows.clone(), picked))
+        };
+        let target = out.bytes_mut();
+        in_order(jobs.len(), threads, &options.cancel, Default::default, fetch, |(rows, picked)| {
+            for (&(_, _, i), value) in order[rows].iter().zip(picked.chunks_exact(size)) {
+                target[i * size..(i + 1) * size].copy_from_slice(value);
+            }
+            Ok(Flow::Continue(()))
+        })
+    }
+}
+
+/// The unit that is read at once: a chunk, or as many rows as a span may take.
+fn block_shape(reader: &BlockReader, shape: &[u64]) -> Vec<u64> {
+    let layout = reader.layout();
+    if layout.is_chunked() {
+        return layout.chunk_shape[..shape.len()].iter().map(|&c| c.max(1)).collect();
+    }
+    let mut block = vec![1; shape.len()];
+    let mut n = 1;
+    for d in (0..shape.len()).rev() {
+        block[d] = shape[d].clamp(1, (MAX_SPAN / n).max(1));
+        n *= block[d];
+    }
+    block
+}
+
+fn unravel(mut p: u64, shape: &[u64]) -> Vec<u64> {
+    let mut index = vec![0; shape.len()];
+    for d in (0..shape.len()).rev() {
+        index[d] = p % shape[d];
+        p /= shape[d];
+    }
+    index
+}
+
+fn block_of(mut p: u64, shape: &[u64], block: &[u64]) -> u64 {
+    let (mut number, mut stride) = (0, 1);
+    for d in (0..shape.len()).rev() {
+        number += p % shape[d] / block[d] * stride;
+        p /= shape[d];
+        stride *= shape[d].div_ceil(block[d]);
+    }
+    number
+}
+
+/// Offset (elements) of position `p` in the dense box `bx`.
+fn offset_in(mut p: u64, shape: &[u64], bx: &Bx) -> usize {
+    let (mut at, mut stride) = (0, 1);
+    for d in (0..shape.len()).rev() {
+        at += (p % shape[d] - bx.start[d]) * stride;
+        p /= shape[d];
+        stride *= bx.shape[d];
+    }
+    at as usize
+}
+
+/// One job for each block, or for each run without large gaps in a 1-D block: the bounding box of its positions.
+fn jobs(order: &[(u64, u64, usize)], shape: &[u64]) -> Vec<Job> {
+    let mut jobs = Vec::new();
+    let mut first = 0;
+    for i in 1..=order.len() {
+        let ends = i == order.len()
+            || order[i].0 != order[i - 1].0
+            || (shape.len() == 1 && order[i].1 - order[i - 1].1 > MAX_GAP);
+        if ends {
+            jobs.push(Job { bx: bounding_box(&order[first..i], shape), rows: first..i });
+            first = i;
+        }
+    }
+    jobs
+}
+
+fn bounding_box(group: &[(u64, u64, usize)], shape: &[u64]) -> Bx {
+    if let ([n], Some(first), Some(last)) = (shape, group.first(), group.last()) {
+        return Bx::new(vec![first.1.min(*n)], vec![last.1 - first.1 + 1]);
+    }
+    let mut low = vec![u64::MAX; shape.len()];
+    let mut high = vec![0; shape.len()];
+    for &(_, p, _) in group {
+        for (d, i) in unravel(p, shape).into_iter().enumerate() {
+            low[d] = low[d].min(i);
+            high[d] = high[d].max(i);
+        }
+    }
+    let extent = low.iter().zip(&high).map(|(l, h)| h - l + 1).collect();
+    Bx::new(low, extent)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn positions_are_grouped_by_block() {
+        let (shape, block) = ([4, 6], [2, 3]);
+        let numbers: Vec<u64> = (0..24).map(|p| block_of(p, &shape, &block)).collect();
+        assert_eq!(numbers[..6], [0, 0, 0, 1, 1, 1]);
+        assert_eq!(numbers[12..18], [2, 2, 2, 3, 3, 3]);
+        let order = [(0, 1, 0), (0, 8, 1), (3, 22, 2)];
+        let jobs = jobs(&order, &shape);
+        assert_eq!(jobs.len(), 2);
+        assert_eq!(jobs[0].bx, Bx::new(vec![0, 1], vec![2, 2]));
+        assert_eq!(offset_in(8, &shape, &jobs[0].bx), 3);
+    }
+
+    #[test]
+    fn large_gaps_split_a_run() {
+        let order = [(0, 5, 0), (0, 10, 1), (0, 10 + MAX_GAP + 1, 2)];
+        let boxes: Vec<Bx> = jobs(&order, &[1 << 20]).into_iter().map(|j| j.bx).collect();
+        assert_eq!(boxes, [Bx::new(vec![5], vec![6]), Bx::new(vec![10 + MAX_GAP + 1], vec![1])]);
+    }
+}

@@ -1,0 +1,156 @@
+//! What a query will do, in words: EXPLAIN, and the bounds that are known before data are read.
+
+use sieva_types::{Bx, Result};
+
+use super::Execution;
+use super::prepare::{Node, Prepared};
+use crate::bind::{Body, Condition, Value};
+use crate::raw::KeySet;
+
+/// A plan that can be shown.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    /// The row space: names and lengths of its dimensions.
+    pub rows: Vec<(String, u64)>,
+    /// The box of it that conditions on coordinates and on fewer dimensions leave.
+    pub area: Bx,
+    /// Tiles that the area is cut into, and their shape.
+    pub tiles: usize,
+    /// Shape of one tile.
+    pub tile_shape: Vec<u64>,
+    /// Bounds of the number of selected positions.
+    pub estimate: (u64, u64),
+    /// The condition, a line each: depth and text.
+    pub condition: Vec<(usize, String)>,
+    /// What comes out.
+    pub output: String,
+    /// Arrays that are read by the format's library, with the reason.
+    pub by_library: Vec<(String, String)>,
+}
+
+impl Execution {
+    /// The plan of this query. Reads only what conditions on fewer dimensions need.
+    ///
+    /// # Errors
+    /// Reading errors and `cancelled`.
+    pub fn plan(&self) -> Result<Plan> {
+        let prepared = self.prepare()?;
+        let tiles = self.tiles(&prepared, &[]);
+        let mut condition = Vec::new();
+        self.describe(&prepared.node, 0, &mut condition);
+        let rows = &self.bound.rows;
+        Ok(Plan {
+            rows: rows.names.iter().cloned().zip(rows.shape.iter().copied()).collect(),
+            tiles: tiles.len(),
+            tile_shape: tiles.shape().to_vec(),
+            estimate: bounds(&prepared),
+            area: prepared.area,
+            condition,
+            output: self.output(),
+            by_library: self.by_library(),
+        })
+    }
+
+    fn output(&self) -> String {
+        let names: Vec<&str> = self.bound.outputs.iter().map(|o| o.name.as_str()).collect();
+        let what = match &self.bound.body {
+            Body::Rows => "rows of",
+            Body::Groups { keys, .. } if keys.is_empty() => "one group:",
+            Body::Groups { .. } => "groups:",
+        };
+        format!("{what} {}", names.join(", "))
+    }
+
+    fn by_library(&self) -> Vec<(String, String)> {
+        let arrays = self.bound.arrays.iter().zip(&self.readers);
+        let reasons = arrays.filter_map(|(a, r)| match &r.layout().placement {
+            sieva_format::layout::Placement::Library(why) => Some((self.path(a.index), why.clone())),
+            _ => None,
+        });
+        reasons.collect()
+    }
+
+    fn path(&self, index: usize) -> String {
+        self.source.schema().arrays[index].path.clone()
+    }
+
+    fn describe(&self, node: &Node, depth: usize, out: &mut Vec<(usize, String)>) {
+        let mut group = |what: &str, parts: &[Node]| {
+            out.push((depth, what.to_string()));
+            parts.iter().for_each(|p| self.describe(p, depth + 1, out));
+        };
+        match node {
+            Node::All(parts) => group("all of, the cheapest first", parts),
+            Node::Any(parts) => group("any of", parts),
+            Node::Decided(all) => {
+                out.push((depth, if *all { "every position" } else { "no position" }.into()))
+            }
+            Node::Known(known) => {
+                let axes: Vec<&str> = known.axes.iter().map(|&a| self.bound.rows.names[a].as_str()).collect();
+                let (n, all) = (known.mask.count(), known.mask.len());
+                out.push((depth, format!("known on ({}): {n} of {all} positions", axes.join(", "))));
+            }
+            Node::Leaf(condition) => self.describe_leaf(condition, depth, out),
+        }
+    }
+
+    fn describe_leaf(&self, condition: &Condition, depth: usize, out: &mut Vec<(usize, String)>) {
+        let text = match condition {
+            Condition::Stored { array, raw, set } => {
+                let path = self.path(self.bound.arrays[*array].index);
+                let path = if *raw { format!("raw({path})") } else { path };
+                format!("scan {path}: stored value in {}", intervals(set))
+            }
+            Condition::Position { dim, ranges } => {
+                format!("position along {}: {ranges:?}", self.source.schema().dims[*dim].name)
+            }
+            Condition::Computed(value) => format!("compute from {}", self.arrays_in(value).join(", ")),
+            Condition::All(parts) | Condition::Any(parts) => {
+                let what = if matches!(condition, Condition::All(_)) { "all of" } else { "any of" };
+                out.push((depth, what.into()));
+                parts.iter().for_each(|p| self.describe_leaf(p, depth + 1, out));
+                return;
+            }
+            Condition::Always => "every position".into(),
+            Condition::Never => "no position".into(),
+        };
+        out.push((depth, text));
+    }
+
+    fn arrays_in(&self, value: &Value) -> Vec<String> {
+        let mut paths = Vec::new();
+        value.walk(&mut |v| {
+            if let Value::Array { array, .. } | Value::Date(_, array) = v {
+                paths.push(self.path(self.bound.arrays[*array].index));
+            }
+        });
+        paths.dedup();
+        paths
+    }
+}
+
+fn intervals(set: &KeySet) -> String {
+    let n = set.ranges.len();
+    let nan = if set.nan { " or NaN" } else { "" };
+    format!("{n} interval{}{nan}", if n == 1 { "" } else { "s" })
+}
+
+/// Bounds of the number of positions: exact where masks say it all, else up to the smallest of them.
+fn bounds(prepared: &Prepared) -> (u64, u64) {
+    if let Some(n) = super::select::product(prepared) {
+        return (n, n);
+    }
+    let area = prepared.area.len();
+    let parts = match &prepared.node {
+        Node::All(parts) => parts.as_slice(),
+        other => std::slice::from_ref(other),
+    };
+    let limited = parts.iter().filter_map(|p| match p {
+        Node::Known(known) => {
+            let covered: u64 = known.axes.iter().map(|&a| prepared.area.shape[a]).product();
+            Some(known.of_tile(&prepared.area).count() * (area / covered.max(1)))
+        }
+        _ => None,
+    });
+    (0, limited.min().unwrap_or(area))
+}

@@ -1,0 +1,235 @@
+//! Counting and selecting: the positions of the row space that satisfy the condition.
+
+use sieva_types::{Bx, Error, ErrorKind, Result, Selection, SelectionBuilder};
+
+use super::condition::Evaluator;
+use super::leaves::Leaves;
+use super::pool::{Flow, in_order};
+use super::prepare::{KnownMask, Node, Prepared};
+use super::tiles::Tiles;
+use super::{ExecStats, Execution};
+use crate::bind::Condition;
+use crate::mask::Mask;
+
+impl Execution {
+    /// The bound arrays that a condition reads.
+    pub(super) fn arrays_of(&self, condition: &Condition, out: &mut Vec<usize>) {
+        match condition {
+            Condition::All(parts) | Condition::Any(parts) => {
+                parts.iter().for_each(|p| self.arrays_of(p, out))
+            }
+            Condition::Stored { array, .. } => out.push(*array),
+            Condition::Computed(value) => value.walk(&mut |v| {
+                if let crate::bind::Value::Array { array, .. } | crate::bind::Value::Date(_, array) = v {
+                    out.push(*array);
+                }
+            }),
+            _ => {}
+        }
+    }
+
+    /// The tiles of a prepared query; `also` are arrays read besides those of the condition.
+    pub(super) fn tiles(&self, prepared: &Prepared, also: &[usize]) -> Tiles {
+        let mut arrays = also.to_vec();
+        leaf_conditions(&prepared.node, &mut |c| self.arrays_of(c, &mut arrays));
+        let axes: Vec<usize> = (0..self.bound.rows.shape.len()).collect();
+        Tiles::new(prepared.area.clone(), self.tile_shape(&arrays, &axes))
+    }
+
+    /// The positions of one tile that satisfy the condition, and whether data were read for it.
+    pub(super) fn tile_mask<'e>(
+        &'e self,
+        node: &Node,
+        tile: &Bx,
+        leaves: &mut Leaves<'e>,
+    ) -> Result<(Mask, bool)> {
+        let mut mask = Mask::ones(tile.len() as usize);
+        let mut evaluator = Evaluator::new(self, leaves);
+        evaluator.narrow(node, tile, &mut mask)?;
+        let read = evaluator.has_read();
+        Ok((mask, read))
+    }
+}
+
+fn leaf_conditions(node: &Node, visit: &mut impl FnMut(&Condition)) {
+    match node {
+        Node::All(parts) | Node::Any(parts) => parts.iter().for_each(|p| leaf_conditions(p, visit)),
+        Node::Leaf(c) => visit(c),
+        Node::Known(_) | Node::Decided(_) => {}
+    }
+}
+
+/// The number of positions that satisfy the condition.
+///
+/// # Errors
+/// Reading errors and `cancelled`.
+pub fn count(execution: &Execution) -> Result<(u64, ExecStats)> {
+    let prepared = execution.prepare()?;
+    let mut stats = ExecStats::default();
+    if let Some(n) = product(&prepared) {
+        return Ok((n, stats));
+    }
+    let tiles = execution.tiles(&prepared, &[]);
+    let mut total = 0;
+    in_order(
+        tiles.len(),
+        execution.options.threads,
+        &execution.options.cancel,
+        || Leaves::new(execution),
+        |leaves, i| {
+            let (mask, read) = execution.tile_mask(&prepared.node, &tiles.tile(i), leaves)?;
+            Ok((mask.count(), read))
+        },
+        |(n, read)| {
+            total += n;
+            stats.add(read);
+            Ok(Flow::Continue(()))
+        },
+    )?;
+    Ok((total, stats))
+}
+
+/// The count where masks over separate axes say it all: the product of theirs and of the free axes' lengths.
+pub(super) fn product(prepared: &Prepared) -> Option<u64> {
+    let known: Vec<&KnownMask> = match &prepared.node {
+        Node::Decided(false) => return Some(0),
+        Node::Decided(true) => Vec::new(),
+        Node::Known(k) => vec![k],
+        Node::All(parts) => parts
+            .iter()
+            .map(|p| if let Node::Known(k) = p { Some(k) } else { None })
+            .collect::<Option<_>>()?,
+        _ => return None,
+    };
+    let mut free = vec![true; prepared.area.rank()];
+    let mut n = 1;
+    for k in known {
+        // Later masks shrank the area: count what lies in it.
+        for &axis in &k.axes {
+            if !std::mem::replace(&mut free[axis], false) {
+                return None;
+            }
+        }
+        n *= k.of_tile(&prepared.area).count();
+    }
+    Some((0..free.len()).filter(|&d| free[d]).map(|d| prepared.area.shape[d]).product::<u64>() * n)
+}
+
+impl ExecStats {
+    pub(super) fn add(&mut self, read: bool) {
+        if read { self.tiles_scanned += 1 } else { self.tiles_skipped += 1 }
+    }
+}
+
+/// The positions that satisfy the condition.
+///
+/// # Errors
+/// Reading errors, `cancelled`, and `memory-limit` where the selection itself does not fit.
+pub fn select(execution: &Execution) -> Result<(Selection, ExecStats)> {
+    let mut stats = ExecStats::default();
+    let rows = &execution.bound.rows;
+    let mut builder = SelectionBuilder::new(rows.names.clone(), rows.shape.clone())?;
+    let prepared = execution.prepare()?;
+    let tiles = execution.tiles(&prepared, &[]);
+    let band = tiles.band();
+    let mut pending: Vec<(Bx, Mask)> = Vec::new();
+    in_order(
+        tiles.len(),
+        execution.options.threads,
+        &execution.options.cancel,
+        || Leaves::new(execution),
+        |leaves, i| {
+            let tile = tiles.tile(i);
+            let (mask, read) = execution.tile_mask(&prepared.node, &tile, leaves)?;
+            Ok((tile, mask, read))
+        },
+        |(tile, mask, read)| {
+            stats.add(read);
+            pending.push((tile, mask));
+            if pending.len() == band {
+                push_band(&mut builder, &rows.shape, &mut pending, execution.options.memory)?;
+            }
+            Ok(Flow::Continue(()))
+        },
+    )?;
+    Ok((builder.finish(), stats))
+}
+
+/// Puts the tiles of one band together and adds their positions in C order.
+fn push_band(
+    builder: &mut SelectionBuilder,
+    shape: &[u64],
+    band: &mut Vec<(Bx, Mask)>,
+    memory: u64,
+) -> Result<()> {
+    if band.len() == 1 {
+        let (bx, mask) = &band[0];
+        if !mask.none() {
+            push_rows(builder, shape, bx, mask)?;
+        }
+        band.clear();
+        return Ok(());
+    }
+    let first = band
+        .iter()
+        .map(|(b, _)| b.start.clone())
+        .reduce(|a, b| a.iter().zip(&b).map(|(x, y)| *x.min(y)).collect());
+    let last: Option<Vec<u64>> = band
+        .iter()
+        .map(|(b, _)| (0..b.rank()).map(|d| b.end(d)).collect::<Vec<_>>())
+        .reduce(|a, b| a.iter().zip(&b).map(|(x, y)| *x.max(y)).collect());
+    let (Some(first), Some(last)) = (first, last) else { return Ok(()) };
+    let bx = Bx::new(first.clone(), last.iter().zip(&first).map(|(l, f)| l - f).collect());
+    if bx.len() / 8 > memory / 4 {
+        return Err(Error::new(
+            ErrorKind::MemoryLimit,
+            format!(
+                "the positions of {} rows must be put in order at once, which takes {} bytes",
+                bx.len(),
+                bx.len() / 8
+            ),
+        )
+        .hint("raise the limit with --memory (memory= in Python)"));
+    }
+    if band.iter().any(|(_, m)| !m.none()) {
+        let mut whole = Mask::zeros(bx.len() as usize);
+        for (part, mask) in band.iter().filter(|(_, m)| !m.none()) {
+            super::prepare::paste(&mut whole, &bx, part, mask);
+        }
+        push_rows(builder, shape, &bx, &whole)?;
+    }
+    band.clear();
+    Ok(())
+}
+
+/// Adds the positions of a box in C order: one piece for each run of the box that is contiguous in the row space.
+fn push_rows(builder: &mut SelectionBuilder, shape: &[u64], bx: &Bx, mask: &Mask) -> Result<()> {
+    let mut inner = 1;
+    let mut d = bx.rank();
+    while d > 0 && bx.shape[d - 1] == shape[d - 1] {
+        d -= 1;
+        inner *= shape[d];
+    }
+    let piece = if d > 0 { bx.shape[d - 1] * inner } else { inner };
+    for p in 0..mask.len() as u64 / piece.max(1) {
+        let (mut rest, mut at, mut stride) = (p, 0, inner);
+        for axis in (0..d).rev() {
+            let i = if axis + 1 == d { 0 } else { rest % bx.shape[axis] };
+            if axis + 1 != d {
+                rest /= bx.shape[axis];
+            }
+            at += (bx.start[axis] + i) * stride;
+            stride *= shape[axis];
+        }
+        if piece == mask.len() as u64 {
+            builder.push_bits(at, mask.words(), piece)?;
+        } else {
+            let mut part = Mask::zeros(piece as usize);
+            part.or_range(0, mask, (p * piece) as usize, piece as usize);
+            if !part.none() {
+                builder.push_bits(at, part.words(), piece)?;
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,10 @@
+//! From the text of a query to its answer: parse, bind, plan, execute. Knows file formats only by the trait.
+
+pub mod aggregate;
+pub mod ast;
+pub mod bind;
+pub mod exec;
+pub mod mask;
+pub mod parse;
+pub mod raw;
+pub mod values;

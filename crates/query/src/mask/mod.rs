@@ -1,0 +1,7 @@
+//! Bit masks over the positions of a box, in C order, and their broadcast along dimensions.
+
+mod bits;
+mod broadcast;
+
+pub use bits::Mask;
+pub use broadcast::{and_broadcast, project, slice_box};

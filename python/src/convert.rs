@@ -1,0 +1,106 @@
+//! Values between Rust and Python.
+
+use numpy::{IntoPyArray, PyArrayMethods};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+use sieva::{Attr, AttrValue, Column, DType, Data};
+
+/// A column as a numpy array of shape `(n,)`. Missing values are NaN: floats keep their type, integers and
+/// bools that have missing values become float64. Text is an object array, missing ones `None`.
+pub fn column<'py>(py: Python<'py>, column: Column) -> PyResult<Bound<'py, PyAny>> {
+    let Column { data, valid } = column;
+    match (data, valid) {
+        (Data::Str(v), valid) => {
+            let missing = |i: usize| valid.as_ref().is_some_and(|v| !v[i]);
+            let texts: Vec<Option<String>> =
+                v.into_iter().enumerate().map(|(i, s)| (!missing(i)).then_some(s)).collect();
+            let numpy = py.import("numpy")?;
+            let out = numpy.call_method1("empty", (texts.len(), "object"))?;
+            out.set_item(pyo3::types::PySlice::full(py), PyList::new(py, texts)?)?;
+            Ok(out)
+        }
+        (Data::Bool(v), None) => Ok(v.into_pyarray(py).into_any()),
+        (Data::F32(mut v), valid) => {
+            blank(&mut v, valid, f32::NAN);
+            Ok(v.into_pyarray(py).into_any())
+        }
+        (Data::F64(mut v), valid) => {
+            blank(&mut v, valid, f64::NAN);
+            Ok(v.into_pyarray(py).into_any())
+        }
+        (data, Some(valid)) => {
+            let mut wide = as_f64(&data);
+            blank(&mut wide, Some(valid), f64::NAN);
+            Ok(wide.into_pyarray(py).into_any())
+        }
+        (data, None) => integers(py, data),
+    }
+}
+
+fn blank<T: Copy>(values: &mut [T], valid: Option<Vec<bool>>, nan: T) {
+    for (v, ok) in values.iter_mut().zip(valid.unwrap_or_default()) {
+        if !ok {
+            *v = nan;
+        }
+    }
+}
+
+fn as_f64(data: &Data) -> Vec<f64> {
+    match data {
+        Data::Bool(v) => v.iter().map(|&b| f64::from(u8::from(b))).collect(),
+        Data::I8(v) => v.iter().map(|&x| x.into()).collect(),
+        Data::I16(v) => v.iter().map(|&x| x.into()).collect(),
+        Data::I32(v) => v.iter().map(|&x| x.into()).collect(),
+        Data::I64(v) => v.iter().map(|&x| x as f64).collect(),
+        Data::U8(v) => v.iter().map(|&x| x.into()).collect(),
+        Data::U16(v) => v.iter().map(|&x| x.into()).collect(),
+        Data::U32(v) => v.iter().map(|&x| x.into()).collect(),
+        Data::U64(v) => v.iter().map(|&x| x as f64).collect(),
+        Data::F32(v) => v.iter().map(|&x| x.into()).collect(),
+        Data::F64(v) => v.clone(),
+        Data::Str(v) => vec![f64::NAN; v.len()],
+    }
+}
+
+fn integers(py: Python<'_>, data: Data) -> PyResult<Bound<'_, PyAny>> {
+    Ok(match data {
+        Data::I8(v) => v.into_pyarray(py).into_any(),
+        Data::I16(v) => v.into_pyarray(py).into_any(),
+        Data::I32(v) => v.into_pyarray(py).into_any(),
+        Data::I64(v) => v.into_pyarray(py).into_any(),
+        Data::U8(v) => v.into_pyarray(py).into_any(),
+        Data::U16(v) => v.into_pyarray(py).into_any(),
+        Data::U32(v) => v.into_pyarray(py).into_any(),
+        Data::U64(v) => v.into_pyarray(py).into_any(),
+        other => as_f64(&other).into_pyarray(py).into_any(),
+    })
+}
+
+/// `n * rank` values as an array of shape `(n, rank)`.
+pub fn matrix(py: Python<'_>, values: Vec<i64>, rank: usize) -> PyResult<Bound<'_, PyAny>> {
+    let n = if rank == 0 { 0 } else { values.len() / rank };
+    Ok(values.into_pyarray(py).reshape([n, rank])?.into_any())
+}
+
+/// Attributes as a dict: text, lists of text, numpy scalars' plain values, or numpy arrays.
+pub fn attributes<'py>(py: Python<'py>, attrs: &[Attr]) -> PyResult<Bound<'py, PyDict>> {
+    let out = PyDict::new(py);
+    for (name, value) in attrs {
+        out.set_item(name, attribute(py, value)?)?;
+    }
+    Ok(out)
+}
+
+fn attribute<'py>(py: Python<'py>, value: &AttrValue) -> PyResult<Bound<'py, PyAny>> {
+    let typed = |list: Bound<'py, PyAny>, dtype: DType, n: usize| {
+        let array = py.import("numpy")?.call_method1("array", (list, dtype.name()))?;
+        // One number is a scalar of its type, as netCDF libraries give it.
+        if n == 1 { array.get_item(0) } else { Ok(array) }
+    };
+    Ok(match value {
+        AttrValue::Text(s) | AttrValue::Other(s) => s.into_pyobject(py)?.into_any(),
+        AttrValue::Texts(v) => PyList::new(py, v)?.into_any(),
+        AttrValue::Ints(dtype, v) => typed(PyList::new(py, v)?.into_any(), *dtype, v.len())?,
+        AttrValue::Floats(dtype, v) => typed(PyList::new(py, v)?.into_any(), *dtype, v.len())?,
+    })
+}

@@ -1,0 +1,126 @@
+//! `sieva._native.Selection`.
+
+use std::fs::File;
+use std::io::{BufReader, BufWriter, Write};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use numpy::{IntoPyArray, PyArrayMethods};
+use pyo3::basic::CompareOp;
+use pyo3::prelude::*;
+
+use crate::convert::matrix;
+use crate::errors::to_python;
+
+#[pyclass(module = "sieva._native", frozen)]
+pub struct Selection(pub Arc<sieva::Selection>);
+
+#[pymethods]
+impl Selection {
+    #[getter]
+    fn dims(&self) -> Vec<String> {
+        self.0.dims().to_vec()
+    }
+
+    #[getter]
+    fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, pyo3::types::PyTuple>> {
+        pyo3::types::PyTuple::new(py, self.0.shape())
+    }
+
+    #[getter]
+    fn nbytes(&self) -> u64 {
+        self.0.memory_bytes() as u64
+    }
+
+    fn __len__(&self) -> usize {
+        self.0.len() as usize
+    }
+
+    fn __bool__(&self) -> bool {
+        !self.0.is_empty()
+    }
+
+    fn coords<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let coords = py.detach(|| self.0.coords()).map_err(to_python)?;
+        matrix(py, coords, self.0.shape().len())
+    }
+
+    fn mask<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let bytes = py.detach(|| self.0.mask()).map_err(to_python)?;
+        let shape: Vec<usize> = self.0.shape().iter().map(|&n| n as usize).collect();
+        let bools: Vec<bool> = bytes.into_iter().map(|b| b != 0).collect();
+        Ok(bools.into_pyarray(py).reshape(shape)?.into_any())
+    }
+
+    fn bounding_box(&self) -> Option<(Vec<u64>, Vec<u64>)> {
+        self.0.bounding_box().map(|b| (b.start, b.shape))
+    }
+
+    fn __and__(&self, py: Python<'_>, other: &Self) -> PyResult<Self> {
+        py.detach(|| self.0.intersection(&other.0)).map(Self::from).map_err(to_python)
+    }
+
+    fn __or__(&self, py: Python<'_>, other: &Self) -> PyResult<Self> {
+        py.detach(|| self.0.union(&other.0)).map(Self::from).map_err(to_python)
+    }
+
+    fn __sub__(&self, py: Python<'_>, other: &Self) -> PyResult<Self> {
+        py.detach(|| self.0.difference(&other.0)).map(Self::from).map_err(to_python)
+    }
+
+    fn __xor__(&self, py: Python<'_>, other: &Self) -> PyResult<Self> {
+        py.detach(|| self.0.symmetric_difference(&other.0)).map(Self::from).map_err(to_python)
+    }
+
+    fn __invert__(&self, py: Python<'_>) -> Self {
+        py.detach(|| self.0.complement()).into()
+    }
+
+    fn __richcmp__(&self, other: &Bound<'_, PyAny>, op: CompareOp, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let Ok(other) = other.cast::<Self>() else { return Ok(py.NotImplemented()) };
+        let equal = *self.0 == *other.get().0;
+        match op {
+            CompareOp::Eq => Ok(equal.into_pyobject(py)?.to_owned().into_any().unbind()),
+            CompareOp::Ne => Ok((!equal).into_pyobject(py)?.to_owned().into_any().unbind()),
+            _ => Ok(py.NotImplemented()),
+        }
+    }
+
+    fn __repr__(&self) -> String {
+        let of: Vec<String> =
+            self.0.dims().iter().zip(self.0.shape()).map(|(d, n)| format!("{d}: {n}")).collect();
+        format!("<sieva.Selection {} of ({})>", self.0.len(), of.join(", "))
+    }
+
+    fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        let aside = path.with_extension(format!("{}.part", std::process::id()));
+        let write = || {
+            let mut file = BufWriter::new(File::create(&aside)?);
+            self.0.write_to(&mut file).map_err(std::io::Error::other)?;
+            file.flush()?;
+            file.get_ref().sync_all()?;
+            std::fs::rename(&aside, &path)
+        };
+        py.detach(write).map_err(|e| {
+            let _ = std::fs::remove_file(&aside);
+            to_python(sieva::Error::io(format!("cannot save the selection as '{}'", path.display()), &e))
+        })
+    }
+
+    #[staticmethod]
+    fn load(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
+        let read = || {
+            let shown = path.display();
+            let file =
+                File::open(&path).map_err(|e| sieva::Error::io(format!("cannot open '{shown}'"), &e))?;
+            sieva::Selection::read_from(&mut BufReader::new(file)).map_err(|e| e.at(format!("'{shown}'")))
+        };
+        py.detach(read).map(Self::from).map_err(to_python)
+    }
+}
+
+impl From<sieva::Selection> for Selection {
+    fn from(selection: sieva::Selection) -> Self {
+        Self(Arc::new(selection))
+    }
+}

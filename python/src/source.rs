@@ -1,0 +1,186 @@
+//! `sieva._native.Source`.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+use sieva::{Access, Bx, OpenOptions, QueryOptions, parse};
+
+use crate::convert;
+use crate::errors::to_python;
+use crate::interrupt::interruptible;
+use crate::query::Query;
+
+#[pyclass(module = "sieva._native", frozen)]
+pub struct Source(sieva::Source);
+
+#[pymethods]
+impl Source {
+    #[staticmethod]
+    #[pyo3(signature = (path, *, dims=None, external_roots=Vec::new(), valid_range=false))]
+    fn open(
+        py: Python<'_>,
+        path: PathBuf,
+        dims: Option<BTreeMap<String, Vec<String>>>,
+        external_roots: Vec<PathBuf>,
+        valid_range: bool,
+    ) -> PyResult<Self> {
+        let options =
+            OpenOptions { dims: dims.unwrap_or_default().into_iter().collect(), external_roots, valid_range };
+        py.detach(|| sieva::Source::open(path, &options)).map(Self).map_err(to_python)
+    }
+
+    #[getter]
+    fn path(&self) -> String {
+        self.0.path().display().to_string()
+    }
+
+    #[getter]
+    fn format(&self) -> &str {
+        &self.0.schema().format
+    }
+
+    #[getter]
+    fn warnings(&self) -> Vec<String> {
+        self.0.schema().warnings.clone()
+    }
+
+    fn arrays(&self) -> Vec<&str> {
+        self.0.schema().arrays.iter().map(|a| a.path.as_str()).collect()
+    }
+
+    fn groups(&self) -> Vec<&str> {
+        self.0.schema().groups.iter().map(|g| g.path.as_str()).collect()
+    }
+
+    fn dims<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
+        let schema = self.0.schema();
+        let each = schema.dims.iter().map(|d| {
+            let out = PyDict::new(py);
+            out.set_item("name", &d.name)?;
+            out.set_item("path", &d.path)?;
+            out.set_item("length", d.len)?;
+            out.set_item("unlimited", d.unlimited)?;
+            out.set_item("named", d.named)?;
+            out.set_item("coordinate", d.coordinate.map(|c| &schema.arrays[c].path))?;
+            Ok(out)
+        });
+        each.collect()
+    }
+
+    #[pyo3(signature = (group=""))]
+    fn attrs<'py>(&self, py: Python<'py>, group: &str) -> PyResult<Bound<'py, PyDict>> {
+        let wanted = group.trim_matches('/');
+        match self.0.schema().groups.iter().find(|g| g.path == wanted) {
+            Some(g) => convert::attributes(py, &g.attrs),
+            None => {
+                let message = format!("no group '{group}' in '{}'", self.0.path().display());
+                Err(to_python(sieva::Error::new(sieva::ErrorKind::UnknownArray, message)))
+            }
+        }
+    }
+
+    fn resolve(&self, name: &str) -> PyResult<&str> {
+        let i = self.0.resolve(name).map_err(to_python)?;
+        Ok(&self.0.schema().arrays[i].path)
+    }
+
+    fn info<'py>(&self, py: Python<'py>, path: &str) -> PyResult<Bound<'py, PyDict>> {
+        let schema = self.0.schema();
+        let a = &schema.arrays[self.0.resolve(path).map_err(to_python)?];
+        let out = PyDict::new(py);
+        let dims = || a.dims.iter().map(|&d| &schema.dims[d]);
+        out.set_item("path", &a.path)?;
+        out.set_item("dtype", a.dtype.name())?;
+        out.set_item("decoded_dtype", a.decoding.decoded().name())?;
+        out.set_item("dims", dims().map(|d| &d.name).collect::<Vec<_>>())?;
+        out.set_item("dim_paths", dims().map(|d| &d.path).collect::<Vec<_>>())?;
+        out.set_item("shape", PyTuple::new(py, &a.shape)?)?;
+        out.set_item("attrs", convert::attributes(py, &a.attrs)?)?;
+        out.set_item(
+            "chunk_shape",
+            a.storage.chunk_shape.as_ref().map(|c| PyTuple::new(py, c)).transpose()?,
+        )?;
+        out.set_item("filters", &a.storage.filters)?;
+        out.set_item("layout", a.storage.layout)?;
+        out.set_item("stored_type", &a.storage.stored_type)?;
+        out.set_item("stored_bytes", a.storage.stored_bytes)?;
+        out.set_item("offset", a.storage.offset)?;
+        out.set_item(
+            "coordinates",
+            a.coordinates.iter().map(|&c| &schema.arrays[c].path).collect::<Vec<_>>(),
+        )?;
+        let names = PyDict::new(py);
+        for (value, name) in &a.enum_names {
+            names.set_item(name, value)?;
+        }
+        out.set_item("enum", names)?;
+        out.set_item("time", sieva::is_time(a))?;
+        Ok(out)
+    }
+
+    #[pyo3(signature = (path, start, shape, raw=true))]
+    fn read<'py>(
+        &self,
+        py: Python<'py>,
+        path: &str,
+        start: Vec<u64>,
+        shape: Vec<u64>,
+        raw: bool,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let array = self.0.resolve(path).map_err(to_python)?;
+        let cancel = Arc::new(AtomicBool::new(false));
+        let extent = PyTuple::new(py, &shape)?;
+        if start.len() != shape.len() {
+            let message = format!("a box needs as many starts as lengths, got {start:?} and {shape:?}");
+            return Err(to_python(sieva::Error::new(sieva::ErrorKind::InvalidValue, message)));
+        }
+        let bx = Bx::new(start, shape);
+        let column = interruptible(py, &cancel, || self.0.read_box(array, &bx, raw))?;
+        convert::column(py, column)?.call_method1("reshape", (extent,))
+    }
+
+    fn schema(&self, py: Python<'_>) -> PyResult<String> {
+        py.detach(|| self.0.schema_json()).map_err(to_python)
+    }
+
+    #[pyo3(signature = (condition=None, select=None, *, access="auto", memory=None, threads=None))]
+    fn query(
+        &self,
+        py: Python<'_>,
+        condition: Option<&str>,
+        select: Option<Vec<String>>,
+        access: &str,
+        memory: Option<u64>,
+        threads: Option<usize>,
+    ) -> PyResult<Query> {
+        let options = options(access, memory, threads)?;
+        py.detach(|| self.0.query(condition, select.as_deref(), &options)).map(Query).map_err(to_python)
+    }
+
+    #[pyo3(signature = (text, *, access="auto", memory=None, threads=None))]
+    fn sql(
+        &self,
+        py: Python<'_>,
+        text: &str,
+        access: &str,
+        memory: Option<u64>,
+        threads: Option<usize>,
+    ) -> PyResult<Query> {
+        let options = options(access, memory, threads)?;
+        py.detach(|| self.0.sql(text, &options)).map(Query).map_err(to_python)
+    }
+}
+
+fn options(access: &str, memory: Option<u64>, threads: Option<usize>) -> PyResult<QueryOptions> {
+    Ok(QueryOptions { access: Access::parse(access).map_err(to_python)?, memory, threads })
+}
+
+/// The text of a SELECT's FROM.
+#[pyfunction]
+pub fn from_clause(sql: &str) -> PyResult<Option<String>> {
+    parse::parse_select(sql).map(|s| s.from).map_err(to_python)
+}
