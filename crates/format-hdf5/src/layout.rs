@@ -160,7 +160,14 @@ fn chunks(handle: &Handle, d: &Dataset, file_len: u64, pipeline: &Pipeline) -> R
         stored: Vec::new(),
         wrong: None,
     };
-    if grid_len > 0 {
+    if grid_len > 0 && is_index_swizzled(d) {
+        if grid_len > COORDINATE_CHUNKS {
+            return Ok(Placement::Library(format!(
+                "{grid_len} chunks that its index lists under other coordinates"
+            )));
+        }
+        by_coordinates(handle, &mut collected)?;
+    } else if grid_len > 0 {
         let status = call(WHAT, || {
             // SAFETY: the caller holds the lock, the dataset is open; the callback only writes to `collected`.
             unsafe { H5Dchunk_iter(handle.id(), H5P_DEFAULT, Some(keep_chunk), (&raw mut collected).cast()) }
@@ -174,6 +181,38 @@ fn chunks(handle: &Handle, d: &Dataset, file_len: u64, pipeline: &Pipeline) -> R
         return Ok(Placement::Library(reason));
     }
     Ok(Placement::Chunks(ChunkIndex::new(grid_len, collected.stored)))
+}
+
+/// Whether chunks are numbered with the unlimited dimension put first, as an extensible array does when it is
+/// the only unlimited one and not the first anyway. libhdf5 2.2 does not undo that when it lists the chunks:
+/// what it reports are the coordinates of other chunks.
+fn is_index_swizzled(d: &Dataset) -> bool {
+    d.unlimited.iter().filter(|&&u| u).count() == 1 && d.unlimited.first() == Some(&false)
+}
+
+/// Most chunks that are looked up one by one.
+const COORDINATE_CHUNKS: u64 = 1 << 22;
+
+/// Looks each chunk of the grid up by its coordinates.
+fn by_coordinates(handle: &Handle, collected: &mut Collected<'_>) -> Result<()> {
+    let mut coords = vec![0; collected.grid.len()];
+    loop {
+        let offset: Vec<u64> = coords.iter().zip(collected.chunk).map(|(i, c)| i * c).collect();
+        let (mut mask, mut address, mut size) = (0, HADDR_UNDEF, 0);
+        call(WHAT, || {
+            // SAFETY: the caller holds the lock, the dataset is open; `offset` has an entry per dimension, and
+            // the results go to locals.
+            unsafe {
+                H5Dget_chunk_info_by_coord(handle.id(), offset.as_ptr(), &mut mask, &mut address, &mut size)
+            }
+        })?;
+        collected.keep(&offset, mask, address, size)?;
+        let Some(d) = (0..coords.len()).rev().find(|&d| coords[d] + 1 < collected.grid[d]) else {
+            return Ok(());
+        };
+        coords[d] += 1;
+        coords[d + 1..].fill(0);
+    }
 }
 
 /// The filter that keeps us from decoding, unless every stored chunk says that it was skipped.

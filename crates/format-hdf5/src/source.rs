@@ -84,15 +84,6 @@ impl Hdf5Source {
     fn place(&self, array: usize, e: Error) -> Error {
         e.at(&self.schema.arrays[array].path).at(format!("'{}'", self.store.name()))
     }
-
-    /// Refuses what not even the library can read, then counts the read.
-    fn check_library(&self, array: &Array, bytes: u64) -> Result<()> {
-        if let Some(e) = &self.physical(array.dataset)?.unreadable {
-            return Err(e.clone());
-        }
-        self.store.counters().add_library_read(bytes);
-        Ok(())
-    }
 }
 
 impl ArraySource for Hdf5Source {
@@ -104,6 +95,10 @@ impl ArraySource for Hdf5Source {
         let entry = self.array(array)?;
         let find = || {
             let physical = self.physical(entry.dataset)?;
+            // Said before anything is read: refused data may seem to have no extent, and then none would be.
+            if let Some(e) = &physical.unreadable {
+                return Err(e.clone());
+            }
             let found =
                 layout::of_leaf(&self.datasets[entry.dataset], &entry.leaf, &physical, entry.char_dim);
             found.map(Arc::new)
@@ -117,15 +112,15 @@ impl ArraySource for Hdf5Source {
 
     fn read_library(&self, array: usize, bx: &Bx, out: &mut [u8]) -> Result<()> {
         let entry = self.array(array)?;
-        self.check_library(entry, out.len() as u64)
-            .and_then(|()| library::read(&self.tree, &self.datasets[entry.dataset], &entry.leaf, bx, out))
+        self.store.counters().add_library_read(out.len() as u64);
+        library::read(&self.tree, &self.datasets[entry.dataset], &entry.leaf, bx, out)
             .map_err(|e| self.place(array, e))
     }
 
     fn read_library_strings(&self, array: usize, bx: &Bx) -> Result<Vec<String>> {
         let entry = self.array(array)?;
-        self.check_library(entry, 0)
-            .and_then(|()| library::read_texts(&self.tree, &self.datasets[entry.dataset], &entry.leaf, bx))
+        self.store.counters().add_library_read(0);
+        library::read_texts(&self.tree, &self.datasets[entry.dataset], &entry.leaf, bx)
             .map_err(|e| self.place(array, e))
     }
 }
