@@ -166,6 +166,20 @@ fn storage_of(creation: &Handle) -> Result<Storage> {
     })
 }
 
+/// The most that each dimension of a dataset may grow to.
+pub(crate) fn most_extent(dataset: &Handle) -> Result<Vec<u64>> {
+    // SAFETY: called under the lock with an open dataset.
+    let space = ffi::open(WHAT, || unsafe { H5Dget_space(dataset.id()) })?;
+    // SAFETY: as above.
+    let rank = call(WHAT, || unsafe { H5Sget_simple_extent_ndims(space.id()) })? as usize;
+    let mut most = vec![0; rank];
+    call(WHAT, || {
+        // SAFETY: as above; the buffer holds one entry per dimension, the other may be null.
+        unsafe { H5Sget_simple_extent_dims(space.id(), std::ptr::null_mut(), most.as_mut_ptr()) }
+    })?;
+    Ok(most)
+}
+
 /// Shape and growth of a dataset; `None` for a null dataspace.
 ///
 /// The extent of virtual data can depend on their sources, which are opened for it; where these are refused

@@ -11,6 +11,7 @@ use hdf5_metno_sys::h5p::*;
 use sieva_store::RangedRead;
 use sieva_types::{Error, Result};
 
+use crate::driver;
 use crate::ffi::{self, Handle, Token, call};
 use crate::raw::RawFile;
 
@@ -56,6 +57,7 @@ impl File {
         let access = property_list(*H5P_CLS_FILE_ACCESS)?;
         // SAFETY: the lock is held, the property list is open and the name a C string.
         call("cannot set file access", || unsafe { H5Pset_file_locking(access.id(), 0, 1) })?;
+        driver::set(&access)?;
         let opened = ffi::open("cannot open it as HDF5", || {
             // SAFETY: as above.
             unsafe { H5Fopen(name.as_ptr(), H5F_ACC_RDONLY, access.id()) }

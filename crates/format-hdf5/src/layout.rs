@@ -19,6 +19,8 @@ use crate::walk::Tree;
 
 /// `H5D_CHUNK_DONT_FILTER_PARTIAL_CHUNKS`.
 const UNFILTERED_EDGES: c_uint = 2;
+/// `H5D_CHUNK_IDX_EARRAY`, which the bindings leave out.
+const EXTENSIBLE_ARRAY: H5D_chunk_index_t = 4;
 /// Largest data of a compact dataset: they have to fit into an object header's message.
 const COMPACT_LIMIT: u64 = 1 << 20;
 /// Largest item of a dataset, so that a fill value can be held.
@@ -138,6 +140,7 @@ struct Collected<'a> {
     shape: &'a [u64],
     chunk: &'a [u64],
     grid: Vec<u64>,
+    swizzle: Option<Swizzle>,
     unfiltered_edges: bool,
     file_len: u64,
     limit: u64,
@@ -153,6 +156,7 @@ fn chunks(handle: &Handle, d: &Dataset, file_len: u64, pipeline: &Pipeline) -> R
         shape: &d.shape,
         chunk: &d.chunk_shape,
         grid,
+        swizzle: Swizzle::of(handle, d)?,
         unfiltered_edges: leaves_edges_unfiltered(handle)?,
         file_len,
         limit: grid_len.saturating_mul(2).saturating_add(1024),
@@ -160,14 +164,7 @@ fn chunks(handle: &Handle, d: &Dataset, file_len: u64, pipeline: &Pipeline) -> R
         stored: Vec::new(),
         wrong: None,
     };
-    if grid_len > 0 && is_index_swizzled(d) {
-        if grid_len > COORDINATE_CHUNKS {
-            return Ok(Placement::Library(format!(
-                "{grid_len} chunks that its index lists under other coordinates"
-            )));
-        }
-        by_coordinates(handle, &mut collected)?;
-    } else if grid_len > 0 {
+    if grid_len > 0 {
         let status = call(WHAT, || {
             // SAFETY: the caller holds the lock, the dataset is open; the callback only writes to `collected`.
             unsafe { H5Dchunk_iter(handle.id(), H5P_DEFAULT, Some(keep_chunk), (&raw mut collected).cast()) }
@@ -183,35 +180,45 @@ fn chunks(handle: &Handle, d: &Dataset, file_len: u64, pipeline: &Pipeline) -> R
     Ok(Placement::Chunks(ChunkIndex::new(grid_len, collected.stored)))
 }
 
-/// Whether chunks are numbered with the unlimited dimension put first, as an extensible array does when it is
-/// the only unlimited one and not the first anyway. libhdf5 2.2 does not undo that when it lists the chunks:
-/// what it reports are the coordinates of other chunks.
-fn is_index_swizzled(d: &Dataset) -> bool {
-    d.unlimited.iter().filter(|&&u| u).count() == 1 && d.unlimited.first() == Some(&false)
+/// How an extensible array numbers chunks when its only unlimited dimension is not the first: with that
+/// dimension put first (HDF5 file format, version 4 layout). libhdf5 up to 2.2 does not undo it when it lists
+/// the chunks: it counts the coordinates up in the order of the dimensions.
+struct Swizzle {
+    unlimited: usize,
+    /// Most chunks along each dimension; not used for the unlimited one.
+    most: Vec<u64>,
 }
 
-/// Most chunks that are looked up one by one.
-const COORDINATE_CHUNKS: u64 = 1 << 22;
-
-/// Looks each chunk of the grid up by its coordinates.
-fn by_coordinates(handle: &Handle, collected: &mut Collected<'_>) -> Result<()> {
-    let mut coords = vec![0; collected.grid.len()];
-    loop {
-        let offset: Vec<u64> = coords.iter().zip(collected.chunk).map(|(i, c)| i * c).collect();
-        let (mut mask, mut address, mut size) = (0, HADDR_UNDEF, 0);
-        call(WHAT, || {
-            // SAFETY: the caller holds the lock, the dataset is open; `offset` has an entry per dimension, and
-            // the results go to locals.
-            unsafe {
-                H5Dget_chunk_info_by_coord(handle.id(), offset.as_ptr(), &mut mask, &mut address, &mut size)
-            }
-        })?;
-        collected.keep(&offset, mask, address, size)?;
-        let Some(d) = (0..coords.len()).rev().find(|&d| coords[d] + 1 < collected.grid[d]) else {
-            return Ok(());
+impl Swizzle {
+    /// `None` where libhdf5 lists chunks under their own coordinates.
+    fn of(handle: &Handle, d: &Dataset) -> Result<Option<Self>> {
+        let growing = d.unlimited.iter().filter(|&&u| u).count();
+        let Some(unlimited) = d.unlimited.iter().position(|&u| u).filter(|&u| u > 0 && growing == 1) else {
+            return Ok(None);
         };
-        coords[d] += 1;
-        coords[d + 1..].fill(0);
+        let mut kind = H5D_CHUNK_IDX_BTREE;
+        // SAFETY: the caller holds the lock, the dataset is open; the result goes to a local.
+        call(WHAT, || unsafe { H5Dget_chunk_index_type(handle.id(), &mut kind) })?;
+        if kind != EXTENSIBLE_ARRAY {
+            return Ok(None);
+        }
+        let most = dataset::most_extent(handle)?;
+        let most = most.iter().zip(&d.chunk_shape).map(|(&n, &c)| n.div_ceil(c)).collect();
+        Ok(Some(Self { unlimited, most }))
+    }
+
+    /// The chunk's own coordinates, from those that it is listed under (both in chunks).
+    fn undo(&self, listed: &[u64]) -> Option<Vec<u64>> {
+        let number = (self.unlimited + 1..listed.len())
+            .try_fold(listed[self.unlimited], |n, k| n.checked_mul(self.most[k])?.checked_add(listed[k]))?;
+        let mut coords = vec![0; listed.len()];
+        let mut rest = number;
+        for k in (0..listed.len()).rev().filter(|&k| k != self.unlimited) {
+            coords[k] = rest % self.most[k];
+            rest /= self.most[k];
+        }
+        coords[self.unlimited] = rest;
+        Some(coords)
     }
 }
 
@@ -261,6 +268,15 @@ impl Collected<'_> {
             let what = format!("its index lists more than {} chunks, the grid has fewer", self.limit);
             return Err(Error::corrupt(what));
         }
+        let own = match &self.swizzle {
+            None => None,
+            Some(swizzle) => {
+                let listed: Vec<u64> = offset.iter().zip(self.chunk).map(|(o, c)| o / c).collect();
+                let Some(coords) = swizzle.undo(&listed) else { return Ok(()) };
+                Some(coords.iter().zip(self.chunk).map(|(i, c)| i.saturating_mul(*c)).collect::<Vec<_>>())
+            }
+        };
+        let offset = own.as_deref().unwrap_or(offset);
         let is_outside = offset.iter().zip(self.shape).any(|(&o, &s)| o >= s);
         if address == HADDR_UNDEF || is_outside {
             // Room kept for growth, or left over from it.

@@ -7,6 +7,7 @@
 mod attrs;
 mod dataset;
 mod dims;
+mod driver;
 mod ffi;
 mod file;
 mod layout;

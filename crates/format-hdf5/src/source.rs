@@ -80,6 +80,12 @@ impl Hdf5Source {
             .clone()
     }
 
+    /// The array, if libhdf5 may and can read it: finding its layout has checked that.
+    fn readable(&self, array: usize) -> Result<&Array> {
+        self.layout(array)?;
+        self.array(array)
+    }
+
     /// Names file and array in an error.
     fn place(&self, array: usize, e: Error) -> Error {
         e.at(&self.schema.arrays[array].path).at(format!("'{}'", self.store.name()))
@@ -111,14 +117,14 @@ impl ArraySource for Hdf5Source {
     }
 
     fn read_library(&self, array: usize, bx: &Bx, out: &mut [u8]) -> Result<()> {
-        let entry = self.array(array)?;
+        let entry = self.readable(array)?;
         self.store.counters().add_library_read(out.len() as u64);
         library::read(&self.tree, &self.datasets[entry.dataset], &entry.leaf, bx, out)
             .map_err(|e| self.place(array, e))
     }
 
     fn read_library_strings(&self, array: usize, bx: &Bx) -> Result<Vec<String>> {
-        let entry = self.array(array)?;
+        let entry = self.readable(array)?;
         self.store.counters().add_library_read(0);
         library::read_texts(&self.tree, &self.datasets[entry.dataset], &entry.leaf, bx)
             .map_err(|e| self.place(array, e))
