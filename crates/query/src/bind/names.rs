@@ -20,9 +20,13 @@ pub enum Meaning {
 /// # Errors
 /// `unknown-array` with the nearest names, `ambiguous-name` with all the paths it could mean.
 pub fn resolve(schema: &Schema, text: &str) -> Result<Meaning> {
-    let path = text.trim_start_matches('/').replace("::", ".");
-    if let Some(found) = schema.array(&path).or_else(|| alias(schema, &path)) {
-        return Ok(Meaning::Array(found));
+    let path = text.trim_start_matches('/').to_string();
+    // `table::member` is another way to write `table.member`, unless a name has the colons itself.
+    let member = path.replace("::", ".");
+    for path in [&path, &member] {
+        if let Some(found) = schema.array(path).or_else(|| alias(schema, path)) {
+            return Ok(Meaning::Array(found));
+        }
     }
     if let Some(d) = dimension(schema, &path)? {
         return Ok(schema.dims[d].coordinate.map_or(Meaning::Dimension(d), Meaning::Array));

@@ -60,6 +60,45 @@ pub fn in_order<S, R: Send>(
     })
 }
 
+/// Runs `jobs` jobs on `threads` threads, the calling one among them, each adding to its own state: for what
+/// does not depend on the order. Returns the states.
+///
+/// # Errors
+/// The first error of a job; `cancelled` when `cancel` is set.
+pub fn fold<S: Send>(
+    jobs: usize,
+    threads: usize,
+    cancel: &AtomicBool,
+    state: impl Fn() -> S + Sync,
+    work: impl Fn(&mut S, usize) -> Result<()> + Sync,
+) -> Result<Vec<S>> {
+    let next = AtomicUsize::new(0);
+    let run = || {
+        let mut state = state();
+        loop {
+            let job = next.fetch_add(1, Ordering::Relaxed);
+            if job >= jobs {
+                return Ok(state);
+            }
+            if let Err(e) = check(cancel).and_then(|()| work(&mut state, job)) {
+                // The others need not go on.
+                next.store(jobs, Ordering::Relaxed);
+                return Err(e);
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        let others: Vec<_> = (1..threads.min(jobs)).map(|_| scope.spawn(run)).collect();
+        let mut states = vec![run()];
+        states.extend(others.into_iter().map(|t| t.join().unwrap_or_else(|_| Err(panicked()))));
+        states.into_iter().collect()
+    })
+}
+
+fn panicked() -> Error {
+    Error::new(ErrorKind::Internal, "a worker thread ended unexpectedly")
+}
+
 fn take_in_order<R>(
     receive: &mpsc::Receiver<(usize, Result<R>)>,
     board: &Board,
@@ -152,6 +191,21 @@ mod tests {
             assert_eq!(squares(1000, threads, 10).unwrap(), want[..10]);
             assert!(squares(0, threads, 0).unwrap().is_empty());
         }
+    }
+
+    #[test]
+    fn folding_does_each_job_once() {
+        let cancel = AtomicBool::new(false);
+        for threads in [1, 2, 5] {
+            let add = |sum: &mut usize, j| {
+                *sum += j;
+                Ok(())
+            };
+            let states = fold(1000, threads, &cancel, || 0, add).unwrap();
+            assert_eq!(states.into_iter().sum::<usize>(), 499_500);
+        }
+        let fail = |(): &mut (), j| if j == 30 { Err(Error::corrupt("job 30")) } else { Ok(()) };
+        assert_eq!(fold(1000, 2, &cancel, || (), fail).unwrap_err().message(), "job 30");
     }
 
     #[test]

@@ -4,7 +4,7 @@ use sieva_types::{Bx, Error, ErrorKind, Result, Selection, SelectionBuilder};
 
 use super::condition::Evaluator;
 use super::leaves::Leaves;
-use super::pool::{Flow, in_order};
+use super::pool::{Flow, fold, in_order};
 use super::prepare::{KnownMask, Node, Prepared};
 use super::tiles::Tiles;
 use super::{ExecStats, Execution};
@@ -70,22 +70,24 @@ pub fn count(execution: &Execution) -> Result<(u64, ExecStats)> {
         return Ok((n, stats));
     }
     let tiles = execution.tiles(&prepared, &[]);
-    let mut total = 0;
-    in_order(
+    let states = fold(
         tiles.len(),
         execution.options.threads,
         &execution.options.cancel,
-        || Leaves::new(execution),
-        |leaves, i| {
+        || (Leaves::new(execution), 0, ExecStats::default()),
+        |(leaves, total, stats), i| {
             let (mask, read) = execution.tile_mask(&prepared.node, &tiles.tile(i), leaves)?;
-            Ok((mask.count(), read))
-        },
-        |(n, read)| {
-            total += n;
+            *total += mask.count();
             stats.add(read);
-            Ok(Flow::Continue(()))
+            Ok(())
         },
     )?;
+    let mut total = 0;
+    for (_, n, did) in states {
+        total += n;
+        stats.tiles_scanned += did.tiles_scanned;
+        stats.tiles_skipped += did.tiles_skipped;
+    }
     Ok((total, stats))
 }
 

@@ -4,9 +4,9 @@ use sieva_types::Bx;
 
 use super::Execution;
 
-/// Elements of a tile where the layout does not say: 1 MiB of float32, which stays in a core's cache
-/// between being read and being tested.
-const TILE_ELEMENTS: u64 = 1 << 18;
+/// Bytes of a tile where the layout does not say: what stays in a core's own cache between being read and
+/// being tested, and is large enough for a read to run at full speed.
+const TILE_BYTES: u64 = 256 << 10;
 /// Small chunks are put together up to this many elements.
 const SMALL: u64 = 1 << 16;
 
@@ -74,7 +74,8 @@ impl Execution {
             chunked.max_by_key(|&a| (self.bound.arrays[a].axes.len(), self.readers[a].layout().chunk_bytes));
         let mut shape = vec![1; axes.len()];
         let Some(driver) = driver else {
-            return filled(shape, &lengths, TILE_ELEMENTS);
+            let size = arrays.iter().map(|&a| self.readers[a].layout().element_size).max().unwrap_or(1);
+            return filled(shape, &lengths, TILE_BYTES / size.clamp(1, 8) as u64);
         };
         for (&axis, &chunk) in
             self.bound.arrays[driver].axes.iter().zip(&self.readers[driver].layout().chunk_shape)
@@ -83,7 +84,7 @@ impl Execution {
                 shape[d] = chunk.clamp(1, lengths[d]);
             }
         }
-        if shape.iter().product::<u64>() >= SMALL { shape } else { filled(shape, &lengths, TILE_ELEMENTS) }
+        if shape.iter().product::<u64>() >= SMALL { shape } else { filled(shape, &lengths, 2 * SMALL) }
     }
 }
 
