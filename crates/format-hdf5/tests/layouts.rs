@@ -278,3 +278,44 @@ fn a_chunk_past_the_end_of_the_file_is_an_error_of_its_array_only() {
     assert!(e.message().contains("x: chunk [32] of 32 bytes at offset"), "{e}");
     assert!(matches!(layout(&source, "good").placement, Placement::Direct { .. }));
 }
+
+#[test]
+fn every_kind_of_chunk_index_finds_its_chunks() {
+    let growing = Extent::resizable;
+    let shapes: [(&str, [Extent; 2]); 5] = [
+        ("fixed_array", [4.into(), 6.into()]),
+        ("first_grows", [growing(4), 6.into()]),
+        ("last_grows", [4.into(), growing(6)]),
+        ("both_grow", [growing(4), growing(6)]),
+        ("single", [4.into(), 6.into()]),
+    ];
+    for latest in [false, true] {
+        let dir = common::Dir::new();
+        let path = dir.file("a.h5");
+        let mut builder = hdf5_metno::FileBuilder::new();
+        builder.with_fapl(|p| if latest { p.libver_latest() } else { p });
+        let file = builder.create(&path).unwrap();
+        for (name, shape) in shapes {
+            let chunk = if name == "single" { (4, 6) } else { (2, 2) };
+            let x = file.new_dataset::<u8>().shape(shape).chunk(chunk).create(name).unwrap();
+            x.write_raw(&(0..24).collect::<Vec<u8>>()).unwrap();
+        }
+        file.close().unwrap();
+        let source = open(&path);
+        for (name, _) in shapes {
+            let x = layout(&source, name);
+            let Placement::Chunks(index) = &x.placement else { panic!("{name}") };
+            for (number, first) in [(0, 0_u8), (1, 2), (2, 4), (3, 12), (5, 16)]
+                .into_iter()
+                .take(x.grid().iter().product::<u64>() as usize)
+            {
+                let chunk = index.get(number).unwrap();
+                assert_eq!(
+                    bytes_at(&source, chunk.offset, 2),
+                    [first, first + 1],
+                    "{name} {latest} {number}"
+                );
+            }
+        }
+    }
+}

@@ -204,3 +204,20 @@ fn what_is_not_hdf5_or_cut_off_is_said() {
     assert_eq!(e.kind(), ErrorKind::CorruptFile);
     assert!(e.message().contains("truncated") && e.hint_text().is_some(), "{e}");
 }
+
+#[test]
+fn a_heap_of_zeros_is_an_error_and_no_endless_loop() {
+    let dir = common::Dir::new();
+    let path = dir.file("a.h5");
+    let file = File::create(&path).unwrap();
+    file.new_dataset_builder().with_data(&[text("one"), text("two")]).create("x").unwrap();
+    file.close().unwrap();
+    let mut bytes = std::fs::read(&path).unwrap();
+    let heap = bytes.windows(4).position(|w| w == b"GCOL").unwrap();
+    bytes[heap + 16 + 24..heap + 16 + 24 + 64].fill(0);
+    std::fs::write(&path, bytes).unwrap();
+    let source = common::open(&path);
+    let (i, _) = array(&source, "x");
+    let e = source.read_library_strings(i, &sieva_types::Bx::whole(&[2])).unwrap_err();
+    assert_eq!(e.kind(), ErrorKind::CorruptFile, "{e}");
+}

@@ -1,0 +1,311 @@
+//! The file driver through which libhdf5 reads: `pread`, no locks, no writing, and a check of global heaps.
+//!
+//! libhdf5 reads the objects of a global heap collection one after the other and believes each to end after its
+//! beginning; an object of no length, as zeroed or damaged bytes hold it, keeps it in a loop for ever. It reads
+//! its metadata in whole blocks, so the driver sees each collection first and refuses such a one.
+
+use std::ffi::{CStr, OsStr, c_char, c_int, c_uint, c_ulong, c_void};
+use std::fs::File;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::sync::OnceLock;
+
+use hdf5_metno_sys::h5::{HADDR_UNDEF, haddr_t, herr_t, hsize_t};
+use hdf5_metno_sys::h5fd::H5FDregister;
+use hdf5_metno_sys::h5i::hid_t;
+use hdf5_metno_sys::h5p::H5Pset_driver;
+use sieva_types::{Error, ErrorKind, Result};
+
+use crate::ffi::{Handle, call, lock};
+
+/// `H5FD_CLASS_VERSION` of the structures below; the library refuses any other.
+const CLASS_VERSION: c_uint = 1;
+/// A number of the range that is left to drivers of applications.
+const CLASS_VALUE: c_int = 511;
+/// Largest address of a file.
+const MAX_ADDRESS: haddr_t = i64::MAX as u64;
+/// Signature and version of a global heap collection. What kind of bytes are asked for does not tell: libhdf5
+/// reads collections as raw data.
+const HEAP_START: [u8; 8] = *b"GCOL\x01\0\0\0";
+/// Free lists by kind of memory, as other drivers have them (`H5FD_FLMAP_DICHOTOMY`).
+const FREE_LISTS: [c_int; 7] = [1, 1, 1, 3, 3, 1, 1];
+/// Aggregation, the data sieve, SWMR reading, and the plain format of one file. Not the metadata accumulator:
+/// with it reads would no longer be whole blocks.
+const FEATURES: c_ulong = 0x1 | 0x8 | 0x10 | 0x1000 | 0x8000;
+
+/// What every driver's file begins with.
+#[repr(C)]
+struct Public {
+    driver: hid_t,
+    class: *const Class,
+    number: c_ulong,
+    access_flags: c_uint,
+    feature_flags: c_ulong,
+    max_address: haddr_t,
+    base_address: haddr_t,
+    threshold: hsize_t,
+    alignment: hsize_t,
+    is_paged: bool,
+}
+
+/// A file of this driver.
+#[repr(C)]
+struct Driven {
+    public: Public,
+    file: File,
+    len: u64,
+    device: u64,
+    inode: u64,
+    end_of_addresses: haddr_t,
+    /// Bytes of a length in the file's structures.
+    length_size: usize,
+}
+
+/// A function that this driver does not have.
+type Absent = Option<unsafe extern "C" fn()>;
+
+/// The driver as libhdf5 takes it (`H5FD_class_t`; the version that hdf5-metno-sys declares is an older one).
+#[repr(C)]
+struct Class {
+    version: c_uint,
+    value: c_int,
+    name: *const c_char,
+    max_address: haddr_t,
+    close_degree: c_int,
+    terminate: Absent,
+    superblock: [Absent; 3],
+    access_size: usize,
+    access: [Absent; 3],
+    transfer_size: usize,
+    transfer: [Absent; 2],
+    open: unsafe extern "C" fn(*const c_char, c_uint, hid_t, haddr_t) -> *mut Driven,
+    close: unsafe extern "C" fn(*mut Driven) -> herr_t,
+    compare: unsafe extern "C" fn(*const Driven, *const Driven) -> c_int,
+    query: unsafe extern "C" fn(*const Driven, *mut c_ulong) -> herr_t,
+    type_map: Absent,
+    allocation: [Absent; 2],
+    get_end_of_addresses: unsafe extern "C" fn(*const Driven, c_int) -> haddr_t,
+    set_end_of_addresses: unsafe extern "C" fn(*mut Driven, c_int, haddr_t) -> herr_t,
+    get_end_of_file: unsafe extern "C" fn(*const Driven, c_int) -> haddr_t,
+    get_handle: Absent,
+    read: unsafe extern "C" fn(*mut Driven, c_int, hid_t, haddr_t, usize, *mut c_void) -> herr_t,
+    write: unsafe extern "C" fn(*mut Driven, c_int, hid_t, haddr_t, usize, *const c_void) -> herr_t,
+    vectors_and_selections: [Absent; 4],
+    flush_and_truncate: [Absent; 2],
+    locking: [Absent; 2],
+    delete: Absent,
+    control: Absent,
+    free_lists: [c_int; 7],
+}
+
+// SAFETY: the class is constant; its one pointer is to a string literal.
+unsafe impl Sync for Class {}
+
+static CLASS: Class = Class {
+    version: CLASS_VERSION,
+    value: CLASS_VALUE,
+    name: c"sieva".as_ptr(),
+    max_address: MAX_ADDRESS,
+    close_degree: 1,
+    terminate: None,
+    superblock: [None; 3],
+    access_size: 0,
+    access: [None; 3],
+    transfer_size: 0,
+    transfer: [None; 2],
+    open,
+    close,
+    compare,
+    query,
+    type_map: None,
+    allocation: [None; 2],
+    get_end_of_addresses,
+    set_end_of_addresses,
+    get_end_of_file,
+    get_handle: None,
+    read,
+    write,
+    vectors_and_selections: [None; 4],
+    flush_and_truncate: [None; 2],
+    locking: [None; 2],
+    delete: None,
+    control: None,
+    free_lists: FREE_LISTS,
+};
+
+/// Makes `access` open files through this driver.
+pub(crate) fn set(access: &Handle) -> Result<()> {
+    static DRIVER: OnceLock<hid_t> = OnceLock::new();
+    let _guard = lock();
+    let driver = *DRIVER.get_or_init(|| {
+        // SAFETY: the lock is held; the class is static and laid out as version 1 of the library's structure.
+        unsafe { H5FDregister((&raw const CLASS).cast()) }
+    });
+    // SAFETY: as above; the driver has no settings of its own.
+    call("cannot set the file driver", || unsafe { H5Pset_driver(access.id(), driver, std::ptr::null()) })
+        .map(|_| ())
+        .map_err(|e| Error::new(ErrorKind::Internal, e.to_string()))
+}
+
+unsafe extern "C" fn open(name: *const c_char, flags: c_uint, _access: hid_t, _max: haddr_t) -> *mut Driven {
+    // SAFETY: libhdf5 passes a C string.
+    let path = OsStr::from_bytes(unsafe { CStr::from_ptr(name) }.to_bytes());
+    // Bit 0 asks for writing, which is refused.
+    let opened = if flags & 1 == 0 { open_regular(path).ok() } else { None };
+    let Some((file, meta)) = opened else { return std::ptr::null_mut() };
+    let length_size = length_size(&file, meta.len());
+    Box::into_raw(Box::new(Driven {
+        public: Public {
+            driver: 0,
+            class: std::ptr::null(),
+            number: 0,
+            access_flags: 0,
+            feature_flags: 0,
+            max_address: 0,
+            base_address: 0,
+            threshold: 0,
+            alignment: 0,
+            is_paged: false,
+        },
+        len: meta.len(),
+        device: meta.dev(),
+        inode: meta.ino(),
+        file,
+        end_of_addresses: 0,
+        length_size,
+    }))
+}
+
+/// Opens a regular file; a pipe or device would block or never end.
+fn open_regular(path: &OsStr) -> std::io::Result<(File, std::fs::Metadata)> {
+    if !std::fs::metadata(path)?.is_file() {
+        return Err(std::io::ErrorKind::InvalidInput.into());
+    }
+    let file = File::open(path)?;
+    let meta = file.metadata()?;
+    Ok((file, meta))
+}
+
+unsafe extern "C" fn close(file: *mut Driven) -> herr_t {
+    // SAFETY: libhdf5 closes once what `open` gave it.
+    drop(unsafe { Box::from_raw(file) });
+    0
+}
+
+/// An order of files in which a file equals itself only.
+unsafe extern "C" fn compare(one: *const Driven, two: *const Driven) -> c_int {
+    // SAFETY: both are open files of this driver.
+    let (one, two) = unsafe { (&*one, &*two) };
+    (one.device, one.inode).cmp(&(two.device, two.inode)) as c_int
+}
+
+unsafe extern "C" fn query(_file: *const Driven, flags: *mut c_ulong) -> herr_t {
+    if !flags.is_null() {
+        // SAFETY: the pointer is libhdf5's to be written to.
+        unsafe { flags.write(FEATURES) };
+    }
+    0
+}
+
+unsafe extern "C" fn get_end_of_addresses(file: *const Driven, _kind: c_int) -> haddr_t {
+    // SAFETY: an open file of this driver.
+    unsafe { (*file).end_of_addresses }
+}
+
+unsafe extern "C" fn set_end_of_addresses(file: *mut Driven, _kind: c_int, address: haddr_t) -> herr_t {
+    // SAFETY: an open file of this driver.
+    unsafe { (*file).end_of_addresses = address };
+    0
+}
+
+unsafe extern "C" fn get_end_of_file(file: *const Driven, _kind: c_int) -> haddr_t {
+    // SAFETY: an open file of this driver.
+    unsafe { (*file).len }
+}
+
+unsafe extern "C" fn read(
+    file: *mut Driven,
+    _kind: c_int,
+    _transfer: hid_t,
+    address: haddr_t,
+    size: usize,
+    out: *mut c_void,
+) -> herr_t {
+    // SAFETY: an open file of this driver, and a buffer of `size` bytes, which are set before they are read.
+    let (file, out) = unsafe {
+        std::ptr::write_bytes(out.cast::<u8>(), 0, size);
+        (&*file, std::slice::from_raw_parts_mut(out.cast::<u8>(), size))
+    };
+    if address == HADDR_UNDEF || !file.fill(address, out) {
+        return -1;
+    }
+    if out.starts_with(&HEAP_START) && !file.is_sound_heap(address) {
+        return -1;
+    }
+    0
+}
+
+unsafe extern "C" fn write(
+    _file: *mut Driven,
+    _kind: c_int,
+    _transfer: hid_t,
+    _address: haddr_t,
+    _size: usize,
+    _data: *const c_void,
+) -> herr_t {
+    -1
+}
+
+impl Driven {
+    /// Reads from `address` on; what lies past the end of the file is zeros, as libhdf5's own drivers have it.
+    fn fill(&self, address: u64, out: &mut [u8]) -> bool {
+        let there = self.len.saturating_sub(address).min(out.len() as u64) as usize;
+        self.file.read_exact_at(&mut out[..there], address).is_ok()
+    }
+
+    fn number(&self, address: u64, width: usize) -> Option<u64> {
+        let mut bytes = [0; 8];
+        self.file.read_exact_at(bytes.get_mut(..width)?, address).ok()?;
+        Some(u64::from_le_bytes(bytes))
+    }
+
+    /// Whether the objects of the collection at `address` follow each other to its end.
+    fn is_sound_heap(&self, address: u64) -> bool {
+        // A collection that does not fit into the file is refused by libhdf5 itself.
+        let Some(size) = self.number(address + 8, self.length_size) else { return true };
+        if address.checked_add(size).is_none_or(|end| end > self.len) {
+            return true;
+        }
+        let header = (8 + self.length_size as u64).next_multiple_of(8);
+        let mut at = header;
+        while at.checked_add(header).is_some_and(|end| end <= size) {
+            match self.heap_object(address + at, header) {
+                Some(step) if step > 0 && step <= size - at => at += step,
+                _ => return false,
+            }
+        }
+        true
+    }
+
+    /// Bytes that the object at `address` takes with its header.
+    fn heap_object(&self, address: u64, header: u64) -> Option<u64> {
+        let index = self.number(address, 2)?;
+        let size = self.number(address + 8, self.length_size)?;
+        // Object 0 is the free space, whose size counts its header.
+        if index == 0 { Some(size) } else { size.checked_next_multiple_of(8)?.checked_add(header) }
+    }
+}
+
+/// How many bytes a length takes, as the superblock says.
+fn length_size(file: &File, len: u64) -> usize {
+    let mut start = [0; 16];
+    let mut offset = 0;
+    while offset < len && file.read_exact_at(&mut start, offset).is_ok() {
+        if start.starts_with(b"\x89HDF\r\n\x1a\n") {
+            let size = start[if start[8] < 2 { 14 } else { 10 }];
+            return usize::from(size.clamp(2, 8));
+        }
+        offset = (2 * offset).max(512);
+    }
+    8
+}
