@@ -37,6 +37,16 @@ pub fn column<'py>(py: Python<'py>, column: Column) -> PyResult<Bound<'py, PyAny
     }
 }
 
+/// float16, which is read as float32, in its own width again (exactly).
+pub fn stored_width<'py>(
+    values: Bound<'py, PyAny>,
+    info: Option<&sieva::ArrayInfo>,
+    raw: bool,
+) -> PyResult<Bound<'py, PyAny>> {
+    let is_half = |i: &sieva::ArrayInfo| i.dtype == DType::F16 && (raw || i.decoding.packing.is_none());
+    if info.is_some_and(is_half) { values.call_method1("astype", ("float16",)) } else { Ok(values) }
+}
+
 fn blank<T: Copy>(values: &mut [T], valid: Option<Vec<bool>>, nan: T) {
     for (v, ok) in values.iter_mut().zip(valid.unwrap_or_default()) {
         if !ok {
@@ -77,8 +87,7 @@ fn integers(py: Python<'_>, data: Data) -> PyResult<Bound<'_, PyAny>> {
 }
 
 /// `n * rank` values as an array of shape `(n, rank)`.
-pub fn matrix(py: Python<'_>, values: Vec<i64>, rank: usize) -> PyResult<Bound<'_, PyAny>> {
-    let n = if rank == 0 { 0 } else { values.len() / rank };
+pub fn matrix(py: Python<'_>, values: Vec<i64>, n: usize, rank: usize) -> PyResult<Bound<'_, PyAny>> {
     Ok(values.into_pyarray(py).reshape([n, rank])?.into_any())
 }
 

@@ -59,7 +59,9 @@ impl Query {
             }
         };
         let column = interruptible(py, &self.0.cancel_flag(), || self.0.read(&name))?;
-        convert::column(py, column)
+        let array = self.0.source().resolve(name.trim_matches('"')).ok();
+        let info = array.map(|i| &self.0.source().schema().arrays[i]);
+        convert::stored_width(convert::column(py, column)?, info, false)
     }
 
     fn histogram<'py>(

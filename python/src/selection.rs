@@ -29,7 +29,7 @@ impl Selection {
 
     #[getter]
     fn nbytes(&self) -> u64 {
-        self.0.memory_bytes() as u64
+        self.0.memory_bytes()
     }
 
     fn __len__(&self) -> usize {
@@ -42,14 +42,14 @@ impl Selection {
 
     fn coords<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let coords = py.detach(|| self.0.coords()).map_err(to_python)?;
-        matrix(py, coords, self.0.shape().len())
+        matrix(py, coords, self.0.len() as usize, self.0.shape().len())
     }
 
     fn mask<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let bytes = py.detach(|| self.0.mask()).map_err(to_python)?;
         let shape: Vec<usize> = self.0.shape().iter().map(|&n| n as usize).collect();
-        let bools: Vec<bool> = bytes.into_iter().map(|b| b != 0).collect();
-        Ok(bools.into_pyarray(py).reshape(shape)?.into_any())
+        // The bytes are 0 and 1: the same memory seen as bools.
+        bytes.into_pyarray(py).reshape(shape)?.call_method1("view", ("bool",))
     }
 
     fn bounding_box(&self) -> Option<(Vec<u64>, Vec<u64>)> {

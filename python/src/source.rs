@@ -140,7 +140,9 @@ impl Source {
         }
         let bx = Bx::new(start, shape);
         let column = interruptible(py, &cancel, || self.0.read_box(array, &bx, raw))?;
-        convert::column(py, column)?.call_method1("reshape", (extent,))
+        let info = &self.0.schema().arrays[array];
+        convert::stored_width(convert::column(py, column)?, Some(info), raw)?
+            .call_method1("reshape", (extent,))
     }
 
     fn schema(&self, py: Python<'_>) -> PyResult<String> {

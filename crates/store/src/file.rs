@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use sieva_types::{Error, ErrorKind, Result};
 
@@ -13,6 +14,7 @@ use crate::{Counters, RangedRead};
 pub struct FileStore {
     file: File,
     len: u64,
+    modified: Option<SystemTime>,
     path: PathBuf,
     name: String,
     counters: Counters,
@@ -30,7 +32,15 @@ impl FileStore {
         if !meta.is_file() {
             return Err(Error::new(ErrorKind::UnknownFormat, format!("'{name}' is not a regular file")));
         }
-        Ok(Self { file, len: meta.len(), path: path.to_path_buf(), name, counters: Counters::default() })
+        let modified = meta.modified().ok();
+        Ok(Self {
+            file,
+            len: meta.len(),
+            modified,
+            path: path.to_path_buf(),
+            name,
+            counters: Counters::default(),
+        })
     }
 
     /// The path as it was given.
@@ -54,11 +64,21 @@ impl RangedRead for FileStore {
                 self.len
             )));
         }
-        self.file
-            .read_exact_at(out, offset)
-            .map_err(|e| Error::io(format!("cannot read {} bytes at offset {offset} of '{}'", out.len(), self.name), &e))?;
+        self.file.read_exact_at(out, offset).map_err(|e| {
+            Error::io(format!("cannot read {} bytes at offset {offset} of '{}'", out.len(), self.name), &e)
+        })?;
         self.counters.add_request(out.len() as u64);
         Ok(())
+    }
+
+    fn check_unchanged(&self) -> Result<()> {
+        let meta =
+            self.file.metadata().map_err(|e| Error::io(format!("cannot look at '{}'", self.name), &e))?;
+        if meta.len() == self.len && meta.modified().ok() == self.modified {
+            return Ok(());
+        }
+        Err(Error::new(ErrorKind::StaleSource, format!("'{}' was changed since it was opened", self.name))
+            .hint("open it again"))
     }
 
     fn name(&self) -> &str {
@@ -91,8 +111,23 @@ mod tests {
     }
 
     #[test]
+    fn a_changed_file_is_noticed() {
+        let path = std::env::temp_dir().join(format!("sieva-store-changed-{}", std::process::id()));
+        std::fs::write(&path, b"0123456789").unwrap();
+        let store = FileStore::open(&path).unwrap();
+        store.check_unchanged().unwrap();
+        std::fs::write(&path, b"01234").unwrap();
+        let e = store.check_unchanged().unwrap_err();
+        assert_eq!((e.kind(), e.hint_text()), (ErrorKind::StaleSource, Some("open it again")));
+        std::fs::remove_file(path).unwrap();
+    }
+
+    #[test]
     fn a_missing_file_and_a_directory_are_told_apart() {
-        assert_eq!(FileStore::open(Path::new("/nonexistent/x.nc")).unwrap_err().kind(), ErrorKind::FileNotFound);
+        assert_eq!(
+            FileStore::open(Path::new("/nonexistent/x.nc")).unwrap_err().kind(),
+            ErrorKind::FileNotFound
+        );
         assert_eq!(FileStore::open(&std::env::temp_dir()).unwrap_err().kind(), ErrorKind::UnknownFormat);
     }
 }

@@ -29,6 +29,15 @@ pub trait RangedRead: Send + Sync {
     /// `corrupt-file` where the range reaches past the end, `io-error` where the system fails.
     fn read_exact_at(&self, offset: u64, out: &mut [u8]) -> Result<()>;
 
+    /// Whether the object still is the one that was opened: data read now would belong to what was understood
+    /// of it then.
+    ///
+    /// # Errors
+    /// `stale-source` where it was changed since.
+    fn check_unchanged(&self) -> Result<()> {
+        Ok(())
+    }
+
     /// How messages name the object.
     fn name(&self) -> &str;
 

@@ -51,13 +51,15 @@ pub enum ErrorKind {
     Overflow,
     /// Interrupted by the caller.
     Cancelled,
+    /// The source was changed since it was opened.
+    StaleSource,
     /// A broken invariant of ours.
     Internal,
 }
 
 impl ErrorKind {
     /// All kinds, in the order of their definition.
-    pub const ALL: [ErrorKind; 21] = [
+    pub const ALL: [ErrorKind; 22] = [
         Self::FileNotFound,
         Self::PermissionDenied,
         Self::UnknownFormat,
@@ -78,6 +80,7 @@ impl ErrorKind {
         Self::MemoryLimit,
         Self::Overflow,
         Self::Cancelled,
+        Self::StaleSource,
         Self::Internal,
     ];
 
@@ -104,6 +107,7 @@ impl ErrorKind {
             Self::MemoryLimit => "memory-limit",
             Self::Overflow => "arithmetic-overflow",
             Self::Cancelled => "cancelled",
+            Self::StaleSource => "stale-source",
             Self::Internal => "internal-error",
         }
     }

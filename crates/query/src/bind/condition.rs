@@ -80,7 +80,7 @@ impl Binder<'_> {
                 crate::exec::evaluate_constant(&Value::Compare(compare_op(op), Box::new(a), Box::new(b)))?;
             return Ok(if holds.mask(1)?[0] { Condition::Always } else { Condition::Never });
         }
-        match (constant_number(&a), constant_number(&b)) {
+        match (exact_number(left, &a), exact_number(right, &b)) {
             (Some(x), Some(y)) => Ok(decided(op, x, y)),
             (None, Some(y)) => Ok(self.with_constant(op, a, y, b)),
             (Some(x), None) => Ok(self.with_constant(op.mirrored(), b, x, a)),
@@ -213,6 +213,14 @@ fn positions(op: Comparison, literal: Number, n: u64) -> Vec<(u64, u64)> {
         Comparison::Greater => vec![(after, n)],
     };
     ranges.into_iter().filter(|(a, b)| a < b).collect()
+}
+
+/// The number that a constant is. A literal beyond 64 bits, which no value has, is taken as written.
+fn exact_number(expr: &Expr, value: &Value) -> Option<Number> {
+    match expr {
+        Expr::Literal(Literal::Int(i)) => Some(Number::Int(*i)),
+        _ => constant_number(value),
+    }
 }
 
 fn is_null(value: &Value) -> bool {

@@ -31,8 +31,12 @@ pub fn resolve(schema: &Schema, text: &str) -> Result<Meaning> {
     if let Some(d) = dimension(schema, &path)? {
         return Ok(schema.dims[d].coordinate.map_or(Meaning::Dimension(d), Meaning::Array));
     }
-    let found: Vec<usize> =
+    let mut found: Vec<usize> =
         (0..schema.arrays.len()).filter(|&i| ends_with(&schema.arrays[i].path, &path)).collect();
+    if found.is_empty() {
+        found.extend(schema.aliases.iter().filter(|(alias, _)| ends_with(alias, &path)).map(|&(_, i)| i));
+        found.dedup();
+    }
     match found[..] {
         [one] => Ok(Meaning::Array(one)),
         [] => Err(unknown(schema, text)),

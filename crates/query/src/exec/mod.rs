@@ -77,8 +77,9 @@ impl Execution {
     /// Opens the layouts of the arrays that `bound` uses.
     ///
     /// # Errors
-    /// `corrupt-file`, `link-refused` and the like, of an array in use.
+    /// `corrupt-file`, `link-refused` and the like, of an array in use; `stale-source`.
     pub fn new(source: Arc<dyn ArraySource>, bound: Bound, options: ExecOptions) -> Result<Self> {
+        source.store().check_unchanged()?;
         // A quarter of the memory for decoded chunks that more than one tile wants; a chunk and its copies
         // must fit in what is left, once for each thread.
         let cache = Arc::new(ChunkCache::new((options.memory / 4) as usize));

@@ -84,6 +84,14 @@ impl Execution {
             if area.is_empty() {
                 return Ok(Prepared { area, node: Node::Decided(false) });
             }
+            if let Condition::Position { dim, ranges } = &condition
+                && let [(first, end)] = ranges[..]
+            {
+                // A range of positions is a slice, and nothing else is left of it.
+                let axis = self.bound.rows.axis(*dim).unwrap_or_default();
+                cut(&mut area, axis, first, end);
+                continue;
+            }
             let node = self.node(&condition, &axes, &area)?;
             if let Node::Known(known) = &node {
                 shrink(&mut area, known);
@@ -219,12 +227,16 @@ fn shrink(area: &mut Bx, known: &KnownMask) {
         project(&known.mask, &known.bx.shape).iter().zip(known.axes.iter().zip(&known.bx.start))
     {
         if let Some((first, last)) = shadow.extent() {
-            let low = (start + first as u64).max(area.start[axis]);
-            let high = (start + last as u64 + 1).min(area.end(axis));
-            area.start[axis] = low;
-            area.shape[axis] = high.saturating_sub(low);
+            cut(area, axis, start + first as u64, start + last as u64 + 1);
         }
     }
+}
+
+/// Keeps the positions `first..end` of an axis.
+fn cut(area: &mut Bx, axis: usize, first: u64, end: u64) {
+    let low = first.max(area.start[axis]);
+    area.shape[axis] = end.min(area.end(axis)).saturating_sub(low);
+    area.start[axis] = low;
 }
 
 #[cfg(test)]
