@@ -56,6 +56,7 @@ struct Driven {
     len: u64,
     device: u64,
     inode: u64,
+    modified: (i64, i64),
     end_of_addresses: haddr_t,
     /// Bytes of a length in the file's structures.
     length_size: usize,
@@ -170,6 +171,7 @@ unsafe extern "C" fn open(name: *const c_char, flags: c_uint, _access: hid_t, _m
         len: meta.len(),
         device: meta.dev(),
         inode: meta.ino(),
+        modified: (meta.mtime(), meta.mtime_nsec()),
         file,
         end_of_addresses: 0,
         length_size,
@@ -192,11 +194,13 @@ unsafe extern "C" fn close(file: *mut Driven) -> herr_t {
     0
 }
 
-/// An order of files in which a file equals itself only.
+/// An order of files in which a file equals itself only. One that was written again since it was opened is
+/// another: else libhdf5 would answer for it from what it remembers of the old one.
 unsafe extern "C" fn compare(one: *const Driven, two: *const Driven) -> c_int {
     // SAFETY: both are open files of this driver.
     let (one, two) = unsafe { (&*one, &*two) };
-    (one.device, one.inode).cmp(&(two.device, two.inode)) as c_int
+    let identity = |f: &Driven| (f.device, f.inode, f.modified, f.len);
+    identity(one).cmp(&identity(two)) as c_int
 }
 
 unsafe extern "C" fn query(_file: *const Driven, flags: *mut c_ulong) -> herr_t {
