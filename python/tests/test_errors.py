@@ -1,0 +1,80 @@
+"""Errors: a class for each code of the engine, and messages that help."""
+
+import pickle
+
+import pytest
+import sieva
+from sieva import _native, errors
+
+
+def test_every_kind_of_the_engine_has_a_class():
+    assert set(_native.error_kinds) == set(errors._BY_KIND)
+
+
+@pytest.mark.parametrize("kind", list(errors._BY_KIND))
+def test_errors_say_their_message_and_pickle(kind):
+    error = errors.make(kind, "what was given", "what to do")
+    again = pickle.loads(pickle.dumps(error))  # noqa: S301
+    for e in (error, again):
+        assert (str(e), e.kind, e.hint) == ("what was given", kind, "what to do")
+        assert isinstance(e, sieva.SievaError)
+
+
+def test_unknown_kind_is_the_base_class():
+    assert type(errors.make("new-kind", "x")) is sieva.SievaError
+
+
+def test_missing_file_is_a_file_not_found_error(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"nothing\.nc") as caught:
+        sieva.open(tmp_path / "nothing.nc")
+    assert caught.value.kind == "file-not-found"
+
+
+def test_foreign_file_is_a_value_error(tmp_path):
+    path = tmp_path / "notes.nc"
+    path.write_text("nothing that can be read")
+    with pytest.raises(ValueError, match="not a file that can be read") as caught:
+        sieva.open(path)
+    assert caught.value.kind == "unknown-format"
+
+
+def test_unknown_array_is_a_key_error_with_near_names(ocean):
+    with pytest.raises(KeyError) as caught:
+        ocean["TMEP"]
+    assert str(caught.value) == "no array or dimension 'TMEP'"
+    assert caught.value.hint.startswith("did you mean 'TEMP'")
+    with pytest.raises(errors.UnknownArray, match="TMEP"):
+        ocean.query("TMEP > 5")
+
+
+def test_syntax_error_is_told_with_its_place(ocean):
+    with pytest.raises(errors.SyntaxError_, match="column 8"):
+        ocean.query("TEMP > > 5")
+
+
+def test_several_files_are_refused(tmp_path, ocean_path):
+    for name in ("a.nc", "b.nc"):
+        (tmp_path / name).write_bytes(ocean_path.read_bytes())
+    with pytest.raises(NotImplementedError, match="2 files"):
+        sieva.open(str(tmp_path / "*.nc"))
+    with pytest.raises(errors.Unsupported, match="2 files"):
+        sieva.open([tmp_path / "a.nc", tmp_path / "b.nc"])
+    assert sieva.open(str(tmp_path / "a*.nc")).path == str(tmp_path / "a.nc")
+    assert len(sieva.open([tmp_path / "a.nc"])) == 7
+    with pytest.raises(FileNotFoundError, match="no file matches"):
+        sieva.open(str(tmp_path / "c*.nc"))
+    with pytest.raises(errors.Unsupported, match="URL"):
+        sieva.open("https://example.org/a.nc")
+
+
+def test_query_arguments_are_checked(ocean):
+    with pytest.raises(TypeError, match="select is a list"):
+        ocean.query("TEMP > 5", select="TEMP")
+    with pytest.raises(TypeError, match="a condition is text"):
+        ocean.query(True)
+    with pytest.raises(ValueError, match="no size"):
+        ocean.query("TEMP > 5", memory="much")
+    with pytest.raises(errors.InvalidValue, match="access 'fast'"):
+        ocean.query("TEMP > 5", access="fast")
+    with pytest.raises(errors.SyntaxError_, match="no FROM"):
+        sieva.sql("SELECT TEMP WHERE TEMP > 5")
