@@ -1,5 +1,33 @@
-"""Value queries over scientific files, answered in place."""
+"""Value queries over scientific files, answered in place.
 
-from sieva._native import __version__
+>>> import sieva
+>>> src = sieva.open("pop.nc")  # doctest: +SKIP
+>>> q = src.query((src["TEMP"] > 5) & (src["z_t"] < 5000))  # doctest: +SKIP
+>>> q.count(), q.read("SALT")  # doctest: +SKIP
+"""
 
-__all__ = ["__version__"]
+from sieva import errors
+from sieva._array import Array
+from sieva._expr import Expr, col, fn, idx
+from sieva._native import Selection, __version__
+from sieva._query import Query
+from sieva._schema import Schema
+from sieva._source import Source, open, sql  # noqa: A004 - sieva.open is the name that is fixed
+from sieva.errors import SievaError
+
+__all__ = [
+    "Array",
+    "Expr",
+    "Query",
+    "Schema",
+    "Selection",
+    "SievaError",
+    "Source",
+    "__version__",
+    "col",
+    "errors",
+    "fn",
+    "idx",
+    "open",
+    "sql",
+]

@@ -1,3 +1,227 @@
-"""The native module: the engine's types for Python."""
+"""The native module: the engine's types for Python.
+
+Thin wrappers; the package's classes of the same names add what Python expects of them. All work runs with
+the GIL released and stops within a second of Ctrl-C. Every failure is raised as a class of `sieva.errors`.
+"""
+
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+Access = Literal["auto", "scan", "zonemap", "bitmap", "sorted"]
 
 __version__: str
+error_kinds: list[str]
+"""The codes of all kinds of errors."""
+
+def from_clause(sql: str) -> str | None:
+    """Return the text of a SELECT's FROM clause, None where it has none.
+
+    Raises
+    ------
+    SyntaxError_
+        The text is no SELECT.
+    """
+
+class Source:
+    """An open file."""
+
+    @staticmethod
+    def open(
+        path: str,
+        *,
+        dims: dict[str, list[str]] | None = None,
+        external_roots: list[str] = ...,
+        valid_range: bool = False,
+    ) -> Source:
+        """Open the file at ``path``; its format is told by its first bytes.
+
+        Parameters
+        ----------
+        path
+            Of a local file.
+        dims
+            Names of dimensions by array path, where the file does not name them.
+        external_roots
+            Directories that external links and external raw storage may lead into; by default none.
+        valid_range
+            Whether values outside of ``valid_range``, ``valid_min`` and ``valid_max`` are missing.
+
+        Raises
+        ------
+        FileNotFound, PermissionDenied, UnknownFormat, CorruptFile
+            The file cannot be opened.
+        """
+
+    @property
+    def path(self) -> str:
+        """The path as it was given."""
+
+    @property
+    def format(self) -> str:
+        """``"HDF5"``, ``"netCDF-4"``, ``"netCDF-3 classic"`` ..."""
+
+    @property
+    def warnings(self) -> list[str]:
+        """What could not be understood and was left out or read otherwise."""
+
+    def arrays(self) -> list[str]:
+        """Return the paths of all arrays, in the order of the file."""
+
+    def dims(self) -> list[dict[str, Any]]:
+        """Return the dimensions: ``name``, ``path``, ``length``, ``unlimited``, ``named``, ``coordinate``."""
+
+    def groups(self) -> list[str]:
+        """Return the paths of all groups, the root (empty) first."""
+
+    def attrs(self, group: str = "") -> dict[str, Any]:
+        """Return the attributes of a group: text, lists of text, numpy scalars and 1-D arrays."""
+
+    def resolve(self, name: str) -> str:
+        """Return the path of the array that a name means.
+
+        Raises
+        ------
+        UnknownArray, AmbiguousName
+            With the names that are near, or the paths that it could mean.
+        """
+
+    def info(self, path: str) -> dict[str, Any]:
+        """Return what is known of the array of exactly this path, without reading its data."""
+
+    def read(self, path: str, start: list[int], shape: list[int], raw: bool = True) -> NDArray[Any]:
+        """Return the values of the box ``start``, ``shape`` of an array.
+
+        Returns
+        -------
+        ndarray
+            Of shape ``shape``, in the machine's byte order. ``raw``: the stored values, texts as an object
+            array of str. Otherwise decoded values, where missing ones are NaN.
+
+        Raises
+        ------
+        InvalidValue
+            The box does not lie within the array.
+        """
+
+    def schema(self) -> str:
+        """Return the three descriptors of the source as JSON text."""
+
+    def query(
+        self,
+        condition: str | None,
+        select: list[str] | None,
+        *,
+        access: str = "auto",
+        memory: int | None = None,
+        threads: int | None = None,
+    ) -> Query:
+        """Return the query of a condition (None: all positions) for expressions; see `sieva.Source`."""
+
+    def sql(
+        self, text: str, *, access: str = "auto", memory: int | None = None, threads: int | None = None
+    ) -> Query:
+        """Return the query of a SELECT over this source; its FROM is not looked at."""
+
+class Query:
+    """A bound query. Its condition is evaluated at most once, whatever is asked."""
+
+    @property
+    def columns(self) -> list[tuple[str, str]]:
+        """Names and types of the columns: numpy's name, ``"str"``, ``"datetime"``, ``"histogram"``."""
+
+    @property
+    def rows(self) -> list[tuple[str, int]]:
+        """Names and lengths of the row space's dimensions."""
+
+    @property
+    def grouped(self) -> bool:
+        """Whether rows are groups."""
+
+    def count(self) -> int:
+        """Return the number of rows that come back."""
+
+    def estimate(self) -> tuple[int, int]:
+        """Return bounds of the number of hits; reads coordinates at most."""
+
+    def selection(self) -> Selection:
+        """Return the positions that satisfy the condition."""
+
+    def read(self, name: str | None = None) -> NDArray[Any]:
+        """Return the values of an array or expression at the hits, 1-D, in C order."""
+
+    def histogram(self, name: str, bins: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Return counts ``(bins,)`` and edges ``(bins + 1,)``, as `numpy.histogram` of the values."""
+
+    def explain(self, analyze: bool = False) -> str:
+        """Return the plan as text; ``analyze`` runs the query and adds what happened."""
+
+    def explain_json(self, analyze: bool = False) -> str:
+        """Return the plan as JSON text."""
+
+    def stream(self, batch_size: int = 65536) -> Stream:
+        """Return the result as an Arrow stream of batches of at most ``batch_size`` rows."""
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object: ...
+    def stats(self) -> dict[str, Any]:
+        """Return what the query did so far: counters, and seconds by phase."""
+
+class Stream:
+    """An Arrow stream, for one use."""
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object: ...
+
+class Selection:
+    """The positions that satisfy a condition, kept compressed.
+
+    Selections of the same dimensions are combined by ``&``, ``|``, ``-``, ``^`` and ``~``.
+
+    Examples
+    --------
+    >>> warm = src.query("TEMP > 20").selection()  # doctest: +SKIP
+    >>> salty = src.query("SALT > 36").selection()  # doctest: +SKIP
+    >>> len(warm & ~salty)  # doctest: +SKIP
+    """
+
+    @property
+    def dims(self) -> list[str]:
+        """Names of the dimensions."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Lengths of the dimensions."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that it takes in memory."""
+
+    def __len__(self) -> int: ...
+    def coords(self) -> NDArray[np.int64]:
+        """Return the positions as an array of shape ``(len(self), len(self.dims))``, in C order."""
+
+    def mask(self) -> NDArray[np.bool_]:
+        """Return an array of shape ``self.shape`` that is true at the positions.
+
+        Raises
+        ------
+        MemoryLimit
+            It would not fit into memory.
+        """
+
+    def bounding_box(self) -> tuple[list[int], list[int]] | None:
+        """Return start and shape of the smallest box around all positions, None where there are none."""
+
+    def save(self, path: str) -> None:
+        """Write the selection to a file."""
+
+    @staticmethod
+    def load(path: str) -> Selection:
+        """Read a selection from a file that `save` wrote."""
+
+    def __and__(self, other: Selection) -> Selection: ...
+    def __or__(self, other: Selection) -> Selection: ...
+    def __sub__(self, other: Selection) -> Selection: ...
+    def __xor__(self, other: Selection) -> Selection: ...
+    def __invert__(self) -> Selection: ...
+    def __eq__(self, other: object) -> bool: ...

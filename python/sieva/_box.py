@@ -1,0 +1,79 @@
+"""Numpy's basic indexing as boxes that are read, and what is cut out of them."""
+
+from __future__ import annotations
+
+import operator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+class Box(NamedTuple):
+    """A box of an array, and the indices that cut the answer out of it."""
+
+    start: list[int]
+    shape: list[int]
+    inner: tuple[Any, ...]
+
+    def cut(self, values: NDArray[Any]) -> Any:  # noqa: ANN401 - an array, or a scalar where all axes are indexed
+        """Return the part of the box's values that was asked for."""
+        return values[self.inner]
+
+
+def as_box(key: object, shape: tuple[int, ...], name: str) -> Box:
+    """Return the box of numpy's basic index ``key``: integers, slices with steps, and ``...``.
+
+    Raises
+    ------
+    IndexError
+        An integer is out of bounds, or there are too many indices.
+    TypeError
+        The index is of another kind.
+    """
+    keys = _expanded(key, len(shape), name)
+    start, lengths, inner = [], [], []
+    for axis, (part, length) in enumerate(zip(keys, shape, strict=True)):
+        first, count, cut = _axis(part, length, axis, name)
+        start.append(first)
+        lengths.append(count)
+        inner.append(cut)
+    return Box(start, lengths, tuple(inner))
+
+
+def _expanded(key: object, ndim: int, name: str) -> list[Any]:
+    keys = list(key) if isinstance(key, tuple) else [key]
+    dots = [i for i, part in enumerate(keys) if part is Ellipsis]
+    if len(dots) > 1:
+        raise IndexError("an index can have only one ellipsis ('...')")
+    given = len(keys) - len(dots)
+    if given > ndim:
+        raise IndexError(f"too many indices for array {name!r}: it has {ndim} dimensions, got {given}")
+    at = dots[0] if dots else len(keys)
+    return keys[:at] + [slice(None)] * (ndim - given) + keys[at + len(dots) :]
+
+
+def _axis(part: object, length: int, axis: int, name: str) -> tuple[int, int, Any]:
+    """Return first position and length of the box along an axis, and the index within."""
+    if isinstance(part, slice):
+        positions = range(*part.indices(length))
+        if not positions:
+            return 0, 0, slice(None)
+        low, high = min(positions[0], positions[-1]), max(positions[0], positions[-1])
+        step = positions.step
+        return low, high - low + 1, slice(None, None, step)
+    try:
+        position = operator.index(part)  # type: ignore[arg-type]
+    except TypeError:
+        kind = type(part).__name__
+        raise TypeError(
+            f"array {name!r} is indexed by integers, slices and '...', got {part!r} ({kind}); "
+            "for the points that satisfy a condition use query()"
+        ) from None
+    if isinstance(part, bool):
+        raise TypeError(f"array {name!r} is not indexed by truth values: use query()")
+    if not -length <= position < length:
+        raise IndexError(
+            f"index {position} is out of bounds for axis {axis} of array {name!r} with length {length}"
+        )
+    return position % length, 1, 0

@@ -1,0 +1,272 @@
+"""A query: bound, and not run before something is asked of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+from sieva import errors
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Iterator
+
+    import numpy as np
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
+    import xarray as xr
+    from numpy.typing import NDArray
+
+    from sieva import _native
+    from sieva._expr import Expr
+    from sieva._source import Source
+
+    Layout = Literal["grid", "points"]
+
+BATCH_ROWS = 65536
+
+
+class Extend(Protocol):
+    """Makes the same query with more columns behind its own, None where that would change its rows."""
+
+    def __call__(self, extra: list[str], columns: list[str]) -> _native.Query | None: ...
+
+
+def told_errors(reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
+    """Yield the batches; an error of the engine, which Arrow hands on as text, is one of ours again."""
+    import pyarrow as pa
+
+    try:
+        yield from reader
+    except MemoryError as error:
+        raise errors.MemoryLimit(_plain(error), "allow more by memory=") from error
+    except (pa.ArrowException, OSError) as error:
+        raise errors.IoError(_plain(error)) from error
+
+
+def _plain(error: BaseException) -> str:
+    return str(error).removeprefix("External error: ")
+
+
+def reader_of(native: _native.Query, size: int) -> pa.RecordBatchReader:
+    """Return a reader of the rows of a native query."""
+    import pyarrow as pa
+
+    return pa.RecordBatchReader.from_stream(native.stream(size))
+
+
+class Query:
+    """Rows that satisfy a condition; made by `Source.query`, `Source.sql` and `sieva.sql`.
+
+    The condition is evaluated once, at the first question, whatever is asked after. Results stream: only
+    `read`, `to_arrow`, `to_pandas`, `to_polars` and `to_xarray` hold all of what they return.
+
+    Examples
+    --------
+    >>> q = src.query("TEMP > 25 AND z_t < 5000", select=["TEMP", "SALT"])  # doctest: +SKIP
+    >>> q.count()  # doctest: +SKIP
+    81230
+    >>> q.read("SALT").mean()  # doctest: +SKIP
+    >>> q.to_parquet("warm.parquet")  # doctest: +SKIP
+    """
+
+    def __init__(self, native: _native.Query, source: Source, text: str, extend: Extend) -> None:
+        self._native = native
+        self._extend = extend
+        self.source = source
+        self.text = text
+        self._on_rows: Callable[[int], None] | None = None
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of what comes back."""
+        return [name for name, _ in self._native.columns]
+
+    @property
+    def dtypes(self) -> dict[str, str]:
+        """Type of each column: numpy's name of it, ``"str"``, ``"datetime"`` or ``"histogram"``."""
+        return dict(self._native.columns)
+
+    @property
+    def rows(self) -> dict[str, int]:
+        """Dimensions and lengths of the space that the rows are points of."""
+        return dict(self._native.rows)
+
+    def count(self) -> int:
+        """Return the number of rows that come back."""
+        return self._native.count()
+
+    def __len__(self) -> int:
+        return self.count()
+
+    def __bool__(self) -> bool:
+        # Without this, `if query:` would run it.
+        return True
+
+    def estimate(self) -> tuple[int, int]:
+        """Return bounds (low, high) of the number of hits; reads coordinates at most."""
+        return self._native.estimate()
+
+    def selection(self) -> _native.Selection:
+        """Return the positions that satisfy the condition, before LIMIT and OFFSET.
+
+        Returns
+        -------
+        Selection
+            Of all points of `rows`; it can be combined with others, saved and loaded.
+        """
+        return self._native.selection()
+
+    def explain(self, analyze: bool = False) -> str:
+        """Return the plan as text; ``analyze`` runs the query and adds what happened."""
+        return self._native.explain(analyze)
+
+    def explain_json(self, analyze: bool = False) -> str:
+        """Return the plan as JSON text."""
+        return self._native.explain_json(analyze)
+
+    def stats(self) -> dict[str, Any]:
+        """Return what the query did so far: hits, tiles, bytes read, requests, and seconds by phase."""
+        return self._native.stats()
+
+    def histogram(self, name: str | Expr, bins: int = 64) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Return the histogram of an array or expression over the rows, as `numpy.histogram` of its values.
+
+        Parameters
+        ----------
+        name
+            Array or expression.
+        bins
+            Number of equal bins from the least to the greatest value.
+
+        Returns
+        -------
+        counts : (bins,) int64 ndarray
+        edges : (bins + 1,) float64 ndarray
+        """
+        return self._native.histogram(self._item(name), bins)
+
+    def read(self, name: str | Expr | None = None) -> NDArray[Any]:
+        """Return the values of an array or expression at the points, selected or not.
+
+        Parameters
+        ----------
+        name
+            Array or expression; None is the only column of the query.
+
+        Returns
+        -------
+        (n,) ndarray
+            In C order of the points, in the type of the decoded array; integers with missing values as
+            float64 with NaN; times as the numbers of the file.
+
+        Raises
+        ------
+        DimensionMismatch
+            It varies along a dimension that the query's rows do not have.
+
+        Examples
+        --------
+        >>> src.query("TEMP > 29").read("SALT")  # doctest: +SKIP
+        array([35.1, 34.9], dtype=float32)
+        """
+        return self._native.read(None if name is None else self._item(name))
+
+    def batches(self, size: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
+        """Yield the rows as Arrow record batches of at most ``size`` rows."""
+        if size < 1:
+            raise ValueError(f"batches of {size} rows: expected at least 1")
+        return self._open(size)[1]
+
+    def _open(self, size: int = BATCH_ROWS) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+        """Return the schema and the batches of rows, which tell who watches of each."""
+        reader = self._reader(size)
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            for batch in told_errors(reader):
+                yield batch
+                if self._on_rows is not None:
+                    self._on_rows(batch.num_rows)
+
+        return reader.schema, batches()
+
+    def _reader(self, size: int = BATCH_ROWS) -> pa.RecordBatchReader:
+        return reader_of(self._native, size)
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Return the rows as an Arrow stream, for whatever reads one: pyarrow, Polars, DuckDB, pandas."""
+        return self._native.__arrow_c_stream__(requested_schema)
+
+    def to_arrow(self) -> pa.Table:
+        """Return the rows as an Arrow table; missing values are null."""
+        return self._reader().read_all()
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return the rows as a pandas data frame."""
+        return self.to_arrow().to_pandas()
+
+    def to_polars(self) -> pl.DataFrame:
+        """Return the rows as a Polars data frame."""
+        import polars as pl
+
+        frame = pl.from_arrow(self.to_arrow())
+        assert isinstance(frame, pl.DataFrame)  # noqa: S101 - a table becomes no Series
+        return frame
+
+    def to_xarray(self, layout: Layout | None = None) -> xr.Dataset:
+        """Return the rows as an xarray dataset with coordinates, attributes and units; times are decoded.
+
+        Parameters
+        ----------
+        layout
+            ``"grid"``: the bounding box of the points, missing outside of the selection. ``"points"``: a
+            list along the dimension ``obs``, with the position along each dimension. None: points where the
+            rows have one dimension or are groups, else grid.
+        """
+        from sieva._output.memory import to_dataset
+
+        return to_dataset(self, layout)
+
+    def to_netcdf(self, path: str | os.PathLike[str], layout: Layout | None = None) -> None:
+        """Write the rows to a netCDF-4 file; layouts as in `to_xarray`."""
+        self._write(path, "netcdf", layout)
+
+    def to_hdf5(self, path: str | os.PathLike[str], layout: Layout | None = None) -> None:
+        """Write the rows to an HDF5 file; layouts as in `to_xarray`."""
+        self._write(path, "hdf5", layout)
+
+    def to_zarr(self, path: str | os.PathLike[str], layout: Layout | None = None) -> None:
+        """Write the rows to a directory of Zarr v3; layouts as in `to_xarray`."""
+        self._write(path, "zarr", layout)
+
+    def to_parquet(self, path: str | os.PathLike[str]) -> None:
+        """Write the rows to a Parquet file."""
+        self._write(path, "parquet")
+
+    def to_csv(self, path: str | os.PathLike[str]) -> None:
+        """Write the rows to a CSV file: quoting of RFC 4180, floats round-trip, missing values are empty."""
+        self._write(path, "csv")
+
+    def to_json(self, path: str | os.PathLike[str]) -> None:
+        """Write the rows to a JSON file: ``{"columns": [...], "rows": [[...]], "stats": {...}}``."""
+        self._write(path, "json")
+
+    def _write(self, path: str | os.PathLike[str], kind: str, layout: Layout | None = None) -> None:
+        from sieva._output import write_file
+
+        write_file(self, Path(path), kind, layout)
+
+    def _item(self, item: str | Expr) -> str:
+        return self.source._item(item)
+
+    def __repr__(self) -> str:
+        kind = "groups" if self._native.grouped else "points"
+        space = ", ".join(f"{name}: {n}" for name, n in self._native.rows)
+        text = f" {self.text}" if self.text else ""
+        return f"<sieva.Query {kind} of ({space}) -> {', '.join(self.columns)};{text}>"
+
+    def _repr_html_(self) -> str:
+        from sieva._html import query_html
+
+        return query_html(self)

@@ -1,0 +1,37 @@
+"""What importing and starting costs."""
+
+import subprocess
+import sys
+import time
+
+HEAVY = {"xarray", "pandas", "pyarrow", "click", "numpy", "rich", "h5py", "zarr", "polars"}
+
+
+def loaded_after(code):
+    script = f"{code}\nimport sys\nprint(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    return set(done.stdout.split())
+
+
+def test_import_loads_nothing_heavy():
+    assert loaded_after("import sieva") & HEAVY == set()
+
+
+def test_making_conditions_loads_nothing_heavy():
+    assert loaded_after("import sieva\n(sieva.col('a') > 5) & (sieva.idx('b') < 3)") & HEAVY == set()
+
+
+def test_the_command_line_loads_click_alone():
+    assert loaded_after("import sieva.cli") & HEAVY == {"click"}
+
+
+def test_version_is_told_fast():
+    times = []
+    for _ in range(5):
+        started = time.perf_counter()
+        done = subprocess.run(
+            [sys.executable, "-m", "sieva", "--version"], capture_output=True, text=True, check=True
+        )
+        times.append(time.perf_counter() - started)
+    assert done.stdout.startswith("sieva ")
+    assert min(times) < 0.2
