@@ -1,0 +1,146 @@
+"""Rows as points: the columns of a query with what the file says of them, and the position of each row.
+
+Array formats are written from this. The query is asked for more than it was: for the position along each
+dimension, for coordinates, and for times as the numbers of the file, so that units and calendar stay true.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from sieva._expr import quote
+from sieva._query import BATCH_ROWS, reader_of, told_errors
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import pyarrow as pa
+
+    from sieva._array import Array
+    from sieva._query import Query
+    from sieva._source import Source
+
+
+@dataclass
+class Axis:
+    """A dimension of the rows."""
+
+    name: str
+    length: int
+    path: str
+    """Path of the dimension in the source."""
+    coordinate: Array | None
+    """The coordinate array along it."""
+
+
+@dataclass
+class Column:
+    """A column, and what it is in the source."""
+
+    name: str
+    field: pa.Field
+    array: Array | None
+    """The array whose values it has; None: it is computed."""
+    is_raw: bool = False
+    """Whether it has the stored values, to which all attributes apply."""
+    at: int = 0
+    """Its place in the batches."""
+    is_position: bool = False
+    """Whether it is the position along a dimension, which is never missing."""
+
+
+@dataclass
+class Points:
+    """The columns, dimensions and coordinates of a query."""
+
+    query: Query
+    columns: list[Column]
+    axes: list[Axis] = field(default_factory=list)
+    coordinates: list[Column] = field(default_factory=list)
+    """Coordinates that are no columns, only with axes."""
+    _native: Any = None
+    _first_position: int = 0
+
+    def batches(self, *, watched: bool = True) -> Iterator[tuple[pa.RecordBatch, list[pa.Array]]]:
+        """Yield batches of all columns, and with each the positions along the axes."""
+        told = self.query._on_rows if watched else None
+        for batch in told_errors(reader_of(self._native, BATCH_ROWS)):
+            yield batch, batch.columns[self._first_position :] if self.axes else []
+            if told is not None:
+                told(batch.num_rows)
+
+
+def points_of(query: Query) -> Points:
+    """Return the rows of a query as points; without axes where they are groups or DISTINCT."""
+    native = query._native
+    schema = reader_of(native, 1).schema if native.grouped else None
+    fields = list(schema) if schema is not None else _fields(query)
+    columns = [
+        Column(column.name, column, _array_of(query.source, column), at=i) for i, column in enumerate(fields)
+    ]
+    if native.grouped:
+        return Points(query, columns, _native=native)
+    axes = _axes(query, columns)
+    for column in columns:
+        column.is_position = any(a.coordinate is None and column.name == a.name for a in axes)
+    times = [c for c in columns if c.array is not None and c.array.is_time]
+    coordinates = _coordinates(query.source, columns, axes)
+    extra = [f"raw({c.array})" for c in times]
+    extra += [f"raw({a})" if a.is_time else str(a) for a in coordinates]
+    extra += [f"idx({quote(axis.path)})" for axis in axes]
+    extended = query._extend(extra, query.columns) if extra else native
+    if extended is None:
+        return Points(query, columns, _native=native)
+    wide = reader_of(extended, 1).schema
+    n = len(columns)
+    for i, column in enumerate(times, n):
+        column.field, column.is_raw, column.at = wide.field(i).with_name(column.name), True, i
+    n += len(times)
+    added = [Column(a.name, wide.field(i), a, a.is_time, i) for i, a in enumerate(coordinates, n)]
+    return Points(query, columns, axes, added, extended, n + len(added))
+
+
+def _fields(query: Query) -> list[pa.Field]:
+    return list(query._open(1)[0])
+
+
+def _array_of(source: Source, column: pa.Field) -> Array | None:
+    """Return the array that a column has the values of.
+
+    A computed column may have been given the name of an array; it has none of that array's attributes.
+    """
+    if column.name not in source.arrays:
+        return None
+    array = source[column.name]
+    told = {key.decode(): value.decode() for key, value in (column.metadata or {}).items()}
+    names = ("units", "long_name", "standard_name", "calendar")
+    expected = {name: array.attrs[name] for name in names if isinstance(array.attrs.get(name), str)}
+    return array if {name: told[name] for name in names if name in told} == expected else None
+
+
+def _axes(query: Query, columns: list[Column]) -> list[Axis]:
+    used = {path for c in columns if c.array is not None for path in c.array.dim_paths}
+    dims = query.source._native.dims()
+    axes = []
+    for name, length in query.rows.items():
+        fitting = [d for d in dims if name in (d["path"], d["name"]) and d["length"] == length]
+        dim = next((d for d in fitting if d["path"] in used), fitting[0])
+        coordinate = None if dim["coordinate"] is None else query.source[dim["coordinate"]]
+        if coordinate is not None and coordinate.dim_paths != (dim["path"],):
+            coordinate = None
+        axes.append(Axis(name, length, dim["path"], coordinate))
+    return axes
+
+
+def _coordinates(source: Source, columns: list[Column], axes: list[Axis]) -> list[Array]:
+    """Return the coordinates of dimensions and arrays that are not among the columns."""
+    dims = {axis.path for axis in axes}
+    have = {c.array.path for c in columns if c.array is not None}
+    wanted = [axis.coordinate for axis in axes if axis.coordinate is not None]
+    for column in columns:
+        if column.array is not None:
+            auxiliary = (source[path] for path in column.array.coordinates)
+            wanted += [a for a in auxiliary if set(a.dim_paths) <= dims]
+    found = {a.path: a for a in wanted if a.path not in have}
+    return list(found.values())
