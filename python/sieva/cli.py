@@ -1,0 +1,367 @@
+"""The command line: ``sieva schema | query | explain | demo | doctor``.
+
+Data and JSON go to stdout, everything else to stderr. The exit code is 0 (done), 1 (failed), 2 (wrong
+usage) or 130 (Ctrl-C). What a command needs is loaded by the command, so that the others start fast.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import click
+
+from sieva import __version__, errors
+from sieva._memory import memory_bytes, size_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from sieva._query import Query
+
+FORMATS = ("table", "csv", "json", "arrow", "parquet", "netcdf", "hdf5", "zarr")
+ACCESS = ("auto", "scan", "zonemap", "bitmap", "sorted")
+INTERRUPTED = 130
+
+
+class MemoryType(click.ParamType[int]):
+    """A size such as 512MiB."""
+
+    name = "size"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:  # noqa: ANN401
+        """Return the size in bytes."""
+        try:
+            return memory_bytes(value) or 0
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+class DimsType(click.ParamType[tuple[str, list[str]]]):
+    """Names of an array's dimensions, such as exchange/theta=angle."""
+
+    name = "array=dims"
+
+    def convert(
+        self,
+        value: Any,  # noqa: ANN401 - as click has it
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> tuple[str, list[str]]:
+        """Return the array and the names."""
+        if isinstance(value, tuple):
+            return value
+        array, found, names = value.rpartition("=")
+        dims = [name.strip() for name in names.split(",")]
+        if not found or not array or not all(dims):
+            self.fail(f"{value!r} is not of the form array=name,name", param, ctx)
+        return array, dims
+
+
+def _options(*options: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def decorate(function: Any) -> Any:  # noqa: ANN401 - any command
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return decorate
+
+
+open_options = _options(
+    click.option(
+        "--dims",
+        type=DimsType(),
+        multiple=True,
+        help="Name the dimensions of an array where the file does not: --dims exchange/theta=angle",
+    ),
+    click.option(
+        "--external",
+        metavar="DIR",
+        multiple=True,
+        help="Directory that external links and storage of the file may lead into.",
+    ),
+)
+run_options = _options(
+    click.option(
+        "--access", type=click.Choice(ACCESS), default="auto", show_default=True, help="Way to evaluate."
+    ),
+    click.option("--memory", type=MemoryType(), default="1GiB", show_default=True, help="Limit of memory."),
+    click.option(
+        "--threads", type=click.IntRange(min=1), help="Number of threads; by default one for each core."
+    ),
+    click.option("--valid-range", is_flag=True, help="Values outside of valid_range are missing."),
+)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, "-V", "--version", prog_name="sieva", message="%(prog)s %(version)s")
+def cli() -> None:
+    """Ask scientific files for the values that you need: HDF5, netCDF-4, netCDF-3, in place."""
+
+
+@cli.command()
+@click.argument("source")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, with all coordinate values.")
+@open_options
+def schema(
+    source: str, as_json: bool, dims: Sequence[tuple[str, list[str]]], external: Sequence[str]
+) -> None:
+    """Show what SOURCE holds: storage, layout, and what is known of the values."""
+    import sieva
+
+    known = sieva.open(source, dims=dict(dims), external=external).schema()
+    click.echo(known.to_json() if as_json else str(known))
+
+
+@cli.command()
+@click.argument("sql")
+@click.option("-o", "--output", metavar="FILE", help="Write to a file; its suffix picks the format.")
+@click.option("--format", "kind", type=click.Choice(FORMATS), help="By default the suffix of -o, or a table.")
+@click.option("--layout", type=click.Choice(["grid", "points"]), help="Of netcdf, hdf5 and zarr.")
+@click.option("--stats", is_flag=True, help="Tell on stderr what was read, and how long it took.")
+@run_options
+@open_options
+def query(
+    sql: str,
+    output: str | None,
+    kind: str | None,
+    layout: str | None,
+    stats: bool,
+    access: str,
+    memory: int,
+    threads: int | None,
+    valid_range: bool,
+    dims: Sequence[tuple[str, list[str]]],
+    external: Sequence[str],
+) -> None:
+    """Answer a query: SELECT ... FROM 'file.nc' WHERE ..."""
+    path = None if output in (None, "-") else Path(output or "")
+    kind = _format(path, kind, layout)
+    asked = _ask(sql, access, memory, threads, valid_range, dims, external)
+    from sieva._output import write_file, writer
+
+    with _stderr_note(asked, path):
+        if path is None:
+            out = sys.stdout.buffer
+            writer(kind)(asked, out)
+            out.flush()
+        else:
+            write_file(asked, path, kind, layout)  # type: ignore[arg-type]
+    if stats:
+        click.echo(stats_text(asked.stats()), err=True)
+
+
+@cli.command()
+@click.argument("sql")
+@click.option("--analyze", is_flag=True, help="Run the query, and tell what happened.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@run_options
+@open_options
+def explain(
+    sql: str,
+    analyze: bool,
+    as_json: bool,
+    access: str,
+    memory: int,
+    threads: int | None,
+    valid_range: bool,
+    dims: Sequence[tuple[str, list[str]]],
+    external: Sequence[str],
+) -> None:
+    """Show how a query would be answered, without answering it."""
+    asked = _ask(sql, access, memory, threads, valid_range, dims, external)
+    click.echo((asked.explain_json(analyze) if as_json else asked.explain(analyze)).rstrip("\n"))
+
+
+@cli.command()
+@click.option(
+    "--dir", "directory", default="demo", show_default=True, metavar="DIR", help="Where the files are made."
+)
+def demo(directory: str) -> None:
+    """Make two small files and answer four queries on them, beside a plain scan."""
+    from sieva.demo import run
+
+    run(Path(directory))
+
+
+@cli.command()
+def doctor() -> None:
+    """Tell what this installation is and has."""
+    from sieva._doctor import report
+
+    click.echo(report())
+
+
+def _ask(
+    sql: str,
+    access: str,
+    memory: int,
+    threads: int | None,
+    valid_range: bool,
+    dims: Sequence[tuple[str, list[str]]],
+    external: Sequence[str],
+) -> Query:
+    import sieva
+
+    return sieva.sql(
+        sql,
+        access=access,
+        memory=memory,
+        threads=threads,
+        valid_range=valid_range,
+        dims=dict(dims),
+        external=external,
+    )
+
+
+def _format(path: Path | None, kind: str | None, layout: str | None) -> str:
+    """Return the format, or say what is wrong with what was asked for."""
+    from sieva._output import ARRAY_FORMATS, STREAMS, SUFFIXES, format_of
+
+    if kind is None:
+        kind = "table" if path is None else format_of(path)
+    if kind is None:
+        assert path is not None  # noqa: S101 - stdout has a format
+        suffixes = " ".join(SUFFIXES)
+        raise click.UsageError(
+            f"the suffix of {str(path)!r} names no format: expected one of {suffixes}, or --format"
+        )
+    if path is None and kind not in STREAMS:
+        raise click.UsageError(f"the format {kind} cannot be written to stdout: name a file by -o")
+    if path is None and kind == "arrow" and sys.stdout.isatty():
+        raise click.UsageError("the format arrow is not for terminals: name a file by -o, or pipe it")
+    if layout is not None and kind not in ARRAY_FORMATS:
+        raise click.UsageError(f"--layout is for netcdf, hdf5 and zarr, not for {kind}")
+    return kind
+
+
+@contextmanager
+def _stderr_note(asked: Query, path: Path | None) -> Iterator[None]:
+    """Show progress while a file is written, where a person looks on."""
+    asked._on_rows = lambda _: _stop.check()
+    if path is None or not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task(f"{path.name}: reading")
+        rows = 0
+
+        def told(more: int) -> None:
+            nonlocal rows
+            _stop.check()
+            rows += more
+            progress.update(task, description=f"{path.name}: {rows:,} rows")
+
+        asked._on_rows = told
+        yield
+    click.echo(f"{path}: {rows:,} rows", err=True)
+
+
+def stats_text(stats: dict[str, Any]) -> str:
+    """Return what a query did, for people."""
+    seconds = stats["seconds"]
+    scanned, skipped = stats["tiles_scanned"], stats["tiles_skipped"]
+    lines = [
+        f"hits        {stats['hits'] if stats['hits'] is not None else 'not counted'}",
+        f"tiles       {scanned} scanned, {skipped} decided without reading",
+        f"read        {stats['bytes_read']} bytes ({size_text(stats['bytes_read'])})",
+        f"requests    {stats['requests']}",
+        f"chunks      {stats['chunks_decoded']} decoded, {stats['library_reads']} reads by the HDF5 library",
+        "seconds     " + ", ".join(f"{phase} {value:.3f}" for phase, value in seconds.items()),
+    ]
+    return "\n".join(lines)
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Run the command line; returns the exit code."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        if signal.getsignal(number) is not signal.SIG_IGN:  # as of a job in the background
+            signal.signal(number, _stop)
+    given = list(sys.argv[1:] if args is None else args)
+    try:
+        with cli.make_context("sieva", given) as context:
+            cli.invoke(context)
+            sys.stdout.flush()
+    except click.exceptions.Exit as stop:
+        return stop.exit_code
+    except click.UsageError as error:
+        return _wrong_usage(error)
+    except click.ClickException as error:
+        return _failed(error.format_message(), None)
+    except BrokenPipeError:
+        _leave_pipe()
+    except (KeyboardInterrupt, click.Abort):
+        click.echo("sieva: interrupted", err=True)
+        return INTERRUPTED
+    except Exception as error:
+        if os.environ.get("SIEVA_DEBUG"):
+            raise
+        return _failed(*_told(error))
+    return 0
+
+
+class _Stop:
+    """The signal that was asked to stop by, remembered: some library may have swallowed the exception."""
+
+    number = 0
+
+    def __call__(self, number: int, _frame: object) -> NoReturn:
+        self.number = number
+        self._raise()
+
+    def check(self) -> None:
+        """Raise again what was raised before."""
+        if self.number:
+            self._raise()
+
+    def _raise(self) -> NoReturn:
+        if self.number == signal.SIGINT:
+            raise KeyboardInterrupt
+        # A job scheduler's way to end a job must not leave partial files either.
+        raise SystemExit(128 + self.number)
+
+
+_stop = _Stop()
+
+
+def _wrong_usage(error: click.UsageError) -> int:
+    command = error.ctx.command_path if error.ctx is not None else "sieva"
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        click.echo(error.format_message(), err=True)
+        return 2
+    _failed(error.format_message().rstrip("."), f"{command} --help")
+    return 2
+
+
+def _failed(message: str, hint: str | None) -> int:
+    click.echo(f"sieva: {message}", err=True)
+    if hint:
+        click.echo(f"hint: {hint}", err=True)
+    return 1
+
+
+def _told(error: Exception) -> tuple[str, str | None]:
+    if isinstance(error, errors.SievaError):
+        return str(error), error.hint
+    if isinstance(error, ImportError | ValueError | OSError):
+        return str(error), None
+    name = type(error).__name__
+    return f"unexpected {name}: {error}", "SIEVA_DEBUG=1 shows where; please report it"
+
+
+def _leave_pipe() -> None:
+    """Who read our output has read enough: nothing to say, and nothing for Python to say at exit."""
+    with suppress(OSError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+if __name__ == "__main__":
+    sys.exit(main())

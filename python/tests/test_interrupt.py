@@ -1,0 +1,58 @@
+"""Ctrl-C and SIGTERM: within a second, and without partial files."""
+
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import h5py
+import numpy as np
+import pytest
+import sieva
+
+
+@pytest.fixture(scope="module")
+def big_path(tmp_path_factory):
+    """Return a file whose rows take seconds to write as text."""
+    path = tmp_path_factory.mktemp("big") / "big.h5"
+    with h5py.File(path, "w") as file:
+        file["x"] = np.arange(20_000_000, dtype="f4")
+    return path
+
+
+@pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize("name", ["out.csv", "out.json", "out.parquet", "out.nc", "out.zarr"])
+def test_a_stopped_command_leaves_nothing(big_path, tmp_path, name, sent, code):
+    sql = f"SELECT x, x * 2 AS y, sqrt(x) AS z FROM '{big_path}' WHERE x >= 0"
+    command = [sys.executable, "-m", "sieva", "query", sql, "-o", tmp_path / name, "--layout", "points"]
+    if name.endswith((".csv", ".json", ".parquet")):
+        command = command[:-2]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    for _ in range(500):
+        if list(tmp_path.iterdir()) or process.poll() is not None:
+            break
+        time.sleep(0.01)
+    time.sleep(0.2)
+    assert process.poll() is None, process.stderr.read()
+    assert not (tmp_path / name).exists()
+    started = time.perf_counter()
+    process.send_signal(sent)
+    _, told = process.communicate(timeout=10)
+    assert time.perf_counter() - started < 1
+    assert process.returncode == code
+    assert told == ("sieva: interrupted\n" if sent == signal.SIGINT else "")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_query_is_interrupted_and_can_be_asked_again(big_path):
+    query = sieva.open(big_path).query("sin(x) * cos(x) * sqrt(x) > 0.5 AND exp(sin(x)) < 2")
+    timer = threading.Timer(0.1, signal.raise_signal, (signal.SIGINT,))
+    timer.start()
+    started = time.perf_counter()
+    with pytest.raises(KeyboardInterrupt):
+        query.count()
+    assert time.perf_counter() - started < 1.1
+    timer.join()
+    x = np.arange(20_000_000, dtype="f4").astype("f8")
+    assert query.count() == ((np.sin(x) * np.cos(x) * np.sqrt(x) > 0.5) & (np.exp(np.sin(x)) < 2)).sum()
