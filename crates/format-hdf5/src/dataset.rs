@@ -5,6 +5,7 @@ use std::ffi::c_uint;
 use hdf5_metno_sys::h5d::*;
 use hdf5_metno_sys::h5p::*;
 use hdf5_metno_sys::h5s::*;
+use hdf5_metno_sys::h5t::H5Tget_size;
 use sieva_format::schema::StorageInfo;
 use sieva_types::{Error, Result, checked_len};
 
@@ -154,6 +155,23 @@ pub(crate) fn data_offset(dataset: &Handle) -> Option<u64> {
     (offset != hdf5_metno_sys::h5::HADDR_UNDEF).then_some(offset)
 }
 
+/// Items of one chunk of a chunked dataset.
+pub(crate) fn chunk_items(creation: &Handle) -> Result<u64> {
+    let mut shape = [1; H5S_MAX_RANK as usize];
+    call(WHAT, || {
+        // SAFETY: called under the lock with an open creation list; the buffer is as long as said.
+        unsafe { H5Pget_chunk(creation.id(), H5S_MAX_RANK as i32, shape.as_mut_ptr()) }
+    })?;
+    checked_len(&shape)
+}
+
+/// Bytes of one item of an open dataset.
+pub(crate) fn item_size(dataset: &Handle) -> Result<u64> {
+    let stored = stored_type(dataset)?;
+    // SAFETY: called under the lock with an open type.
+    Ok(unsafe { H5Tget_size(stored.id()) } as u64)
+}
+
 fn storage_of(creation: &Handle) -> Result<Storage> {
     // SAFETY: called under the lock with an open creation list.
     Ok(match unsafe { H5Pget_layout(creation.id()) } {
@@ -227,7 +245,8 @@ fn chunk_shape(creation: &Handle, rank: usize) -> Result<Vec<u64>> {
     Ok(shape)
 }
 
-fn raw_filters(creation: &Handle) -> Result<Vec<RawFilter>> {
+/// The filters of a dataset in the order of writing.
+pub(crate) fn raw_filters(creation: &Handle) -> Result<Vec<RawFilter>> {
     // SAFETY: called under the lock with an open creation list.
     let n = call(WHAT, || unsafe { H5Pget_nfilters(creation.id()) })?;
     (0..n as c_uint).map(|i| raw_filter(creation, i)).collect()

@@ -105,6 +105,11 @@ impl File {
         })
     }
 
+    /// `len` bytes at `offset` of the file.
+    pub(crate) fn bytes_at(&self, offset: u64, len: u64) -> Result<Vec<u8>> {
+        self.raw.bytes_at(offset, len)
+    }
+
     /// What an open object is, and its identity.
     pub(crate) fn identify(object: &Handle) -> Result<(ObjectKind, Token)> {
         let mut info = std::mem::MaybeUninit::<H5O_info2_t>::zeroed();

@@ -14,6 +14,7 @@ use sieva_types::{Endian, Error, ErrorKind, Result};
 
 use crate::dataset::{self, Dataset, Storage};
 use crate::ffi::{self, Handle, call};
+use crate::nbit;
 use crate::types::{Kind, Leaf};
 use crate::walk::Tree;
 
@@ -61,6 +62,9 @@ pub(crate) fn physical(tree: &Tree, d: &Dataset, file_len: u64) -> Result<Physic
         Some(reason) => Placement::Library(reason),
         None => place(&handle, d, file_len, &out.pipeline)?,
     };
+    if matches!(out.placement, Placement::Library(_)) {
+        nbit::check(&tree.files[d.found.file], &handle)?;
+    }
     if let (Placement::Library(_), Some(missing)) = (&out.placement, missing_filter(d)) {
         out.unreadable = Some(missing);
     }

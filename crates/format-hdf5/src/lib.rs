@@ -14,6 +14,7 @@ mod layout;
 mod library;
 mod links;
 mod memory;
+mod nbit;
 mod raw;
 mod schema;
 mod source;

@@ -65,6 +65,18 @@ impl RawFile {
             .filter(|&data| data != undefined))
     }
 
+    /// `len` bytes at `offset` from the start of the file, user block included.
+    pub(crate) fn bytes_at(&self, offset: u64, len: u64) -> Result<Vec<u8>> {
+        let what = || format!("{len} bytes at offset {offset}");
+        let there = self.file.metadata().map_err(|e| Error::io(what(), &e))?.len();
+        if offset.checked_add(len).is_none_or(|end| end > there) {
+            return Err(Error::corrupt(format!("{} reach past the end of the file ({there} bytes)", what())));
+        }
+        let mut out = vec![0; len as usize];
+        self.file.read_exact_at(&mut out, offset).map_err(|e| Error::io(what(), &e))?;
+        Ok(out)
+    }
+
     /// The body of a header's symbol table message. What cannot be read is left to libhdf5's own checks.
     fn symbol_table(&self, address: u64) -> Option<Vec<u8>> {
         let start = self.bytes(address, 16)?;

@@ -1,4 +1,5 @@
 //! What a file says of itself: groups, links, dimensions, attributes.
+#![allow(clippy::unwrap_used, clippy::panic)]
 
 mod common;
 

@@ -1,4 +1,5 @@
 //! What the tests share: a file in a temporary place, written by libhdf5 and opened as a source.
+#![allow(clippy::unwrap_used, clippy::panic)]
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
