@@ -83,7 +83,8 @@ class Array(Expr):
     def chunks(self) -> tuple[int, ...] | None:
         """Shape of the chunks, None where the array is not chunked."""
         chunks = self._info["chunk_shape"]
-        return None if chunks is None else tuple(chunks)
+        # Texts stored as characters have one more dimension in the file.
+        return None if chunks is None else tuple(chunks)[: self.ndim]
 
     @property
     def attrs(self) -> dict[str, Any]:

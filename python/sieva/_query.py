@@ -73,6 +73,8 @@ class Query:
 
     def __init__(self, native: _native.Query, source: Source, text: str, extend: Extend) -> None:
         self._native = native
+        # Array formats ask for more columns, by a query of their own.
+        self._ran = native
         self._extend = extend
         self.source = source
         self.text = text
@@ -128,7 +130,7 @@ class Query:
 
     def stats(self) -> dict[str, Any]:
         """Return what the query did so far: hits, tiles, bytes read, requests, and seconds by phase."""
-        return self._native.stats()
+        return self._ran.stats()
 
     def histogram(self, name: str | Expr, bins: int = 64) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Return the histogram of an array or expression over the rows, as `numpy.histogram` of its values.

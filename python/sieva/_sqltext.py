@@ -25,6 +25,7 @@ _TOKEN = re.compile(
 )
 # What may follow the list of columns.
 _CLAUSES = {"from", "where", "group", "having", "order", "limit", "offset"}
+_OPERATORS = set(",+-*/%^&|<>=~")
 
 
 def with_columns(sql: str, columns: list[str], extra: list[str]) -> str | None:
@@ -47,10 +48,10 @@ def with_columns(sql: str, columns: list[str], extra: list[str]) -> str | None:
     tokens = _top_level(sql)
     next(tokens)  # SELECT itself
     items: list[tuple[int, int, str]] = []
-    end = len(sql)
     for start, stop, word in tokens:
-        if items and word in _CLAUSES:
-            end = start
+        # Behind an operator it is a name: SELECT a, limit FROM ...
+        is_operand = not items or (items[-1][2] in _OPERATORS and len(items) > 1)
+        if word == ";" or (word in _CLAUSES and not is_operand):
             break
         items.append((start, stop, word))
     first = items[0]
@@ -59,8 +60,8 @@ def with_columns(sql: str, columns: list[str], extra: list[str]) -> str | None:
     if len(items) == 1 and first[2] == "*":
         kept = ", ".join(quote(name) for name in columns)
         return f"{sql[: first[0]]}{', '.join([kept, *extra])} {sql[first[1] :]}"
-    last = items[-2][1] if items[-1][2] == ";" else items[-1][1]
-    return f"{sql[:last]}, {', '.join(extra)} {sql[last:end]}{sql[end:]}"
+    end = items[-1][1]
+    return f"{sql[:end]}, {', '.join(extra)} {sql[end:]}"
 
 
 def _top_level(sql: str) -> Iterator[tuple[int, int, str]]:

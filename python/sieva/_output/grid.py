@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 _SLAB_BYTES = 16 << 20
 _COPY_BYTES = 32 << 20
 _POINTS_CHUNK = 65536
+_POSITIONS = 1 << 20
 OBS = "obs"
 
 
@@ -71,7 +72,7 @@ def _write_points(points: Points, container: Container) -> None:
     first = next(batches, None)
     rows = 0 if first is None else first[0].num_rows
     chunks = (min(max(rows, 1), _POINTS_CHUNK),)
-    variables = [variable_of(c, safe_name(c.name, taken), (OBS,), has_gaps=False) for c in columns]
+    variables = [variable_of(c, safe_name(c.short_name, taken), (OBS,), has_gaps=False) for c in columns]
     indices = [
         Variable(
             safe_name(f"{axis.name}_index", taken),
@@ -165,8 +166,10 @@ class _Grid:
         for array, variable in fixed:
             self._copy(array, variable)
         for i, variable in positions:
-            values = np.arange(self.start[i], self.start[i] + self.shape[i], dtype="i8")
-            self.container.write(variable.name, (slice(0, self.shape[i]),), values)
+            for at in range(0, self.shape[i], _POSITIONS):
+                end = min(at + _POSITIONS, self.shape[i])
+                values = np.arange(self.start[i] + at, self.start[i] + end, dtype="i8")
+                self.container.write(variable.name, (slice(at, end),), values)
         self._fill(data)
 
     def _is_axis(self, column: Column, coordinates: set[str]) -> bool:
@@ -203,7 +206,7 @@ class _Grid:
 
     def _variable(self, column: Column, taken: set[str]) -> Variable:
         axes = self._axes_of(column.array)
-        variable = variable_of(column, safe_name(column.name, taken), self._dims(axes), has_gaps=True)
+        variable = variable_of(column, safe_name(column.short_name, taken), self._dims(axes), has_gaps=True)
         chunks = None if column.array is None else column.array.chunks
         if chunks is not None and len(chunks) == len(axes):
             variable.chunks = tuple(max(1, min(c, self.shape[i])) for c, i in zip(chunks, axes, strict=True))
@@ -294,9 +297,9 @@ def _same(a: Array | None, b: Array) -> bool:
 
 def _box(points: Points) -> tuple[list[int], list[int]]:
     """Return start and shape of the smallest box around the rows."""
-    query = points.query
-    selection = query.selection()
-    if query.count() == len(selection):
+    native = points._native
+    selection = native.selection()
+    if native.count() == len(selection):
         box = selection.bounding_box()
         return (
             ([0] * len(points.axes), [0] * len(points.axes)) if box is None else (list(box[0]), list(box[1]))

@@ -39,13 +39,15 @@ class Column:
     """A column, and what it is in the source."""
 
     name: str
-    field: pa.Field
     array: Array | None
     """The array whose values it has; None: it is computed."""
+    field: pa.Field = None
     is_raw: bool = False
     """Whether it has the stored values, to which all attributes apply."""
     at: int = 0
     """Its place in the batches."""
+    short_name: str = ""
+    """The last part of its path, or its name where that is not unique."""
     is_position: bool = False
     """Whether it is the position along a dimension, which is never missing."""
 
@@ -60,6 +62,7 @@ class Points:
     coordinates: list[Column] = field(default_factory=list)
     """Coordinates that are no columns, only with axes."""
     _native: Any = None
+    """The native query of all of them."""
     _first_position: int = 0
 
     def batches(self, *, watched: bool = True) -> Iterator[tuple[pa.RecordBatch, list[pa.Array]]]:
@@ -74,49 +77,62 @@ class Points:
 def points_of(query: Query) -> Points:
     """Return the rows of a query as points; without axes where they are groups or DISTINCT."""
     native = query._native
-    schema = reader_of(native, 1).schema if native.grouped else None
-    fields = list(schema) if schema is not None else _fields(query)
-    columns = [
-        Column(column.name, column, _array_of(query.source, column), at=i) for i, column in enumerate(fields)
-    ]
+    source = query.source
+    columns = [Column(name, _named(source, name), at=i) for i, name in enumerate(query.columns)]
+    leaves = [c.name.rsplit("/", 1)[-1] for c in columns]
+    for column, leaf in zip(columns, leaves, strict=True):
+        column.short_name = leaf if column.array is not None and leaves.count(leaf) == 1 else column.name
     if native.grouped:
-        return Points(query, columns, _native=native)
+        return _without_axes(query, columns)
     axes = _axes(query, columns)
     for column in columns:
         column.is_position = any(a.coordinate is None and column.name == a.name for a in axes)
-    times = [c for c in columns if c.array is not None and c.array.is_time]
-    coordinates = _coordinates(query.source, columns, axes)
+    kinds = query.dtypes
+    times = [
+        c for c in columns if c.array is not None and c.array.is_time and kinds[c.name] in ("datetime", "str")
+    ]
+    coordinates = _coordinates(source, columns, axes)
     extra = [f"raw({c.array})" for c in times]
     extra += [f"raw({a})" if a.is_time else str(a) for a in coordinates]
     extra += [f"idx({quote(axis.path)})" for axis in axes]
     extended = query._extend(extra, query.columns) if extra else native
     if extended is None:
-        return Points(query, columns, _native=native)
+        return _without_axes(query, columns)
+    # The condition is evaluated by this one alone, and it is this one that has something to tell.
+    query._ran = extended
     wide = reader_of(extended, 1).schema
+    _describe(columns, wide)
     n = len(columns)
     for i, column in enumerate(times, n):
         column.field, column.is_raw, column.at = wide.field(i).with_name(column.name), True, i
     n += len(times)
-    added = [Column(a.name, wide.field(i), a, a.is_time, i) for i, a in enumerate(coordinates, n)]
+    added = [Column(a.name, a, wide.field(i), a.is_time, i, a.name) for i, a in enumerate(coordinates, n)]
     return Points(query, columns, axes, added, extended, n + len(added))
 
 
-def _fields(query: Query) -> list[pa.Field]:
-    return list(query._open(1)[0])
+def _without_axes(query: Query, columns: list[Column]) -> Points:
+    _describe(columns, reader_of(query._native, 1).schema)
+    return Points(query, columns, _native=query._native)
 
 
-def _array_of(source: Source, column: pa.Field) -> Array | None:
-    """Return the array that a column has the values of.
+def _named(source: Source, name: str) -> Array | None:
+    return source[name] if name in source.arrays else None
+
+
+def _describe(columns: list[Column], schema: pa.Schema) -> None:
+    """Set the fields of columns, and take arrays from those that only have the name of one.
 
     A computed column may have been given the name of an array; it has none of that array's attributes.
     """
-    if column.name not in source.arrays:
-        return None
-    array = source[column.name]
-    told = {key.decode(): value.decode() for key, value in (column.metadata or {}).items()}
     names = ("units", "long_name", "standard_name", "calendar")
-    expected = {name: array.attrs[name] for name in names if isinstance(array.attrs.get(name), str)}
-    return array if {name: told[name] for name in names if name in told} == expected else None
+    for column in columns:
+        column.field = schema.field(column.at)
+        if column.array is not None:
+            attrs = column.array.attrs
+            told = {key.decode(): value.decode() for key, value in (column.field.metadata or {}).items()}
+            expected = {name: attrs[name] for name in names if isinstance(attrs.get(name), str)}
+            if {name: told[name] for name in names if name in told} != expected:
+                column.array = None
 
 
 def _axes(query: Query, columns: list[Column]) -> list[Axis]:
