@@ -59,7 +59,7 @@ def near(draw: st.DrawFn, array: DrawnArray) -> float:
     value = draw(st.sampled_from(present))
     nudge = draw(st.sampled_from(["at", "above", "below", "half", "float", "far"]))
     if nudge == "far":
-        return draw(st.sampled_from([0, 1e300, -1e300, 2**53, 2**63, -(2**63), 0.1, 1.7, -0.0]))
+        return draw(st.sampled_from([0, 1e300, 2**53, 2**63, -(2**63), -(2**63) - 1, 2**64, 0.1, 1.7, -0.0]))
     if isinstance(value, int):
         return {
             "at": value,

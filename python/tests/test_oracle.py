@@ -15,7 +15,7 @@ from draws import DIMS, FORMATS, DrawnArray, arrays, write
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
-settings.register_profile("default", max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
+settings.register_profile("default", max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
 settings.register_profile(
     "nightly", max_examples=5000, deadline=None, suppress_health_check=list(HealthCheck)
 )
