@@ -119,6 +119,11 @@ impl Query {
         Ok(out)
     }
 
+    /// Raises the error that ended a stream of this query, if one did.
+    fn raise_failure(&self) -> PyResult<()> {
+        self.0.take_failure().map_or(Ok(()), |e| Err(to_python(e)))
+    }
+
     fn cancel(&self) {
         self.0.cancel();
     }

@@ -44,6 +44,7 @@ pub struct Batches {
     kinds: Vec<Kind>,
     rows: Rows,
     stats: Arc<Mutex<QueryStats>>,
+    failure: Arc<Mutex<Option<Error>>>,
     given: u64,
 }
 
@@ -66,7 +67,8 @@ impl Query {
         } else {
             Rows::Stream(Box::new(self.row_stream(size)?))
         };
-        Ok(Batches { schema, kinds, rows, stats: self.shared_stats(), given: 0 })
+        let (stats, failure) = (self.shared_stats(), self.shared_failure());
+        Ok(Batches { schema, kinds, rows, stats, failure, given: 0 })
     }
 
     /// Names and types of the columns: numpy's name of the type, `str`, `datetime` or `histogram`.
@@ -161,7 +163,19 @@ impl Query {
         Ok(Arc::new(arrow_schema::Schema::new(fields.collect::<Vec<_>>())))
     }
 
-    /// A field with the array's units and names as metadata.
+    /// The array whose values a column holds, as they are or as the groups' keys.
+    fn array_of(&self, value: &Value) -> Option<usize> {
+        match (value, &self.bound().body) {
+            (Value::Array { array, .. }, _) => Some(*array),
+            (Value::Key(k), Body::Groups { keys, .. }) => match keys.get(*k) {
+                Some(Value::Array { array, .. }) => Some(*array),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// A field with the array's path, units and names as metadata.
     fn field(&self, output: &Output, kind: &Kind) -> Field {
         let data_type = match kind {
             Kind::Plain => arrow_type(self.dtype(&output.value)),
@@ -170,8 +184,9 @@ impl Query {
             Kind::Histogram(_) => DataType::Struct(histogram_fields()),
         };
         let mut metadata = HashMap::new();
-        if let Value::Array { array, .. } = &output.value {
-            let info = &self.source().schema().arrays[self.bound().arrays[*array].index];
+        if let Some(array) = self.array_of(&output.value) {
+            let info = &self.source().schema().arrays[self.bound().arrays[array].index];
+            metadata.insert("array".to_string(), info.path.clone());
             for name in ["units", "long_name", "standard_name", "calendar"] {
                 if let Some(text) = attr(&info.attrs, name).and_then(AttrValue::as_text) {
                     metadata.insert(name.to_string(), text.to_string());
@@ -259,7 +274,11 @@ impl Iterator for Batches {
     type Item = Result<RecordBatch>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.next_batch().transpose()
+        let next = self.next_batch();
+        if let Err(e) = &next {
+            *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(e.clone());
+        }
+        next.transpose()
     }
 }
 

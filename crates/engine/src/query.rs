@@ -70,6 +70,8 @@ pub struct Query {
     selection: OnceLock<Arc<Selection>>,
     groups: OnceLock<Arc<GroupTable>>,
     stats: Arc<Mutex<QueryStats>>,
+    /// What ended a stream of batches: an Arrow stream hands on its words only.
+    failure: Arc<Mutex<Option<Error>>>,
     before: CountersSnapshot,
 }
 
@@ -115,6 +117,7 @@ impl Query {
             selection: OnceLock::new(),
             groups: OnceLock::new(),
             stats: Arc::new(Mutex::new(stats)),
+            failure: Arc::default(),
             before,
         })
     }
@@ -150,6 +153,15 @@ impl Query {
 
     pub(crate) fn shared_stats(&self) -> Arc<Mutex<QueryStats>> {
         Arc::clone(&self.stats)
+    }
+
+    pub(crate) fn shared_failure(&self) -> Arc<Mutex<Option<Error>>> {
+        Arc::clone(&self.failure)
+    }
+
+    /// The error that ended a stream of its batches, if one did; it is told once.
+    pub fn take_failure(&self) -> Option<Error> {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     /// What it did so far.

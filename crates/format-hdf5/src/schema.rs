@@ -45,9 +45,10 @@ struct Lister<'a> {
 /// Lists the arrays of a walked file.
 pub(crate) fn list(tree: &Tree, policy: &Policy, options: &Hdf5Options) -> Result<Listing> {
     let _guard = crate::ffi::lock();
-    let mut schema = Schema { warnings: tree.warnings.clone(), ..Schema::default() };
+    let mut schema =
+        Schema { warnings: tree.warnings.clone(), left_out: tree.left_out.clone(), ..Schema::default() };
     let mut is_netcdf = read_groups(tree, &mut schema);
-    let (datasets, number_of) = describe(tree, policy, &mut schema.warnings);
+    let (datasets, number_of) = describe(tree, policy, &mut schema);
     is_netcdf |= datasets.iter().any(is_of_netcdf);
     schema.format = if is_netcdf { "netCDF-4" } else { "HDF5" }.to_owned();
     let dims = dims::assign(&datasets, &tree.groups, is_netcdf);
@@ -98,7 +99,7 @@ fn is_of_netcdf(d: &Dataset) -> bool {
 
 /// Opens each dataset once; one that cannot be understood is left out and said. Also gives, for each dataset of
 /// the tree, its number among those described.
-fn describe(tree: &Tree, policy: &Policy, warnings: &mut Vec<String>) -> (Vec<Dataset>, Vec<Option<usize>>) {
+fn describe(tree: &Tree, policy: &Policy, schema: &mut Schema) -> (Vec<Dataset>, Vec<Option<usize>>) {
     let mut datasets = Vec::with_capacity(tree.datasets.len());
     let mut number_of = vec![None; tree.datasets.len()];
     for (i, found) in tree.datasets.iter().enumerate() {
@@ -108,12 +109,19 @@ fn describe(tree: &Tree, policy: &Policy, warnings: &mut Vec<String>) -> (Vec<Da
                 datasets.push(dataset);
             }
             Ok(None) => {
-                warnings.push(format!("'{}' left out: it holds nothing (a null dataspace)", found.path))
+                let e = Error::new(ErrorKind::Unsupported, "it holds nothing (a null dataspace)");
+                leave_out(schema, &found.path, e);
             }
-            Err(e) => warnings.push(format!("'{}' left out: {e}", found.path)),
+            Err(e) => leave_out(schema, &found.path, e),
         }
     }
     (datasets, number_of)
+}
+
+/// Says what is not listed, and why.
+fn leave_out(schema: &mut Schema, path: &str, e: Error) {
+    schema.warnings.push(format!("'{path}' left out: {e}"));
+    schema.left_out.push((path.to_owned(), e));
 }
 
 impl Lister<'_> {
@@ -123,9 +131,9 @@ impl Lister<'_> {
         if !dims::is_only_dimension(d) {
             let (leaves, left_out) = types::leaves(&d.info);
             let path = dims::array_path(&d.found.path);
-            self.schema
-                .warnings
-                .extend(left_out.into_iter().map(|what| format!("'{path}' left out: {what}")));
+            for what in left_out {
+                leave_out(&mut self.schema, &path, Error::new(ErrorKind::Unsupported, what));
+            }
             for leaf in leaves {
                 self.add_leaf(i, d, &path, leaf)?;
             }

@@ -11,7 +11,7 @@ use hdf5_metno_sys::h5l::{
 };
 use hdf5_metno_sys::h5o::H5O_token_t;
 use hdf5_metno_sys::h5p::{H5P_CRT_ORDER_TRACKED, H5P_DEFAULT, H5Pget_link_creation_order};
-use sieva_types::{Error, Result};
+use sieva_types::{Error, ErrorKind, Result};
 
 use crate::ffi::{self, Handle, Token, call};
 use crate::file::{File, ObjectKind};
@@ -60,6 +60,8 @@ pub(crate) struct Tree {
     /// Other paths: of a dataset (its number in `datasets`).
     pub(crate) aliases: Vec<(String, usize)>,
     pub(crate) warnings: Vec<String>,
+    /// Paths that lead to nothing that can be listed, with the reason.
+    pub(crate) left_out: Vec<(String, Error)>,
 }
 
 /// A link as the group holds it.
@@ -204,6 +206,7 @@ impl Walk<'_> {
             Ok((ObjectKind::Other, _)) => None,
             Err(e) => {
                 self.tree.warnings.push(format!("'{path}' left out: {e}"));
+                self.tree.left_out.push((path, e));
                 None
             }
         }
@@ -239,6 +242,7 @@ impl Walk<'_> {
                     Err(e) => {
                         let hint = e.hint_text().map(|h| format!(" ({h})")).unwrap_or_default();
                         self.tree.warnings.push(format!("link '{path}' not followed: {e}{hint}"));
+                        self.tree.left_out.push((path, e));
                     }
                 }
             }
@@ -253,10 +257,10 @@ impl Walk<'_> {
         let name = c_name(&p.link.name)?;
         let target = match self.tree.files[file].object_at(&group, &name) {
             Ok(target) => target,
-            Err(e) => {
+            Err(_) => {
                 let value = link_value(&group, &name, len)?;
                 return Err(Error::new(
-                    e.kind(),
+                    ErrorKind::UnknownArray,
                     format!(
                         "its target '{}' is not there",
                         String::from_utf8_lossy(&value).trim_end_matches('\0')

@@ -1,6 +1,6 @@
 //! What a source says of itself: dimensions, arrays, groups, attributes.
 
-use sieva_types::DType;
+use sieva_types::{DType, Error};
 
 use crate::decoding::Decoding;
 
@@ -133,6 +133,9 @@ pub struct Schema {
     pub arrays: Vec<ArrayInfo>,
     /// Other paths (hard and soft links) of arrays: path and index in [`Schema::arrays`].
     pub aliases: Vec<(String, usize)>,
+    /// What a path leads to that is no array here, with the reason: a link that is not followed, a type
+    /// without plain values.
+    pub left_out: Vec<(String, Error)>,
     /// What could not be understood and was left out or read otherwise, in words.
     pub warnings: Vec<String>,
 }

@@ -39,7 +39,7 @@ pub fn resolve(schema: &Schema, text: &str) -> Result<Meaning> {
     }
     match found[..] {
         [one] => Ok(Meaning::Array(one)),
-        [] => Err(unknown(schema, text)),
+        [] => Err(left_out(schema, &path).unwrap_or_else(|| unknown(schema, text))),
         _ => Err(ambiguous("array", text, found.iter().map(|&i| schema.arrays[i].path.as_str()))),
     }
 }
@@ -60,6 +60,12 @@ pub fn dimension(schema: &Schema, text: &str) -> Result<Option<usize>> {
 
 fn alias(schema: &Schema, path: &str) -> Option<usize> {
     schema.aliases.iter().find(|(a, _)| a == path).map(|&(_, i)| i)
+}
+
+/// Why something of this name is there but cannot be used.
+fn left_out(schema: &Schema, path: &str) -> Option<Error> {
+    let (found, e) = schema.left_out.iter().find(|(p, _)| ends_with(p.trim_start_matches('/'), path))?;
+    Some(e.clone().at(format!("'{found}'")))
 }
 
 /// Whether `path` ends in `tail` at a boundary: `group/name` in `name`, `group/table.member` in `table.member`

@@ -87,17 +87,22 @@ impl Binder<'_> {
         }
         let named: Vec<usize> = self.arrays.iter().map(|a| a.index).collect();
         let rows = self.rows()?;
-        let mut columns: Vec<usize> = Vec::new();
+        let mut seen = std::collections::HashSet::new();
         let mut outputs = Vec::new();
         for (axis, &dim) in rows.dims.iter().enumerate() {
-            match self.schema.dims[dim].coordinate {
-                Some(c) if self.schema.arrays[c].dims == [dim] => columns.push(c),
+            let value = match self.schema.dims[dim].coordinate {
+                Some(c) if self.schema.arrays[c].dims == [dim] => {
+                    seen.insert(c);
+                    Value::Array { array: self.array(c)?, raw: false }
+                }
                 _ => {
                     self.dims.push(dim);
-                    outputs.push(Output { name: rows.names[axis].clone(), value: Value::Position { dim } });
+                    Value::Position { dim }
                 }
-            }
+            };
+            outputs.push(Output { name: rows.names[axis].clone(), value });
         }
+        let mut columns: Vec<usize> = Vec::new();
         for &i in &named {
             columns.extend(
                 self.schema.arrays[i]
@@ -107,7 +112,6 @@ impl Binder<'_> {
             );
         }
         columns.extend(named);
-        let mut seen = std::collections::HashSet::new();
         columns.retain(|c| seen.insert(*c));
         for c in columns {
             let name = self.array_name(c);

@@ -1,0 +1,207 @@
+//! The conformance suite: every case of conformance/cases, asked through the Rust API.
+//!
+//! The files are written by `conformance/generate.py` (`make conformance`).
+
+use std::path::{Path, PathBuf};
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::*;
+use arrow_array::{Array, RecordBatch};
+use arrow_schema::{DataType, TimeUnit};
+use serde_json::{Value as Json, json};
+use sieva::{Column, OpenOptions, Query, QueryOptions, Source, with_data};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn files() -> PathBuf {
+    std::env::var_os("SIEVA_CONFORMANCE_DIR").map_or_else(|| root().join("target/conformance"), PathBuf::from)
+}
+
+fn cases() -> Vec<(String, Json)> {
+    let mut paths: Vec<_> =
+        std::fs::read_dir(root().join("conformance/cases")).unwrap().map(|e| e.unwrap().path()).collect();
+    paths.sort();
+    let mut out = Vec::new();
+    for path in paths {
+        let cases: Json = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+        let stem = path.file_stem().unwrap().to_string_lossy();
+        let named = |case: &Json| (format!("{stem}/{}", case["name"].as_str().unwrap()), case.clone());
+        out.extend(cases.as_array().unwrap().iter().map(named));
+    }
+    out
+}
+
+#[test]
+fn every_case_has_its_answer() {
+    let files = files();
+    assert!(files.is_dir(), "{} is missing: `make conformance` writes the files", files.display());
+    let cases = cases();
+    assert!(cases.len() > 400, "{} cases", cases.len());
+    let check = |(name, case): &(String, Json)| check(case, &files).err().map(|why| format!("{name}: {why}"));
+    let wrong: Vec<String> = cases.iter().filter_map(check).collect();
+    assert!(wrong.is_empty(), "{} of {} cases:\n{}", wrong.len(), cases.len(), wrong.join("\n"));
+}
+
+fn check(case: &Json, files: &Path) -> Result<(), String> {
+    let asked = ask(case, files);
+    if let Some(error) = case.get("error") {
+        let e = match asked.and_then(|q| q.batches(100)?.collect::<sieva::Result<Vec<_>>>()) {
+            Ok(_) => return Err("an answer where an error was expected".into()),
+            Err(e) => e,
+        };
+        let said = format!("{} {}", e.message(), e.hint_text().unwrap_or(""));
+        let (kind, message) = (error["kind"].as_str().unwrap(), error["message"].as_str().unwrap());
+        return expect(e.kind().code() == kind && said.contains(message), || {
+            format!("{}: {said}", e.kind().code())
+        });
+    }
+    let query = asked.map_err(|e| e.to_string())?;
+    if case.get("sql").is_some() { check_rows(case, &query) } else { check_selection(case, &query) }
+}
+
+fn ask(case: &Json, files: &Path) -> sieva::Result<Query> {
+    let path = files.join(case["file"].as_str().unwrap());
+    let given = case.get("options").cloned().unwrap_or_default();
+    let mut options = OpenOptions { valid_range: given["valid_range"] == true, ..OpenOptions::default() };
+    for (array, names) in given["dims"].as_object().into_iter().flatten() {
+        let names = names.as_array().unwrap().iter().map(|n| n.as_str().unwrap().to_string());
+        options.dims.push((array.clone(), names.collect()));
+    }
+    let source = Source::open(&path, &options)?;
+    if let Some(sql) = case.get("sql") {
+        let sql = sql.as_str().unwrap().replace("{file}", &path.display().to_string());
+        return source.sql(&sql, &QueryOptions::default());
+    }
+    let reads = case.get("values").and_then(Json::as_object);
+    let reads: Option<Vec<String>> = reads.map(|v| v.keys().cloned().collect());
+    source.query(Some(case["where"].as_str().unwrap()), reads.as_deref(), &QueryOptions::default())
+}
+
+fn expect(holds: bool, why: impl FnOnce() -> String) -> Result<(), String> {
+    if holds { Ok(()) } else { Err(why()) }
+}
+
+fn check_selection(case: &Json, query: &Query) -> Result<(), String> {
+    let selection = query.selection().map_err(|e| e.to_string())?;
+    let rows = json!([selection.dims(), selection.shape()]);
+    expect(rows == json!([case["dims"], case["shape"]]), || format!("rows {rows}"))?;
+    let counted = query.count().map_err(|e| e.to_string())?;
+    let found = json!([selection.len(), counted]);
+    expect(found == json!([case["count"], case["count"]]), || format!("counts {found}"))?;
+    if counted > 0 && !selection.dims().is_empty() {
+        let positions: Vec<u64> = selection.iter().collect();
+        let found = json!([positions.first(), positions.last(), positions.iter().sum::<u64>()]);
+        let wanted = json!([case["first"], case["last"], case["sum"]]);
+        expect(found == wanted, || format!("first, last, sum {found}, expected {wanted}"))?;
+    }
+    for (name, values) in case.get("values").and_then(Json::as_object).into_iter().flatten() {
+        let got = column_json(&query.read(name).map_err(|e| e.to_string())?);
+        expect(same(&got, values, 0.0), || format!("{name} = {got}, expected {values}"))?;
+    }
+    Ok(())
+}
+
+fn check_rows(case: &Json, query: &Query) -> Result<(), String> {
+    let batches = query.batches(7).and_then(Iterator::collect::<sieva::Result<Vec<_>>>);
+    let batches = batches.map_err(|e| e.to_string())?;
+    let names: Vec<&str> = query.outputs().iter().map(|o| o.name.as_str()).collect();
+    expect(json!(names) == case["columns"], || format!("columns {names:?}"))?;
+    let rows = batches.iter().flat_map(|b| (0..b.num_rows()).map(|i| row(b, i)));
+    let rows = Json::Array(rows.collect());
+    let tolerance = case.get("tolerance").and_then(Json::as_f64).unwrap_or(0.0);
+    expect(same(&rows, &case["rows"], tolerance), || format!("rows {rows}, expected {}", case["rows"]))
+}
+
+/// Whether two values are the same; numbers up to a relative tolerance, zeros with their sign.
+fn same(got: &Json, want: &Json, tolerance: f64) -> bool {
+    match (got, want) {
+        (Json::Array(a), Json::Array(b)) => {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b, tolerance))
+        }
+        (Json::Object(a), Json::Object(b)) => {
+            a.len() == b.len() && a.iter().all(|(k, v)| b.get(k).is_some_and(|w| same(v, w, tolerance)))
+        }
+        (Json::Number(a), Json::Number(b)) => match (a.as_i128(), b.as_i128(), a.as_f64(), b.as_f64()) {
+            (Some(a), Some(b), ..) => a == b,
+            (_, _, Some(a), Some(b)) if tolerance == 0.0 => {
+                a == b && a.is_sign_negative() == b.is_sign_negative()
+            }
+            (_, _, Some(a), Some(b)) => (a - b).abs() <= tolerance * b.abs(),
+            _ => false,
+        },
+        _ => got == want,
+    }
+}
+
+fn float(f: f64) -> Json {
+    match f {
+        f if f.is_nan() => Json::Null,
+        f if f.is_infinite() => json!(if f > 0.0 { "inf" } else { "-inf" }),
+        f => json!(f),
+    }
+}
+
+fn column_json(column: &Column) -> Json {
+    let valid = |i: usize| column.valid.as_ref().is_none_or(|v| v[i]);
+    let values: Vec<Json> = match &column.data {
+        sieva::Data::F32(v) => v.iter().map(|&x| float(x.into())).collect(),
+        sieva::Data::F64(v) => v.iter().map(|&x| float(x)).collect(),
+        other => with_data!(other, v => v.iter().map(|x| json!(x)).collect()),
+    };
+    Json::Array(values.into_iter().enumerate().map(|(i, v)| if valid(i) { v } else { Json::Null }).collect())
+}
+
+fn row(batch: &RecordBatch, i: usize) -> Json {
+    Json::Array(batch.columns().iter().map(|c| cell(c, i)).collect())
+}
+
+fn cell(array: &dyn Array, i: usize) -> Json {
+    if array.is_null(i) {
+        return Json::Null;
+    }
+    match array.data_type() {
+        DataType::Boolean => json!(array.as_boolean().value(i)),
+        DataType::Int8 => json!(array.as_primitive::<Int8Type>().value(i)),
+        DataType::Int16 => json!(array.as_primitive::<Int16Type>().value(i)),
+        DataType::Int32 => json!(array.as_primitive::<Int32Type>().value(i)),
+        DataType::Int64 => json!(array.as_primitive::<Int64Type>().value(i)),
+        DataType::UInt8 => json!(array.as_primitive::<UInt8Type>().value(i)),
+        DataType::UInt16 => json!(array.as_primitive::<UInt16Type>().value(i)),
+        DataType::UInt32 => json!(array.as_primitive::<UInt32Type>().value(i)),
+        DataType::UInt64 => json!(array.as_primitive::<UInt64Type>().value(i)),
+        DataType::Float32 => float(array.as_primitive::<Float32Type>().value(i).into()),
+        DataType::Float64 => float(array.as_primitive::<Float64Type>().value(i)),
+        DataType::Utf8 => json!(array.as_string::<i32>().value(i)),
+        DataType::Timestamp(TimeUnit::Microsecond, None) => {
+            json!(iso(array.as_primitive::<TimestampMicrosecondType>().value(i)))
+        }
+        DataType::List(_) => {
+            let list = array.as_list::<i32>().value(i);
+            Json::Array((0..list.len()).map(|k| cell(&list, k)).collect())
+        }
+        DataType::Struct(fields) => {
+            let columns = array.as_struct().columns();
+            Json::Object(fields.iter().zip(columns).map(|(f, c)| (f.name().clone(), cell(c, i))).collect())
+        }
+        other => panic!("a column of type {other}"),
+    }
+}
+
+/// A timestamp as Python's `isoformat` has it (days from civil, proleptic Gregorian).
+fn iso(microseconds: i64) -> String {
+    let (days, rest) = (microseconds.div_euclid(86_400_000_000), microseconds.rem_euclid(86_400_000_000));
+    let z = days + 719_468;
+    let era = z.div_euclid(146_097);
+    let doe = z.rem_euclid(146_097);
+    let yoe = (doe - doe / 1460 + doe / 36_524 - doe / 146_096) / 365;
+    let doy = doe - (365 * yoe + yoe / 4 - yoe / 100);
+    let mp = (5 * doy + 2) / 153;
+    let (day, month) = (doy - (153 * mp + 2) / 5 + 1, if mp < 10 { mp + 3 } else { mp - 9 });
+    let year = yoe + era * 400 + i64::from(month <= 2);
+    let (seconds, fraction) = (rest / 1_000_000, rest % 1_000_000);
+    let time = format!("{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60);
+    let fraction = if fraction > 0 { format!(".{fraction:06}") } else { String::new() };
+    format!("{year:04}-{month:02}-{day:02}T{time}{fraction}")
+}
