@@ -1,14 +1,13 @@
-//! The file driver through which libhdf5 reads: `pread`, no locks, no writing, and a check of global heaps.
+//! The file driver through which libhdf5 reads: `pread`, no locks, no writing, and a look at every heap.
 //!
-//! libhdf5 reads the objects of a global heap collection one after the other and believes each to end after its
-//! beginning; an object of no length, as zeroed or damaged bytes hold it, keeps it in a loop for ever. It reads
-//! its metadata in whole blocks, so the driver sees each collection first and refuses such a one.
+//! libhdf5 reads its metadata in whole blocks, so the driver sees each heap before the library does and can
+//! refuse one that would make it loop or crash.
 
 use std::ffi::{CStr, OsStr, c_char, c_int, c_uint, c_ulong, c_void};
 use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, MetadataExt};
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use hdf5_metno_sys::h5::{HADDR_UNDEF, haddr_t, herr_t, hsize_t};
 use hdf5_metno_sys::h5fd::H5FDregister;
@@ -17,6 +16,7 @@ use hdf5_metno_sys::h5p::H5Pset_driver;
 use sieva_types::{Error, ErrorKind, Result};
 
 use crate::ffi::{Handle, call, lock};
+use crate::heaps::Heaps;
 
 /// `H5FD_CLASS_VERSION` of the structures below; the library refuses any other.
 const CLASS_VERSION: c_uint = 1;
@@ -24,9 +24,11 @@ const CLASS_VERSION: c_uint = 1;
 const CLASS_VALUE: c_int = 511;
 /// Largest address of a file.
 const MAX_ADDRESS: haddr_t = i64::MAX as u64;
-/// Signature and version of a global heap collection. What kind of bytes are asked for does not tell: libhdf5
-/// reads collections as raw data.
-const HEAP_START: [u8; 8] = *b"GCOL\x01\0\0\0";
+/// Signature and version of a global heap collection. libhdf5 asks for these as for raw data, so that the kind
+/// of bytes does not tell.
+const GLOBAL_HEAP: [u8; 8] = *b"GCOL\x01\0\0\0";
+/// `H5FD_MEM_LHEAP`: what is asked for is (part of) a local heap, or a block of a newer one.
+const LOCAL_HEAP: c_int = 5;
 /// Free lists by kind of memory, as other drivers have them (`H5FD_FLMAP_DICHOTOMY`).
 const FREE_LISTS: [c_int; 7] = [1, 1, 1, 3, 3, 1, 1];
 /// Aggregation, the data sieve, SWMR reading, and the plain format of one file. Not the metadata accumulator:
@@ -58,8 +60,7 @@ struct Driven {
     inode: u64,
     modified: (i64, i64),
     end_of_addresses: haddr_t,
-    /// Bytes of a length in the file's structures.
-    length_size: usize,
+    heaps: Heaps,
 }
 
 /// A function that this driver does not have.
@@ -134,6 +135,14 @@ static CLASS: Class = Class {
     free_lists: FREE_LISTS,
 };
 
+/// Why the driver refused to read; libhdf5's own message would only be that it did.
+static REFUSAL: Mutex<Option<&'static str>> = Mutex::new(None);
+
+/// Takes the reason of the last refusal, if there was one since the last time.
+pub(crate) fn refusal() -> Option<&'static str> {
+    REFUSAL.lock().unwrap_or_else(PoisonError::into_inner).take()
+}
+
 /// Makes `access` open files through this driver.
 pub(crate) fn set(access: &Handle) -> Result<()> {
     static DRIVER: OnceLock<hid_t> = OnceLock::new();
@@ -154,7 +163,7 @@ unsafe extern "C" fn open(name: *const c_char, flags: c_uint, _access: hid_t, _m
     // Bit 0 asks for writing, which is refused.
     let opened = if flags & 1 == 0 { open_regular(path).ok() } else { None };
     let Some((file, meta)) = opened else { return std::ptr::null_mut() };
-    let length_size = length_size(&file, meta.len());
+    let heaps = Heaps::of(&file, meta.len());
     Box::into_raw(Box::new(Driven {
         public: Public {
             driver: 0,
@@ -174,7 +183,7 @@ unsafe extern "C" fn open(name: *const c_char, flags: c_uint, _access: hid_t, _m
         modified: (meta.mtime(), meta.mtime_nsec()),
         file,
         end_of_addresses: 0,
-        length_size,
+        heaps,
     }))
 }
 
@@ -229,7 +238,7 @@ unsafe extern "C" fn get_end_of_file(file: *const Driven, _kind: c_int) -> haddr
 
 unsafe extern "C" fn read(
     file: *mut Driven,
-    _kind: c_int,
+    kind: c_int,
     _transfer: hid_t,
     address: haddr_t,
     size: usize,
@@ -238,12 +247,13 @@ unsafe extern "C" fn read(
     // SAFETY: an open file of this driver, and a buffer of `size` bytes, which are set before they are read.
     let (file, out) = unsafe {
         std::ptr::write_bytes(out.cast::<u8>(), 0, size);
-        (&*file, std::slice::from_raw_parts_mut(out.cast::<u8>(), size))
+        (&mut *file, std::slice::from_raw_parts_mut(out.cast::<u8>(), size))
     };
     if address == HADDR_UNDEF || !file.fill(address, out) {
         return -1;
     }
-    if out.starts_with(&HEAP_START) && !file.is_sound_heap(address) {
+    if let Some(wrong) = file.wrong_heap(kind, address, out) {
+        *REFUSAL.lock().unwrap_or_else(PoisonError::into_inner) = Some(wrong);
         return -1;
     }
     0
@@ -267,49 +277,14 @@ impl Driven {
         self.file.read_exact_at(&mut out[..there], address).is_ok()
     }
 
-    fn number(&self, address: u64, width: usize) -> Option<u64> {
-        let mut bytes = [0; 8];
-        self.file.read_exact_at(bytes.get_mut(..width)?, address).ok()?;
-        Some(u64::from_le_bytes(bytes))
-    }
-
-    /// Whether the objects of the collection at `address` follow each other to its end.
-    fn is_sound_heap(&self, address: u64) -> bool {
-        // A collection that does not fit into the file is refused by libhdf5 itself.
-        let Some(size) = self.number(address + 8, self.length_size) else { return true };
-        if address.checked_add(size).is_none_or(|end| end > self.len) {
-            return true;
+    /// What is wrong with the heap that `bytes` at `address` begin with, if they do and anything is.
+    fn wrong_heap(&mut self, kind: c_int, address: u64, bytes: &[u8]) -> Option<&'static str> {
+        if kind == LOCAL_HEAP && bytes.starts_with(b"HEAP") {
+            self.heaps.check_local(&self.file, address, self.public.base_address)
+        } else if bytes.starts_with(&GLOBAL_HEAP) {
+            self.heaps.check_global(&self.file, self.len, address)
+        } else {
+            None
         }
-        let header = (8 + self.length_size as u64).next_multiple_of(8);
-        let mut at = header;
-        while at.checked_add(header).is_some_and(|end| end <= size) {
-            match self.heap_object(address + at, header) {
-                Some(step) if step > 0 && step <= size - at => at += step,
-                _ => return false,
-            }
-        }
-        true
     }
-
-    /// Bytes that the object at `address` takes with its header.
-    fn heap_object(&self, address: u64, header: u64) -> Option<u64> {
-        let index = self.number(address, 2)?;
-        let size = self.number(address + 8, self.length_size)?;
-        // Object 0 is the free space, whose size counts its header.
-        if index == 0 { Some(size) } else { size.checked_next_multiple_of(8)?.checked_add(header) }
-    }
-}
-
-/// How many bytes a length takes, as the superblock says.
-fn length_size(file: &File, len: u64) -> usize {
-    let mut start = [0; 16];
-    let mut offset = 0;
-    while offset < len && file.read_exact_at(&mut start, offset).is_ok() {
-        if start.starts_with(b"\x89HDF\r\n\x1a\n") {
-            let size = start[if start[8] < 2 { 14 } else { 10 }];
-            return usize::from(size.clamp(2, 8));
-        }
-        offset = (2 * offset).max(512);
-    }
-    8
 }

@@ -13,6 +13,8 @@ use hdf5_metno_sys::h5o::H5O_token_t;
 use parking_lot::ReentrantMutexGuard;
 use sieva_types::{Error, ErrorKind, Result};
 
+use crate::driver;
+
 /// Longest name of a link, attribute, file or member that is read.
 const NAME_LIMIT: usize = 1 << 20;
 
@@ -61,7 +63,8 @@ impl Status for isize {
 pub(crate) fn call<T: Status>(what: &str, f: impl FnOnce() -> T) -> Result<T> {
     let _guard = lock();
     let status = f();
-    if status.failed() { Err(last_error(what)) } else { Ok(status) }
+    let refusal = driver::refusal();
+    if status.failed() { Err(last_error(what, refusal)) } else { Ok(status) }
 }
 
 /// The same for calls that return a handle.
@@ -69,8 +72,8 @@ pub(crate) fn open(what: &str, f: impl FnOnce() -> hid_t) -> Result<Handle> {
     call(what, f).map(Handle)
 }
 
-/// The error on libhdf5's stack, which is cleared.
-fn last_error(what: &str) -> Error {
+/// The error on libhdf5's stack, which is cleared; what our driver found comes first.
+fn last_error(what: &str, refusal: Option<&str>) -> Error {
     let mut innermost = String::new();
     // SAFETY: the caller holds the lock; the callback only writes to `innermost`, which outlives the walk.
     unsafe {
@@ -85,6 +88,7 @@ fn last_error(what: &str) -> Error {
     if innermost.is_empty() {
         innermost.push_str("no reason given");
     }
+    let innermost = refusal.unwrap_or(&innermost);
     Error::new(kind, format!("{what}: {innermost}"))
 }
 
@@ -138,13 +142,6 @@ impl Token {
         let mut bytes = [0; 16];
         bytes[..8].copy_from_slice(&address.to_le_bytes());
         Self(bytes)
-    }
-
-    /// The address that it stands for in a native file.
-    pub(crate) fn address(self) -> u64 {
-        let mut bytes = [0; 8];
-        bytes.copy_from_slice(&self.0[..8]);
-        u64::from_le_bytes(bytes)
     }
 
     /// As libhdf5 wants it.

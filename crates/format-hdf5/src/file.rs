@@ -2,6 +2,7 @@
 
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use hdf5_metno_sys::h5d::H5Dopen2;
@@ -13,7 +14,6 @@ use sieva_types::{Error, Result};
 
 use crate::driver;
 use crate::ffi::{self, Handle, Token, call};
-use crate::raw::RawFile;
 
 const SIGNATURE: [u8; 8] = *b"\x89HDF\r\n\x1a\n";
 
@@ -35,7 +35,7 @@ pub fn is_hdf5(store: &dyn RangedRead) -> bool {
 pub(crate) struct File {
     handle: Handle,
     links: Handle,
-    raw: RawFile,
+    raw: std::fs::File,
     /// The path as it was given.
     pub(crate) path: PathBuf,
 }
@@ -63,13 +63,8 @@ impl File {
             unsafe { H5Fopen(name.as_ptr(), H5F_ACC_RDONLY, access.id()) }
         });
         let handle = opened.map_err(|e| hint_of_open(e).at(format!("'{}'", path.display())))?;
-        let raw = RawFile::open(path, &handle)?;
+        let raw = std::fs::File::open(path).map_err(|e| Error::io(path.display(), &e))?;
         Ok(Self { handle, links: refusing_links()?, raw, path: path.to_path_buf() })
-    }
-
-    /// Where the names of an old-style group are, for the group that `token` identifies; `None` for any other.
-    pub(crate) fn name_heap(&self, token: Token) -> Result<Option<u64>> {
-        self.raw.name_heap(token.address())
     }
 
     /// The file's own handle, which stands for its root group.
@@ -105,9 +100,16 @@ impl File {
         })
     }
 
-    /// `len` bytes at `offset` of the file.
+    /// `len` bytes at `offset` from the start of the file, user block included.
     pub(crate) fn bytes_at(&self, offset: u64, len: u64) -> Result<Vec<u8>> {
-        self.raw.bytes_at(offset, len)
+        let what = || format!("{len} bytes at offset {offset}");
+        let there = self.raw.metadata().map_err(|e| Error::io(what(), &e))?.len();
+        if offset.checked_add(len).is_none_or(|end| end > there) {
+            return Err(Error::corrupt(format!("{} reach past the end of the file ({there} bytes)", what())));
+        }
+        let mut out = vec![0; len as usize];
+        self.raw.read_exact_at(&mut out, offset).map_err(|e| Error::io(what(), &e))?;
+        Ok(out)
     }
 
     /// What an open object is, and its identity.

@@ -179,7 +179,7 @@ fn directory_of(path: &Path) -> PathBuf {
 
 fn refused(target: &Path) -> Error {
     Error::new(ErrorKind::LinkRefused, format!("it leads to '{}', which is not allowed", target.display()))
-        .hint("allow its directory with the option external_roots (--external-root DIR)")
+        .hint("allow its directory: --external DIR on the command line, external=[DIR] in Python")
 }
 
 /// The names of the files that hold a dataset's raw data.

@@ -91,10 +91,6 @@ struct Walk<'a> {
     seen_datasets: HashMap<(FileNumber, Token), usize>,
     group_aliases: Vec<(String, usize)>,
     links: usize,
-    /// The group whose names are in each local heap.
-    heaps: HashMap<(FileNumber, u64), usize>,
-    /// Whether libhdf5 would crash on one of the groups.
-    is_unsafe: bool,
 }
 
 /// Walks `file` from its root; no recursion, so that no depth of groups can exhaust the stack.
@@ -107,8 +103,6 @@ pub(crate) fn walk(file: File, policy: &Policy) -> Result<Tree> {
         seen_datasets: HashMap::new(),
         group_aliases: Vec::new(),
         links: 0,
-        heaps: HashMap::new(),
-        is_unsafe: false,
     };
     let (_, root) = File::identify(file.handle())?;
     walk.tree.files.push(file);
@@ -129,7 +123,7 @@ impl Walk<'_> {
             let links = match self.links_of(group) {
                 Ok(links) => links,
                 // A damaged group must not hide the rest of the file; a damaged root leaves nothing to show.
-                Err(e) if group != 0 && !self.is_unsafe => {
+                Err(e) if group != 0 => {
                     let path = &self.tree.groups[group].path;
                     self.tree.warnings.push(format!("group '{path}' left out: {e}"));
                     continue;
@@ -152,17 +146,6 @@ impl Walk<'_> {
     /// The links of a group, in creation order where the file tracks it, else by name.
     fn links_of(&mut self, group: usize) -> Result<Vec<Link>> {
         let Group { file, token, .. } = self.tree.groups[group];
-        if let Some(heap) = self.tree.files[file].name_heap(token)?
-            && let Some(other) = self.heaps.insert((file, heap), group)
-        {
-            // libhdf5 keeps one copy of these bytes, for the first group, and would follow a null pointer for
-            // the second. No soft link may be followed through such a group either.
-            let (one, two) = (&self.tree.groups[other].path, &self.tree.groups[group].path);
-            self.is_unsafe = true;
-            return Err(Error::corrupt(format!(
-                "groups '{one}' and '{two}' keep their names in the same bytes"
-            )));
-        }
         let handle = self.tree.files[file].object(token)?;
         let tracked = tracks_order(&handle);
         let mut links = iterate(&handle, tracked)?;
