@@ -228,7 +228,7 @@ def ocean(files: Files, runs: int) -> Iterator[Figure]:
         "ocean box in four dimensions, against xarray where + count",
         5,
         ratio,
-        "opening the file",
+        "decoding the chunks of the box",
         times,
         **notes,
     )
