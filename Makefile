@@ -17,7 +17,7 @@ RUST_SOURCES := $(shell find crates python/src -type f \( -name '*.rs' -o -name 
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup build demo test test-rust test-python lint bench clean
+.PHONY: help setup build demo test test-rust test-python conformance lint bench clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1	\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -31,8 +31,11 @@ demo: build ## make two small files and answer four queries on them
 
 test: lint test-rust test-python ## every test and check
 
-test-rust: build ## the tests of the crates
+test-rust: conformance ## the tests of the crates
 	$(CARGO_TEST)
+
+conformance: build ## the files that the conformance cases ask about, in target/conformance
+	$(BIN)/python conformance/generate.py
 
 test-python: build ## the tests of the package and the conformance suite
 	$(BIN)/pytest

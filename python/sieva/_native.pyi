@@ -164,6 +164,9 @@ class Query:
         """Return the result as an Arrow stream of batches of at most ``batch_size`` rows."""
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object: ...
+    def raise_failure(self) -> None:
+        """Raise the error that ended a stream of this query, once; an Arrow stream hands on its words only."""
+
     def stats(self) -> dict[str, Any]:
         """Return what the query did so far: counters, and seconds by phase."""
 

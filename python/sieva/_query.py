@@ -9,7 +9,7 @@ from sieva import errors
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     import numpy as np
     import pandas as pd
@@ -33,20 +33,17 @@ class Extend(Protocol):
     def __call__(self, extra: list[str], columns: list[str]) -> _native.Query | None: ...
 
 
-def told_errors(reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
-    """Yield the batches; an error of the engine, which Arrow hands on as text, is one of ours again."""
+def told_errors(native: _native.Query, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield the batches of a query; an error of the engine, which Arrow hands on as text, is ours again."""
     import pyarrow as pa
 
     try:
-        yield from reader
-    except MemoryError as error:
-        raise errors.MemoryLimit(_plain(error), "allow more by memory=") from error
-    except (pa.ArrowException, OSError) as error:
-        raise errors.IoError(_plain(error)) from error
-
-
-def _plain(error: BaseException) -> str:
-    return str(error).removeprefix("External error: ")
+        yield from batches
+    except (pa.ArrowException, OSError, MemoryError) as error:
+        native.raise_failure()
+        if isinstance(error, MemoryError):
+            raise errors.MemoryLimit(str(error), "allow more by memory=") from error
+        raise errors.IoError(str(error)) from error
 
 
 def reader_of(native: _native.Query, size: int) -> pa.RecordBatchReader:
@@ -186,7 +183,7 @@ class Query:
         reader = self._reader(size)
 
         def batches() -> Iterator[pa.RecordBatch]:
-            for batch in told_errors(reader):
+            for batch in told_errors(self._native, reader):
                 yield batch
                 if self._on_rows is not None:
                     self._on_rows(batch.num_rows)
@@ -202,7 +199,10 @@ class Query:
 
     def to_arrow(self) -> pa.Table:
         """Return the rows as an Arrow table; missing values are null."""
-        return self._reader().read_all()
+        import pyarrow as pa
+
+        reader = self._reader()
+        return pa.Table.from_batches(told_errors(self._native, reader), reader.schema)
 
     def to_pandas(self) -> pd.DataFrame:
         """Return the rows as a pandas data frame."""

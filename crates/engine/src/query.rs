@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 
 use sieva_query::ast::{Expr, Select};
-use sieva_query::bind::{Body, Bound, Output, bind_condition, bind_select};
+use sieva_query::bind::{Body, Bound, Output, bind_condition, bind_select, bind_within};
 use sieva_query::exec::{
     self, Column, ExecOptions, ExecStats, Execution, Gatherer, GroupTable, Plan, RowStream,
 };
@@ -47,6 +47,9 @@ impl Access {
         }
     }
 }
+
+/// Positions that are fetched at once.
+const READ_PIECE: usize = 1 << 20;
 
 /// How a query is run.
 #[derive(Clone, Debug, Default)]
@@ -264,7 +267,13 @@ impl Query {
         let expr = parse::parse_expression(name)?;
         let select = [expr];
         let bound = self.source.with_binding(&self.options, |binding| {
-            bind_condition(self.source.schema(), self.condition.as_ref(), Some(&select), binding)
+            bind_within(
+                self.source.schema(),
+                &self.bound().rows.dims,
+                self.condition.as_ref(),
+                &select,
+                binding,
+            )
         })?;
         if bound.rows != self.bound().rows {
             let (got, want) = (bound.rows.names.join(", "), self.bound().rows.names.join(", "));
@@ -281,11 +290,19 @@ impl Query {
             bound,
             exec_options(&self.options, &self.cancel),
         )?);
-        let positions: Vec<u64> = selection.iter().collect();
         let mut gatherer = Gatherer::new(Arc::clone(&execution));
-        let mut columns = exec::fetch(&mut gatherer, &execution.bound.outputs, &positions)?;
+        let mut fetch = |positions: &[u64]| {
+            let mut columns = exec::fetch(&mut gatherer, &execution.bound.outputs, positions)?;
+            columns.pop().ok_or_else(|| Error::new(ErrorKind::Internal, "nothing was fetched"))
+        };
+        // Piece by piece: only the result itself grows with the number of hits.
+        let mut pieces = selection.batches(READ_PIECE);
+        let mut column = fetch(&pieces.next().unwrap_or_default())?;
+        for positions in pieces {
+            column.append(fetch(&positions)?)?;
+        }
         self.lock_stats().add(Phase::Fetch, started);
-        columns.pop().ok_or_else(|| Error::new(ErrorKind::Internal, "nothing was fetched"))
+        Ok(column)
     }
 
     /// Counts and edges of the histogram of `name` over the selected positions, as `numpy.histogram`.

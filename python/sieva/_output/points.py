@@ -68,7 +68,7 @@ class Points:
     def batches(self, *, watched: bool = True) -> Iterator[tuple[pa.RecordBatch, list[pa.Array]]]:
         """Yield batches of all columns, and with each the positions along the axes."""
         told = self.query._on_rows if watched else None
-        for batch in told_errors(reader_of(self._native, BATCH_ROWS)):
+        for batch in told_errors(self._native, reader_of(self._native, BATCH_ROWS)):
             yield batch, batch.columns[self._first_position :] if self.axes else []
             if told is not None:
                 told(batch.num_rows)

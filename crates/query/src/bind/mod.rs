@@ -265,6 +265,8 @@ pub struct Binder<'a> {
     options: &'a BindOptions<'a>,
     arrays: Vec<BoundArray>,
     dims: Vec<usize>,
+    /// Dimensions that the rows have anyway.
+    base: Vec<usize>,
     /// Types of [`Value::Key`] and [`Value::Aggregated`].
     key_types: Vec<Option<ValueType>>,
     aggregate_types: Vec<Option<ValueType>>,
@@ -274,7 +276,15 @@ impl<'a> Binder<'a> {
     /// A binder to `schema`.
     pub fn new(schema: &'a Schema, options: &'a BindOptions<'a>) -> Self {
         let (key_types, aggregate_types) = (Vec::new(), Vec::new());
-        Self { schema, options, arrays: Vec::new(), dims: Vec::new(), key_types, aggregate_types }
+        Self {
+            schema,
+            options,
+            arrays: Vec::new(),
+            dims: Vec::new(),
+            base: Vec::new(),
+            key_types,
+            aggregate_types,
+        }
     }
 
     /// The number in [`Bound::arrays`] of array `index` of the schema, added if need be.
@@ -295,7 +305,7 @@ impl<'a> Binder<'a> {
 
     /// Ends the binding of a query's parts: the row space and each array's axes in it.
     fn rows(&mut self) -> Result<Rows> {
-        let rows = Rows::of(self.schema, &self.arrays, &self.dims)?;
+        let rows = Rows::of(self.schema, &self.base, &self.arrays, &self.dims)?;
         for array in &mut self.arrays {
             let dims = &self.schema.arrays[array.index].dims;
             array.axes = dims.iter().filter_map(|&d| rows.axis(d)).collect();
@@ -330,6 +340,23 @@ pub fn bind_condition(
     options: &BindOptions<'_>,
 ) -> Result<Bound> {
     Binder::new(schema, options).bind_rows(condition, select)
+}
+
+/// Binds a condition and values that are to be read at its rows: as [`bind_condition`], but the rows have at
+/// least the dimensions `base`, in this order.
+///
+/// # Errors
+/// As [`bind_condition`].
+pub fn bind_within(
+    schema: &Schema,
+    base: &[usize],
+    condition: Option<&Expr>,
+    select: &[Expr],
+    options: &BindOptions<'_>,
+) -> Result<Bound> {
+    let mut binder = Binder::new(schema, options);
+    binder.base = base.to_vec();
+    binder.bind_rows(condition, Some(select))
 }
 
 /// Binds a whole SELECT.

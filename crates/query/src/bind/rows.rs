@@ -19,13 +19,15 @@ pub struct Rows {
 impl Rows {
     /// The row space of `arrays` and of dimensions named by themselves. The array of the highest rank
     /// gives the order; a dimension that it lacks is put next to its neighbour in the array that has it.
-    pub(super) fn of(schema: &Schema, arrays: &[BoundArray], dims: &[usize]) -> Result<Self> {
+    ///
+    /// `base` are dimensions that come first, in this order, whatever the arrays have.
+    pub(super) fn of(schema: &Schema, base: &[usize], arrays: &[BoundArray], dims: &[usize]) -> Result<Self> {
         let mut lists: Vec<&[usize]> =
             arrays.iter().map(|a| schema.arrays[a.index].dims.as_slice()).collect();
         lists.sort_by_key(|l| std::cmp::Reverse(l.len()));
         let alone: Vec<[usize; 1]> = dims.iter().map(|&d| [d]).collect();
         lists.extend(alone.iter().map(|d| d.as_slice()));
-        let mut order: Vec<usize> = Vec::new();
+        let mut order: Vec<usize> = base.to_vec();
         for list in lists {
             insert(&mut order, list);
         }

@@ -1,7 +1,7 @@
 //! Columns of a result: array values in their own type, with what is missing.
 
 use sieva_format::buffer::{Buffer, Element};
-use sieva_types::{DType, Result};
+use sieva_types::{DType, Error, ErrorKind, Result};
 
 use crate::mask::Mask;
 use crate::raw::{RawTest, StoredDomain};
@@ -107,6 +107,34 @@ impl Column {
         Column { data, valid: self.valid.as_ref().map(|v| pick(v, order)) }
     }
 
+    /// Adds the rows of a column of the same type.
+    ///
+    /// # Errors
+    /// `internal-error` where it is of another type.
+    pub fn append(&mut self, mut other: Column) -> Result<()> {
+        let (n, m) = (self.len(), other.len());
+        match (&mut self.data, &mut other.data) {
+            (Data::Bool(a), Data::Bool(b)) => a.append(b),
+            (Data::I8(a), Data::I8(b)) => a.append(b),
+            (Data::I16(a), Data::I16(b)) => a.append(b),
+            (Data::I32(a), Data::I32(b)) => a.append(b),
+            (Data::I64(a), Data::I64(b)) => a.append(b),
+            (Data::U8(a), Data::U8(b)) => a.append(b),
+            (Data::U16(a), Data::U16(b)) => a.append(b),
+            (Data::U32(a), Data::U32(b)) => a.append(b),
+            (Data::U64(a), Data::U64(b)) => a.append(b),
+            (Data::F32(a), Data::F32(b)) => a.append(b),
+            (Data::F64(a), Data::F64(b)) => a.append(b),
+            (Data::Str(a), Data::Str(b)) => a.append(b),
+            _ => return Err(Error::new(ErrorKind::Internal, "columns of different types put together")),
+        }
+        if self.valid.is_some() || other.valid.is_some() {
+            let valid = self.valid.get_or_insert_with(|| vec![true; n]);
+            valid.extend(other.valid.unwrap_or_else(|| vec![true; m]));
+        }
+        Ok(())
+    }
+
     /// `n` stored elements of `buffer` as a column of the domain's decoded type.
     pub fn decode(buffer: &Buffer, n: usize, domain: &StoredDomain) -> Column {
         let valid = missing(buffer, n, domain);
@@ -206,5 +234,20 @@ fn stored_f64(buffer: &Buffer, n: usize, dtype: DType) -> Box<dyn Iterator<Item 
         DType::U64 => each!(u64),
         DType::F16 | DType::F32 => each!(f32),
         DType::F64 => each!(f64),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn appending_keeps_what_is_missing() {
+        let column = |v: &[i32], valid: Option<Vec<bool>>| Column { data: Data::I32(v.to_vec()), valid };
+        let mut a = column(&[1, 2], None);
+        a.append(column(&[3], Some(vec![false]))).unwrap();
+        a.append(column(&[4], None)).unwrap();
+        assert_eq!(a, column(&[1, 2, 3, 4], Some(vec![true, true, false, true])));
+        assert!(a.append(Column { data: Data::Bool(vec![]), valid: None }).is_err());
     }
 }

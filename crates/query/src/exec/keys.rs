@@ -36,6 +36,11 @@ impl Key {
         }
     }
 
+    /// Bytes that it takes.
+    pub fn memory_bytes(&self) -> usize {
+        size_of::<Self>() + if let Self::Str(s) = self { s.capacity() } else { 0 }
+    }
+
     /// The keys of a column.
     pub fn of_column(column: &Column) -> Result<Vec<Key>> {
         let n = column.len();

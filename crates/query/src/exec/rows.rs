@@ -113,6 +113,16 @@ impl RowStream {
         let keys = columns.iter().map(Key::of_column).collect::<Result<Vec<_>>>()?;
         let mut kept: Vec<usize> =
             (0..n).filter(|&i| seen.insert(keys.iter().map(|k| k[i].clone()).collect())).collect();
+        let row: usize =
+            seen.iter().next().map_or(0, |r| 64 + r.iter().map(Key::memory_bytes).sum::<usize>());
+        let need = (seen.len() * row) as u64;
+        let memory = self.execution.options.memory;
+        if need > memory {
+            let message =
+                format!("DISTINCT remembers {} rows, about {need} bytes; the limit is {memory}", seen.len());
+            return Err(Error::new(ErrorKind::MemoryLimit, message)
+                .hint("raise the limit with --memory (memory= in Python)"));
+        }
         self.seen = Some(seen);
         self.window(&mut kept);
         Ok(columns.iter().map(|c| c.take(&kept)).collect())
