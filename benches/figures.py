@@ -166,11 +166,10 @@ def scattered(files: Files, runs: int) -> Iterator[Figure]:
         things = {
             "sieva": timed(lambda: [query.read(name) for name in names]),
             "h5py, all read, numpy mask": timed(lambda: [array[:][mask] for array in arrays]),
+            "h5py, mask": timed(lambda: [array[mask] for array in arrays]),
             "sieva, condition included": timed(lambda: _ask_and_read(path, names)),
         }
         times = interleave(things, runs)
-        masked = timed(lambda: [array[mask] for array in arrays])
-        times["h5py, mask"] = Times(tuple(masked() for _ in range(1 if runs < 5 else 2)))
     limit = "one page of 4 KiB for each hit"
     note = {"hits": int(mask.sum()), "share": float(mask.mean())}
     ratio = times["h5py, mask"].median / times["sieva"].median
