@@ -211,7 +211,7 @@ impl Query {
         if let Some(known) = self.selection.get() {
             return Ok(Arc::clone(known));
         }
-        let (selection, did) = self.timed(Phase::Select, || exec::select(&self.execution))?;
+        let (selection, did) = self.timed(Phase::Select, || exec::select(&self.execution, None))?;
         let mut stats = self.lock_stats();
         stats.exec = did;
         stats.hits = Some(selection.len());
@@ -252,6 +252,16 @@ impl Query {
 
     /// The rows of an ungrouped query.
     pub(crate) fn row_stream(&self, batch: usize) -> Result<RowStream> {
+        let bound = self.bound();
+        if let (Some(limit), true, false, None) =
+            (bound.limit, bound.order_by.is_empty(), bound.distinct, self.selection.get())
+        {
+            // The first rows are enough: the scan ends with the tile that has the last of them.
+            let enough = Some(limit.saturating_add(bound.offset));
+            let (first, did) = self.timed(Phase::Select, || exec::select(&self.execution, enough))?;
+            self.lock_stats().exec = did;
+            return RowStream::new(Arc::clone(&self.execution), Arc::new(first), batch);
+        }
         RowStream::new(Arc::clone(&self.execution), self.selection()?, batch)
     }
 

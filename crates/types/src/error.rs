@@ -144,7 +144,10 @@ impl Error {
             std::io::ErrorKind::PermissionDenied => ErrorKind::PermissionDenied,
             _ => ErrorKind::Io,
         };
-        Self::new(kind, format!("{what}: {e}"))
+        // The number of the error says nothing to people that its text does not.
+        let text = e.to_string();
+        let text = text.split(" (os error ").next().unwrap_or_default();
+        Self::new(kind, format!("{what}: {text}"))
     }
 
     /// Adds (or replaces) what the user can do.

@@ -122,7 +122,11 @@ fn nearest(schema: &Schema, text: &str) -> Vec<String> {
 
 /// The error of a name as it stands in the query's text.
 pub fn located(e: Error, name: &Name) -> Error {
-    if name.span.end > name.span.start { e.at(format!("column {}", name.span.start + 1)) } else { e }
+    if name.span.end > name.span.start {
+        e.at(format!("query, character {}", name.span.start + 1))
+    } else {
+        e
+    }
 }
 
 #[cfg(test)]

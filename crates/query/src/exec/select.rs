@@ -123,11 +123,11 @@ impl ExecStats {
     }
 }
 
-/// The positions that satisfy the condition.
+/// The positions that satisfy the condition; at least the first `enough` of them, where not all are wanted.
 ///
 /// # Errors
 /// Reading errors, `cancelled`, and `memory-limit` where the selection itself does not fit.
-pub fn select(execution: &Execution) -> Result<(Selection, ExecStats)> {
+pub fn select(execution: &Execution, enough: Option<u64>) -> Result<(Selection, ExecStats)> {
     let mut stats = ExecStats::default();
     let rows = &execution.bound.rows;
     let mut builder = SelectionBuilder::new(rows.names.clone(), rows.shape.clone())?;
@@ -135,6 +135,7 @@ pub fn select(execution: &Execution) -> Result<(Selection, ExecStats)> {
     let tiles = execution.tiles(&prepared, &[]);
     let band = tiles.band();
     let mut pending: Vec<(Bx, Mask)> = Vec::new();
+    let mut found = 0;
     in_order(
         tiles.len(),
         execution.options.threads,
@@ -147,11 +148,13 @@ pub fn select(execution: &Execution) -> Result<(Selection, ExecStats)> {
         },
         |(tile, mask, read)| {
             stats.add(read);
+            found += mask.count();
             pending.push((tile, mask));
-            if pending.len() == band {
-                push_band(&mut builder, &rows.shape, &mut pending, execution.options.memory)?;
+            if pending.len() < band {
+                return Ok(Flow::Continue(()));
             }
-            Ok(Flow::Continue(()))
+            push_band(&mut builder, &rows.shape, &mut pending, execution.options.memory)?;
+            Ok(if enough.is_some_and(|n| found >= n) { Flow::Break(()) } else { Flow::Continue(()) })
         },
     )?;
     Ok((builder.finish(), stats))
