@@ -165,7 +165,7 @@ class Query:
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object: ...
     def raise_failure(self) -> None:
-        """Raise the error that ended a stream of this query, once; an Arrow stream hands on its words only."""
+        """Raise, once, the error that ended a stream of this query; Arrow hands on its words only."""
 
     def stats(self) -> dict[str, Any]:
         """Return what the query did so far: counters, and seconds by phase."""

@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-import time
 
 HEAVY = {"xarray", "pandas", "pyarrow", "click", "numpy", "rich", "h5py", "zarr", "polars"}
 

@@ -315,20 +315,24 @@ impl Walk<'_> {
     /// Gives each dataset below a group a path for each other name of the group: once, so that a cycle of
     /// groups ends.
     fn expand_group_aliases(&mut self) {
+        // Datasets under the group by any name: their own, and other links to them.
+        let datasets =
+            self.tree.datasets.iter().enumerate().map(|(number, found)| (found.path.clone(), number));
+        let names: Vec<(String, usize)> = datasets.chain(self.tree.aliases.iter().cloned()).collect();
         for (alias, group) in std::mem::take(&mut self.group_aliases).into_iter().take(GROUP_ALIAS_LIMIT) {
             let prefix = &self.tree.groups[group].path;
-            for (number, found) in self.tree.datasets.iter().enumerate() {
+            for (path, number) in &names {
                 let rest = if prefix.is_empty() {
-                    Some(found.path.as_str())
+                    Some(path.as_str())
                 } else {
-                    found.path.strip_prefix(prefix.as_str()).and_then(|rest| rest.strip_prefix('/'))
+                    path.strip_prefix(prefix.as_str()).and_then(|rest| rest.strip_prefix('/'))
                 };
                 let Some(rest) = rest else { continue };
                 if self.tree.aliases.len() >= ALIAS_LIMIT {
                     self.tree.warnings.push(format!("other names beyond the first {ALIAS_LIMIT} left out"));
                     return;
                 }
-                self.tree.aliases.push((format!("{alias}/{rest}"), number));
+                self.tree.aliases.push((format!("{alias}/{rest}"), *number));
             }
         }
     }

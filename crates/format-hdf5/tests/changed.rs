@@ -1,4 +1,5 @@
 //! A file that is written again while it is open.
+#![allow(clippy::unwrap_used, clippy::panic)]
 
 mod common;
 

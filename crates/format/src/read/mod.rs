@@ -90,6 +90,28 @@ impl BlockReader {
         Some(BlockReader { source, array: self.array, layout: Arc::new(layout), cache, memory: self.memory })
     }
 
+    /// Reads `n` elements from `start` on of a reader made by [`BlockReader::flat`], without the overhead of
+    /// boxes: scattered positions are fetched by a great many small reads.
+    ///
+    /// # Errors
+    /// As [`BlockReader::read`].
+    pub fn read_run(&self, start: u64, n: usize, out: &mut Buffer, ws: &mut Workspace) -> Result<()> {
+        let Placement::Direct { offset } = self.layout.placement else {
+            return self.read(&Bx::new(vec![start], vec![n as u64]), out, ws);
+        };
+        if matches!(self.layout.dtype, DType::F16 | DType::Bool) {
+            return self.read(&Bx::new(vec![start], vec![n as u64]), out, ws);
+        }
+        let size = self.layout.element_size;
+        out.resize(n * size);
+        let at = offset.saturating_add(start.saturating_mul(size as u64));
+        self.source.store().read_exact_at(at, out.bytes_mut()).map_err(|e| self.locate(e))?;
+        if self.layout.endian != Endian::NATIVE {
+            swap_bytes(out.bytes_mut(), size);
+        }
+        Ok(())
+    }
+
     /// Reads the numbers of box `bx` into `out`.
     ///
     /// # Errors

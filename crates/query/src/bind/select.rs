@@ -54,6 +54,13 @@ impl Binder<'_> {
             let order = self.order(&select.order_by, items.unwrap_or(&[]), &mut |this, e| this.value(e))?;
             (Body::Rows, outputs, order)
         };
+        if grouped && self.arrays.is_empty() && self.dims.is_empty() {
+            return Err(Error::new(
+                ErrorKind::Syntax,
+                "an aggregate of no array: nothing says which rows are meant",
+            )
+            .hint("name an array: SELECT count(TEMP) ..., or SELECT count(*) ... WHERE TEMP > 5"));
+        }
         let rows = self.rows()?;
         Ok(Bound {
             rows,

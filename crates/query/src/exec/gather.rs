@@ -17,10 +17,13 @@ use super::pool::{Flow, in_order};
 
 /// Arrays of at most this many elements (coordinates) are read whole and kept.
 const SMALL_ARRAY: u64 = 1 << 20;
-/// Positions further apart than this (elements) are read by ranges of their own.
-const MAX_GAP: u64 = 4096;
-/// Elements that one range may span.
-const MAX_SPAN: u64 = 1 << 18;
+/// Positions further apart than this are read by ranges of their own: a request costs what copying some 4 KiB
+/// from the page cache does.
+const MAX_GAP_BYTES: u64 = 4096;
+/// Bytes that one range may span.
+const MAX_SPAN_BYTES: u64 = 1 << 20;
+/// Positions in a piece of work where they are fetched run by run.
+const PIECE: usize = 1 << 12;
 /// Fewer positions than this are not worth a thread.
 const PARALLEL_POSITIONS: usize = 1 << 12;
 
@@ -143,19 +146,18 @@ impl Gatherer {
     ) -> Result<()> {
         let reader = &self.execution.readers[array];
         let flat = reader.flat();
+        if let (Some(flat), true) = (&flat, own.is_sorted()) {
+            return self.runs(flat, own, size, out);
+        }
         let (reader, shape) = match &flat {
             Some(flat) => (flat, flat.layout().extent.clone()),
             None => (reader, shape.to_vec()),
         };
-        let block = block_shape(reader, &shape);
+        let block = block_shape(reader, &shape, size);
         // Rows in the order of the blocks that hold them, and within a block in the order of positions.
-        let mut order: Vec<(u64, u64, usize)> = Vec::new();
-        if shape.len() == 1 && own.is_sorted() {
-            order.extend(own.iter().enumerate().map(|(i, &p)| (p / block[0], p, i)));
-        } else {
-            order.extend(own.iter().enumerate().map(|(i, &p)| (block_of(p, &shape, &block), p, i)));
-            order.sort_unstable();
-        }
+        let mut order: Vec<(u64, u64, usize)> =
+            own.iter().enumerate().map(|(i, &p)| (block_of(p, &shape, &block), p, i)).collect();
+        order.sort_unstable();
         let jobs = jobs(&order, &shape);
         let options = &self.execution.options;
         let threads = if own.len() < PARALLEL_POSITIONS { 1 } else { options.threads };
@@ -178,10 +180,55 @@ impl Gatherer {
             Ok(Flow::Continue(()))
         })
     }
+
+    /// Sorted positions of an array that lies densely: run by run without large gaps.
+    fn runs(&self, flat: &BlockReader, own: &[u64], size: usize, out: &mut Buffer) -> Result<()> {
+        let options = &self.execution.options;
+        let threads = if own.len() < PARALLEL_POSITIONS { 1 } else { options.threads };
+        let fetch = |ws: &mut (Workspace, Buffer), job: usize| {
+            let piece = &own[job * PIECE..own.len().min((job + 1) * PIECE)];
+            let mut picked = Vec::with_capacity(piece.len() * size);
+            for run in runs_of(piece, size as u64) {
+                let (first, n) = (run[0], (run[run.len() - 1] - run[0] + 1) as usize);
+                flat.read_run(first, n, &mut ws.1, &mut ws.0)?;
+                pick(ws.1.bytes(), run, first, size, &mut picked);
+            }
+            Ok(picked)
+        };
+        let target = out.bytes_mut();
+        let mut at = 0;
+        in_order(own.len().div_ceil(PIECE), threads, &options.cancel, Default::default, fetch, |picked| {
+            target[at..at + picked.len()].copy_from_slice(&picked);
+            at += picked.len();
+            Ok(Flow::Continue(()))
+        })
+    }
+}
+
+/// Sorted positions cut where a gap is large or a span is long.
+fn runs_of(mut rest: &[u64], size: u64) -> impl Iterator<Item = &[u64]> {
+    std::iter::from_fn(move || {
+        let first = *rest.first()?;
+        let ends = |i: &usize| {
+            (rest[*i] - rest[*i - 1]) * size > MAX_GAP_BYTES || (rest[*i] - first) * size > MAX_SPAN_BYTES
+        };
+        let n = (1..rest.len()).find(ends).unwrap_or(rest.len());
+        let (run, left) = rest.split_at(n);
+        rest = left;
+        Some(run)
+    })
+}
+
+/// Adds the elements at the positions of `run` from a block that begins at position `first`.
+fn pick(block: &[u8], run: &[u64], first: u64, size: usize, out: &mut Vec<u8>) {
+    for &p in run {
+        let at = (p - first) as usize * size;
+        out.extend_from_slice(&block[at..at + size]);
+    }
 }
 
 /// The unit that is read at once: a chunk, or as many rows as a span may take.
-fn block_shape(reader: &BlockReader, shape: &[u64]) -> Vec<u64> {
+fn block_shape(reader: &BlockReader, shape: &[u64], size: usize) -> Vec<u64> {
     let layout = reader.layout();
     if layout.is_chunked() {
         return layout.chunk_shape[..shape.len()].iter().map(|&c| c.max(1)).collect();
@@ -189,7 +236,7 @@ fn block_shape(reader: &BlockReader, shape: &[u64]) -> Vec<u64> {
     let mut block = vec![1; shape.len()];
     let mut n = 1;
     for d in (0..shape.len()).rev() {
-        block[d] = shape[d].clamp(1, (MAX_SPAN / n).max(1));
+        block[d] = shape[d].clamp(1, (MAX_SPAN_BYTES / size as u64 / n).max(1));
         n *= block[d];
     }
     block
@@ -225,15 +272,12 @@ fn offset_in(mut p: u64, shape: &[u64], bx: &Bx) -> usize {
     at as usize
 }
 
-/// One job for each block, or for each run without large gaps in a 1-D block: the bounding box of its positions.
+/// One job for each block: the bounding box of its positions.
 fn jobs(order: &[(u64, u64, usize)], shape: &[u64]) -> Vec<Job> {
     let mut jobs = Vec::new();
     let mut first = 0;
     for i in 1..=order.len() {
-        let ends = i == order.len()
-            || order[i].0 != order[i - 1].0
-            || (shape.len() == 1 && order[i].1 - order[i - 1].1 > MAX_GAP);
-        if ends {
+        if i == order.len() || order[i].0 != order[i - 1].0 {
             jobs.push(Job { bx: bounding_box(&order[first..i], shape), rows: first..i });
             first = i;
         }
@@ -275,9 +319,14 @@ mod tests {
     }
 
     #[test]
-    fn large_gaps_split_a_run() {
-        let order = [(0, 5, 0), (0, 10, 1), (0, 10 + MAX_GAP + 1, 2)];
-        let boxes: Vec<Bx> = jobs(&order, &[1 << 20]).into_iter().map(|j| j.bx).collect();
-        assert_eq!(boxes, [Bx::new(vec![5], vec![6]), Bx::new(vec![10 + MAX_GAP + 1], vec![1])]);
+    fn large_gaps_and_long_spans_split_runs() {
+        let gap = MAX_GAP_BYTES / 4;
+        let positions = [5, 10, 10 + gap, 11 + 2 * gap];
+        let runs: Vec<&[u64]> = runs_of(&positions, 4).collect();
+        assert_eq!(runs, [&positions[..3], &positions[3..]]);
+        let dense: Vec<u64> = (0..3 * MAX_SPAN_BYTES / 4).collect();
+        assert_eq!(runs_of(&dense, 4).map(<[u64]>::len).sum::<usize>(), dense.len());
+        assert_eq!(runs_of(&dense, 4).count(), 3);
+        assert_eq!(runs_of(&[], 4).count(), 0);
     }
 }

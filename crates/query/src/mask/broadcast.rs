@@ -136,10 +136,10 @@ mod tests {
         fn broadcast_agrees_with_indices((shape, axes, whole, part) in strategy()) {
             let mut got = mask(&whole);
             and_broadcast(&mut got, &shape, &mask(&part), &axes);
-            for i in 0..whole.len() {
+            for (i, &was) in whole.iter().enumerate() {
                 let index = unravel(i, &shape);
                 let j = axes.iter().fold(0, |j, &a| j * shape[a] as usize + index[a]);
-                prop_assert_eq!(got.get(i), whole[i] && part[j]);
+                prop_assert_eq!(got.get(i), was && part[j]);
             }
             for (d, shadow) in project(&mask(&whole), &shape).iter().enumerate() {
                 for k in 0..shape[d] as usize {
