@@ -54,7 +54,7 @@ fn each_object_once_and_other_names_as_aliases() {
     assert_eq!(paths, ["y"], "the root's own names come first");
     let mut aliases: Vec<_> = schema.aliases.iter().map(|(path, i)| (path.as_str(), *i)).collect();
     aliases.sort_unstable();
-    assert_eq!(aliases, [("g/x", 0), ("soft", 0)]);
+    assert_eq!(aliases, [("g/again/x", 0), ("g/x", 0), ("h/x", 0), ("soft", 0)]);
     assert_eq!(schema.groups.iter().map(|g| g.path.as_str()).collect::<Vec<_>>(), ["", "g"]);
     assert!(
         schema.warnings.iter().any(|w| w.contains("'dangling'") && w.contains("'/nowhere'")),

@@ -50,6 +50,10 @@ impl Decoding {
                 warnings.push(format!("{name} = \"{t}\" is text, not a number: ignored"));
                 None
             }
+            Some(AttrValue::Other(what)) => {
+                warnings.push(format!("{name} cannot be read ({what}): ignored"));
+                None
+            }
             other => other.and_then(AttrValue::as_f64),
         };
         let (scale, offset) = (number("scale_factor", warnings), number("add_offset", warnings));

@@ -81,9 +81,13 @@ impl Execution {
     pub fn new(source: Arc<dyn ArraySource>, bound: Bound, options: ExecOptions) -> Result<Self> {
         source.store().check_unchanged()?;
         // A quarter of the memory for decoded chunks that more than one tile wants; a chunk and its copies
-        // must fit in what is left, once for each thread.
+        // must fit in what is left, once for each thread. Where chunks are large, fewer threads have room.
         let cache = Arc::new(ChunkCache::new((options.memory / 4) as usize));
-        let share = options.memory / 2 / options.threads.max(1) as u64;
+        let layouts = bound.arrays.iter().map(|a| source.layout(a.index)).collect::<Result<Vec<_>>>()?;
+        let chunk = layouts.iter().filter(|l| l.is_chunked()).map(|l| l.chunk_bytes).max().unwrap_or(1);
+        let room = usize::try_from(options.memory / 2 / chunk.max(1)).unwrap_or(usize::MAX);
+        let options = ExecOptions { threads: options.threads.min(room).max(1), ..options };
+        let share = options.memory / 2 / options.threads as u64;
         let readers = bound
             .arrays
             .iter()
