@@ -147,7 +147,7 @@ def test_the_aggregates_are_known_to_the_engine(ocean_source):
     for call in named:
         name, arguments = call.removesuffix(")").split("(")
         filled = re.sub(r"\b(x|bins|low|high|q)\b", lambda m: values[m[1]], arguments)
-        assert ocean_source.sql(f"SELECT {name}({filled})").dtypes
+        assert ocean_source.sql(f"SELECT {name}({filled}) WHERE TEMP > 5").dtypes
 
 
 def test_the_error_codes_are_those_of_the_engine():
