@@ -20,6 +20,7 @@ ENERGY = f'"{GROUP}/Energy"'
 SCATTERED = 1.888
 BLOCK = 1 << 20
 WHOLE, BLOCKS = "h5py + numpy, whole", "h5py + numpy, blocks"
+WIDENED, PREAD = "h5py + numpy, whole, in float64", "two threads of pread"
 OCEAN = "TEMP > 5 AND TLAT BETWEEN 18 AND 31 AND TLONG BETWEEN 262 AND 280 AND z_t < 5000"
 
 
@@ -74,6 +75,12 @@ def count_blocks(path: Path) -> int:
     return hits
 
 
+def count_widened(path: Path) -> int:
+    """Count by h5py and numpy as it is written: a comparison of real numbers, so in float64."""
+    with h5py.File(path) as f:
+        return int(np.count_nonzero(f[GROUP]["Energy"][:].astype("f8") > 1.7))
+
+
 def h5py_modes(path: Path) -> dict[str, Run]:
     """Return the ways in which h5py may count."""
     return {WHOLE: timed(lambda: count_whole(path)), BLOCKS: timed(lambda: count_blocks(path))}
@@ -103,30 +110,38 @@ def contiguous(files: Files, runs: int) -> Iterator[Figure]:
     """Count over a contiguous float32 array."""
     path, condition = files.particles, f"{ENERGY} > 1.7"
     warm(path)
-    same({"sieva": count_sieva(path, condition), "whole": count_whole(path), "blocks": count_blocks(path)})
-    rivals = h5py_modes(path)
-    things = {"sieva": timed(lambda: count_sieva(path, condition)), **rivals}
+    answers = {"whole": count_whole(path), "blocks": count_blocks(path), "widened": count_widened(path)}
+    same({"sieva": count_sieva(path, condition), **answers})
+    things = {
+        "sieva": timed(lambda: count_sieva(path, condition)),
+        **h5py_modes(path),
+        WIDENED: timed(lambda: count_widened(path)),
+    }
     reader = plain_reader(path, f"{GROUP}/Energy")
     if reader:
-        things["two threads of pread"] = reader
+        things[PREAD] = reader
     times = interleave(things, runs)
-    name, limit = (
-        "count Energy > 1.7, contiguous float32, against h5py + numpy",
-        "the copy out of the page cache",
-    )
-    whole = times[WHOLE].median / times["sieva"].median
-    blocks = times[BLOCKS].median / times["sieva"].median
-    yield at_least(f"{name} on the whole array", 5, whole, limit, times)
-    yield at_least(f"{name} in blocks of one buffer", 5, blocks, limit, {})
+    name = "count Energy > 1.7, contiguous float32, against h5py + numpy"
+    shown = times
+    for rival, mode in (
+        (WIDENED, "in float64, as it is written"),
+        (WHOLE, "on the whole array, with the float32 bound"),
+        (BLOCKS, "in blocks of one buffer, with the float32 bound"),
+    ):
+        # The ceiling: what two threads that only read the bytes would reach.
+        most = f"; {times[rival].median / times[PREAD].median:.1f}x by pread alone" if reader else ""
+        ratio = times[rival].median / times["sieva"].median
+        yield at_least(f"{name} {mode}", 5, ratio, f"the copy out of the page cache{most}", shown)
+        shown = {}
     if reader:
-        share = times["two threads of pread"].median / times["sieva"].median
+        share = times[PREAD].median / times["sieva"].median
         yield Figure(
             "the same, as share of the rate of two threads that only pread",
             ">= 70 %",
             100 * share,
             "%",
             share >= 0.7,
-            limit,
+            "opening, starting threads and testing beside the copy",
         )
 
 
@@ -170,7 +185,7 @@ def scattered(files: Files, runs: int) -> Iterator[Figure]:
             "sieva, condition included": timed(lambda: _ask_and_read(path, names)),
         }
         times = interleave(things, runs)
-    limit = "one page of 4 KiB for each hit"
+    limit = "a request for each hit: some 0.3 us of a core"
     note = {"hits": int(mask.sum()), "share": float(mask.mean())}
     ratio = times["h5py, mask"].median / times["sieva"].median
     yield at_least(
