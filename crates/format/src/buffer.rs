@@ -27,9 +27,6 @@ pub struct Buffer {
 }
 
 impl Buffer {
-    /// No bytes.
-    pub const EMPTY: Buffer = Buffer { words: Vec::new(), len: 0 };
-
     /// Makes it `len` bytes long; the contents are unspecified (old bytes or zeros).
     pub fn resize(&mut self, len: usize) {
         let words = len.div_ceil(8);

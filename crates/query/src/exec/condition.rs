@@ -42,9 +42,7 @@ impl<'a, 'e> Evaluator<'a, 'e> {
                     self.narrow(part, bx, mask)?;
                 }
             }
-            Node::Any(parts) => {
-                self.any(parts.len(), bx, mask, |this, i, m| this.narrow(&parts[i], bx, m))?
-            }
+            Node::Any(parts) => self.any(parts.len(), mask, |this, i, m| this.narrow(&parts[i], bx, m))?,
             Node::Leaf(condition) => self.leaf(condition, bx, mask)?,
         }
         Ok(())
@@ -54,7 +52,6 @@ impl<'a, 'e> Evaluator<'a, 'e> {
     fn any(
         &mut self,
         alternatives: usize,
-        _bx: &Bx,
         mask: &mut Mask,
         narrow: impl Fn(&mut Self, usize, &mut Mask) -> Result<()>,
     ) -> Result<()> {
@@ -85,9 +82,7 @@ impl<'a, 'e> Evaluator<'a, 'e> {
                     self.leaf(part, bx, mask)?;
                 }
             }
-            Condition::Any(parts) => {
-                self.any(parts.len(), bx, mask, |this, i, m| this.leaf(&parts[i], bx, m))?
-            }
+            Condition::Any(parts) => self.any(parts.len(), mask, |this, i, m| this.leaf(&parts[i], bx, m))?,
             Condition::Stored { array, raw, set } => {
                 self.read = true;
                 let (axes, found) = self.leaves.test(*array, *raw, set, bx)?;

@@ -3,7 +3,7 @@
 use sieva_format::buffer::Buffer;
 use sieva_format::cf::TimeUnits;
 use sieva_format::read::Workspace;
-use sieva_types::{Bx, DType, Result};
+use sieva_types::{Bx, DType, Error, ErrorKind, Result};
 
 use super::Execution;
 use super::column::{Column, Data};
@@ -52,8 +52,10 @@ impl<'e> Leaves<'e> {
             }
             self.held[array] = Some((own, buffer));
         }
-        static EMPTY: Buffer = Buffer::EMPTY;
-        Ok(self.held[array].as_ref().map_or(&EMPTY, |(_, b)| b))
+        match &self.held[array] {
+            Some((_, buffer)) => Ok(buffer),
+            None => Err(Error::new(ErrorKind::Internal, "an array that was read is not held")),
+        }
     }
 
     fn domain(&self, array: usize, raw: bool) -> &'e StoredDomain {
