@@ -22,6 +22,8 @@ const SMALL_ARRAY: u64 = 1 << 20;
 const MAX_GAP_BYTES: u64 = 4096;
 /// Bytes that one range may span.
 const MAX_SPAN_BYTES: u64 = 1 << 20;
+/// What a text is taken to need at least, where its length is not fixed.
+const TEXT_BYTES: usize = 64;
 /// Positions in a piece of work where they are fetched run by run.
 const PIECE: usize = 1 << 12;
 /// Fewer positions than this are not worth a thread.
@@ -126,10 +128,14 @@ impl Gatherer {
             self.texts[array] = Some(Arc::clone(&known));
             own.iter().map(|&p| known[p as usize].clone()).collect()
         } else {
-            let mut out = Vec::with_capacity(own.len());
-            for &p in own {
-                let bx = Bx::new(unravel(p, shape), vec![1; shape.len()]);
-                out.extend(reader.read_texts(&bx, &mut workspace)?);
+            let block = block_shape(reader, shape, reader.layout().element_size.max(TEXT_BYTES));
+            let order = by_block(own, shape, &block);
+            let mut out = vec![String::new(); own.len()];
+            for job in jobs(&order, shape) {
+                let texts = reader.read_texts(&job.bx, &mut workspace)?;
+                for &(_, p, i) in &order[job.rows] {
+                    out[i].clone_from(&texts[offset_in(p, shape, &job.bx)]);
+                }
             }
             out
         };
@@ -154,10 +160,7 @@ impl Gatherer {
             None => (reader, shape.to_vec()),
         };
         let block = block_shape(reader, &shape, size);
-        // Rows in the order of the blocks that hold them, and within a block in the order of positions.
-        let mut order: Vec<(u64, u64, usize)> =
-            own.iter().enumerate().map(|(i, &p)| (block_of(p, &shape, &block), p, i)).collect();
-        order.sort_unstable();
+        let order = by_block(own, &shape, &block);
         let jobs = jobs(&order, &shape);
         let options = &self.execution.options;
         let threads = if own.len() < PARALLEL_POSITIONS { 1 } else { options.threads };
@@ -259,6 +262,13 @@ fn block_of(mut p: u64, shape: &[u64], block: &[u64]) -> u64 {
         stride *= shape[d].div_ceil(block[d]);
     }
     number
+}
+
+/// Block, position and row of each position, in the order of the blocks and within a block of the positions.
+fn by_block(own: &[u64], shape: &[u64], block: &[u64]) -> Vec<(u64, u64, usize)> {
+    let mut order: Vec<_> = own.iter().enumerate().map(|(i, &p)| (block_of(p, shape, block), p, i)).collect();
+    order.sort_unstable();
+    order
 }
 
 /// Offset (elements) of position `p` in the dense box `bx`.
