@@ -74,11 +74,6 @@ impl Decoding {
     pub fn decoded(&self) -> DType {
         if self.packing.is_some() { DType::F64 } else { self.stored }
     }
-
-    /// Whether values need nothing done to them.
-    pub fn is_identity(&self) -> bool {
-        self.packing.is_none() && self.missing.is_empty()
-    }
 }
 
 fn numbers(value: Option<&AttrValue>) -> Vec<Number> {
@@ -157,7 +152,7 @@ mod tests {
         let attrs = vec![("scale_factor".into(), AttrValue::Text("0.005".into()))];
         let mut warnings = Vec::new();
         let d = Decoding::from_attrs(DType::I16, &attrs, &mut warnings);
-        assert!(d.is_identity());
+        assert!(d.packing.is_none() && d.missing.is_empty());
         assert_eq!(warnings, ["scale_factor = \"0.005\" is text, not a number: ignored"]);
     }
 

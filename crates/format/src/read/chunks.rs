@@ -6,7 +6,7 @@ use sieva_types::{Bx, Error, ErrorKind, Result};
 
 use super::strided::{self, Side};
 use super::{BlockReader, Workspace, dot};
-use crate::layout::{ChunkIndex, ChunkRef, Placement};
+use crate::layout::{ChunkIndex, ChunkRef};
 
 impl BlockReader {
     pub(super) fn read_chunks(
@@ -114,26 +114,6 @@ impl BlockReader {
         ws.encoded = encoded;
         store.counters().add_chunk();
         done
-    }
-
-    /// Bytes of the stored chunks that box `bx` touches: what reading it costs.
-    pub fn stored_bytes(&self, bx: &Bx) -> u64 {
-        let layout = &*self.layout;
-        let Some(bx) = bx.intersect(&Bx::whole(&layout.extent)) else { return 0 };
-        let Placement::Chunks(index) = &layout.placement else {
-            return bx.len() * layout.element_size as u64;
-        };
-        let grid = layout.grid();
-        let first: Vec<u64> = bx.start.iter().zip(&layout.chunk_shape).map(|(s, c)| s / c).collect();
-        let last: Vec<u64> = (0..bx.rank()).map(|d| (bx.end(d) - 1) / layout.chunk_shape[d]).collect();
-        let (mut coords, mut sum) = (first.clone(), 0);
-        loop {
-            let number = coords.iter().zip(&grid).fold(0, |n, (c, g)| n * g + c);
-            sum += index.get(number).map_or(0, |c| c.size);
-            if !advance(&mut coords, &first, &last) {
-                return sum;
-            }
-        }
     }
 }
 
