@@ -168,6 +168,18 @@ class StaleSource(SievaError, RuntimeError):
     kind = "stale-source"
 
 
+class NoIndex(SievaError, LookupError):
+    """No augmentation of the kind that the forced access needs."""
+
+    kind = "no-index"
+
+
+class CorruptIndex(SievaError, ValueError):
+    """A damaged augmentation; answers do not depend on it."""
+
+    kind = "corrupt-index"
+
+
 class Internal(SievaError, RuntimeError):
     """A broken invariant of this package: a bug."""
 

@@ -53,13 +53,17 @@ pub enum ErrorKind {
     Cancelled,
     /// The source was changed since it was opened.
     StaleSource,
+    /// No augmentation of the kind that the forced access needs.
+    NoIndex,
+    /// A damaged augmentation; answers do not depend on it.
+    CorruptIndex,
     /// A broken invariant of ours.
     Internal,
 }
 
 impl ErrorKind {
     /// All kinds, in the order of their definition.
-    pub const ALL: [ErrorKind; 22] = [
+    pub const ALL: [ErrorKind; 24] = [
         Self::FileNotFound,
         Self::PermissionDenied,
         Self::UnknownFormat,
@@ -81,6 +85,8 @@ impl ErrorKind {
         Self::Overflow,
         Self::Cancelled,
         Self::StaleSource,
+        Self::NoIndex,
+        Self::CorruptIndex,
         Self::Internal,
     ];
 
@@ -108,6 +114,8 @@ impl ErrorKind {
             Self::Overflow => "arithmetic-overflow",
             Self::Cancelled => "cancelled",
             Self::StaleSource => "stale-source",
+            Self::NoIndex => "no-index",
+            Self::CorruptIndex => "corrupt-index",
             Self::Internal => "internal-error",
         }
     }

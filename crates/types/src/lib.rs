@@ -2,12 +2,16 @@
 //!
 //! Everything here is shared by all other crates and imports none of them.
 
+mod buffer;
 mod bx;
 mod dtype;
 mod error;
+pub mod keys;
 mod selection;
 
+pub use buffer::{Buffer, Element};
 pub use bx::{Bx, checked_len};
 pub use dtype::{DType, Endian};
 pub use error::{Error, ErrorKind, Result};
+pub use keys::KeySet;
 pub use selection::{Batches, Positions, Runs, Selection, SelectionBuilder, unravel};

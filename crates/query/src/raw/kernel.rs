@@ -5,10 +5,8 @@
 //! compilers vectorise, and eight bytes at a time are packed by a multiplication.
 
 use sieva_format::buffer::{Buffer, Element};
-use sieva_types::DType;
-
-use super::keys::KeySet;
-use super::order::{f32_of_key, f64_of_key};
+use sieva_types::keys::{f32_of_key, f64_of_key};
+use sieva_types::{DType, KeySet};
 
 /// A set of stored values in the stored type, ready to be tested.
 #[derive(Clone, Debug)]

@@ -1,11 +1,12 @@
-//! Sets of stored values as intervals of order-preserving keys, and the bisection that finds them.
+//! What the stored values of an array mean, and the bisection that finds those which satisfy a comparison.
 
 use std::cmp::Ordering;
 
 use sieva_format::decoding::{Decoding, Number};
-use sieva_types::{DType, Error, ErrorKind, Result};
+use sieva_types::keys::key_range;
+use sieva_types::{DType, Error, ErrorKind, KeySet, Result};
 
-use super::order::{compare_exact, key_range, value_of_key};
+use super::order::{compare_exact, value_of_key};
 
 /// A comparison of a value with a literal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,72 +42,6 @@ impl Comparison {
             Self::Greater => Self::Less,
             same => same,
         }
-    }
-}
-
-/// A set of stored values: disjoint, sorted, closed key intervals, and NaN or not.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KeySet {
-    /// Intervals, both ends included.
-    pub ranges: Vec<(i128, i128)>,
-    /// Whether NaN belongs to it.
-    pub nan: bool,
-}
-
-impl KeySet {
-    /// The empty set.
-    pub const EMPTY: KeySet = KeySet { ranges: Vec::new(), nan: false };
-
-    fn interval(low: i128, high: i128) -> Self {
-        Self { ranges: if low <= high { vec![(low, high)] } else { Vec::new() }, nan: false }
-    }
-
-    /// Whether nothing belongs to it.
-    pub fn is_empty(&self) -> bool {
-        self.ranges.is_empty() && !self.nan
-    }
-
-    /// Values in either set.
-    #[must_use]
-    pub fn union(&self, other: &Self) -> Self {
-        let mut all: Vec<_> = self.ranges.iter().chain(&other.ranges).copied().collect();
-        all.sort_unstable();
-        let mut ranges: Vec<(i128, i128)> = Vec::with_capacity(all.len());
-        for (low, high) in all {
-            match ranges.last_mut() {
-                Some(last) if low <= last.1.saturating_add(1) => last.1 = last.1.max(high),
-                _ => ranges.push((low, high)),
-            }
-        }
-        Self { ranges, nan: self.nan || other.nan }
-    }
-
-    /// Values in both sets.
-    #[must_use]
-    pub fn intersection(&self, other: &Self) -> Self {
-        let (mut i, mut j, mut ranges) = (0, 0, Vec::new());
-        while i < self.ranges.len() && j < other.ranges.len() {
-            let (a, b) = (self.ranges[i], other.ranges[j]);
-            let (low, high) = (a.0.max(b.0), a.1.min(b.1));
-            if low <= high {
-                ranges.push((low, high));
-            }
-            if a.1 < b.1 { i += 1 } else { j += 1 }
-        }
-        Self { ranges, nan: self.nan && other.nan }
-    }
-
-    /// Values of this set that are not in `other`.
-    #[must_use]
-    pub fn difference(&self, other: &Self) -> Self {
-        let mut gaps = Vec::with_capacity(other.ranges.len() + 1);
-        let mut low = i128::MIN;
-        for &(a, b) in &other.ranges {
-            gaps.push((low, a - 1));
-            low = b + 1;
-        }
-        gaps.push((low, i128::MAX));
-        self.intersection(&Self { ranges: gaps, nan: !other.nan })
     }
 }
 
@@ -245,8 +180,8 @@ fn decode(stored: Number, scale: f64, offset: f64) -> Number {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::raw::order::{f32_key, f64_key};
     use proptest::prelude::*;
+    use sieva_types::keys::{f32_key, f64_key};
 
     fn domain(stored: DType, packing: Option<(f64, f64)>, missing: Vec<Number>) -> StoredDomain {
         StoredDomain::new(&Decoding { stored, packing, missing, valid: (None, None) }, false).unwrap()
@@ -310,21 +245,5 @@ mod tests {
                 }
             }
         }
-
-        #[test]
-        fn set_operations_agree_with_membership(a in ranges(), b in ranges()) {
-            let inside = |s: &KeySet, k: i128| s.ranges.iter().any(|r| r.0 <= k && k <= r.1);
-            let (u, i, d) = (a.union(&b), a.intersection(&b), a.difference(&b));
-            for k in -5..45 {
-                prop_assert_eq!(inside(&u, k), inside(&a, k) || inside(&b, k));
-                prop_assert_eq!(inside(&i, k), inside(&a, k) && inside(&b, k));
-                prop_assert_eq!(inside(&d, k), inside(&a, k) && !inside(&b, k));
-            }
-        }
-    }
-
-    fn ranges() -> impl Strategy<Value = KeySet> {
-        proptest::collection::vec((0..40_i128, 0..6_i128), 0..5)
-            .prop_map(|v| v.into_iter().fold(KeySet::EMPTY, |s, (a, n)| s.union(&KeySet::interval(a, a + n))))
     }
 }

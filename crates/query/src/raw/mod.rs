@@ -11,5 +11,6 @@ mod keys;
 mod order;
 
 pub use kernel::RawTest;
-pub use keys::{Comparison, KeySet, StoredDomain};
+pub use keys::{Comparison, StoredDomain};
 pub use order::compare_exact;
+pub use sieva_types::KeySet;

@@ -1,0 +1,127 @@
+//! The grid of regions that an array is cut into.
+
+use sieva_types::{Bx, Error, ErrorKind, Result};
+
+/// Blocks of an array: all of one shape but for those at the far edges, numbered in C order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RegionGrid {
+    shape: Vec<u64>,
+    region: Vec<u64>,
+    grid: Vec<u64>,
+}
+
+impl RegionGrid {
+    /// The grid of an array of `shape` in regions of shape `region` (entries of at least 1).
+    ///
+    /// # Errors
+    /// `invalid-value` where the ranks differ, an entry of `region` is 0, or the sizes overflow.
+    pub fn new(shape: &[u64], region: &[u64]) -> Result<Self> {
+        if shape.len() != region.len() || region.contains(&0) {
+            return Err(Error::new(
+                ErrorKind::InvalidValue,
+                format!("regions of shape {region:?} do not cut an array of shape {shape:?}"),
+            ));
+        }
+        sieva_types::checked_len(shape)?;
+        sieva_types::checked_len(region)?;
+        let grid = shape.iter().zip(region).map(|(n, r)| n.div_ceil(*r)).collect();
+        Ok(Self { shape: shape.to_vec(), region: region.to_vec(), grid })
+    }
+
+    /// The array's shape.
+    pub fn shape(&self) -> &[u64] {
+        &self.shape
+    }
+
+    /// The shape of a region that no edge cuts.
+    pub fn region(&self) -> &[u64] {
+        &self.region
+    }
+
+    /// Number of regions.
+    pub fn len(&self) -> usize {
+        self.grid.iter().product::<u64>() as usize
+    }
+
+    /// Whether the array has no elements.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The box of region `number`.
+    pub fn bx(&self, number: usize) -> Bx {
+        let mut rest = number as u64;
+        let mut start = vec![0; self.grid.len()];
+        for d in (0..self.grid.len()).rev() {
+            start[d] = rest % self.grid[d] * self.region[d];
+            rest /= self.grid[d];
+        }
+        let shape = (0..start.len()).map(|d| self.region[d].min(self.shape[d] - start[d])).collect();
+        Bx::new(start, shape)
+    }
+
+    /// The number of the region whose grid coordinates these are; `None` outside of the grid.
+    pub fn number(&self, coords: &[u64]) -> Option<usize> {
+        let inside = coords.len() == self.grid.len() && coords.iter().zip(&self.grid).all(|(c, n)| c < n);
+        inside.then(|| coords.iter().zip(&self.grid).fold(0, |at, (c, n)| at * n + c) as usize)
+    }
+
+    /// Grid coordinates of region `number`.
+    pub fn coords(&self, number: usize) -> Vec<u64> {
+        let mut rest = number as u64;
+        let mut coords = vec![0; self.grid.len()];
+        for d in (0..self.grid.len()).rev() {
+            coords[d] = rest % self.grid[d];
+            rest /= self.grid[d];
+        }
+        coords
+    }
+
+    /// The numbers of the regions that a box within the array touches, ascending.
+    pub fn touched(&self, bx: &Bx) -> Vec<usize> {
+        if bx.is_empty() {
+            return Vec::new();
+        }
+        let mut numbers = vec![0];
+        for d in 0..self.grid.len() {
+            let (first, last) = (bx.start[d] / self.region[d], (bx.end(d) - 1) / self.region[d]);
+            numbers = numbers
+                .iter()
+                .flat_map(|&n| (first..=last).map(move |c| (n, c)))
+                .map(|(n, c)| n * self.grid[d] as usize + c as usize)
+                .collect();
+        }
+        numbers
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn regions_cover_the_array_once() {
+        let grid = RegionGrid::new(&[5, 7], &[2, 3]).unwrap();
+        assert_eq!(grid.len(), 9);
+        let mut seen = [[0; 7]; 5];
+        for n in 0..grid.len() {
+            let bx = grid.bx(n);
+            assert_eq!(grid.number(&grid.coords(n)), Some(n));
+            assert_eq!(grid.touched(&bx), [n]);
+            (bx.start[0]..bx.end(0))
+                .for_each(|i| (bx.start[1]..bx.end(1)).for_each(|j| seen[i as usize][j as usize] += 1));
+        }
+        assert!(seen.as_flattened().iter().all(|&n| n == 1));
+        assert_eq!(grid.touched(&Bx::new(vec![1, 2], vec![2, 2])), [0, 1, 3, 4]);
+        assert_eq!(grid.number(&[3, 0]), None);
+    }
+
+    #[test]
+    fn arrays_without_dimensions_or_elements() {
+        let scalar = RegionGrid::new(&[], &[]).unwrap();
+        assert_eq!((scalar.len(), scalar.touched(&Bx::whole(&[]))), (1, vec![0]));
+        assert!(RegionGrid::new(&[0, 4], &[1, 4]).unwrap().is_empty());
+        assert!(RegionGrid::new(&[4], &[0]).is_err());
+        assert!(RegionGrid::new(&[4], &[1, 1]).is_err());
+    }
+}

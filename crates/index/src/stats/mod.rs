@@ -1,0 +1,1 @@
+//! Zone maps and histograms.
