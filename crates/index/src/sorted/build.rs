@@ -23,7 +23,7 @@ use super::{Column, SortOptions, Table, files, pivots};
 /// A bucket that is cut this often does not shrink: positions occur twice.
 const DEEPEST: usize = 64;
 
-/// What is built, and how; tests choose other sizes than [`super::build`].
+/// What is built, and how; tests choose other sizes than [`super::build()`].
 pub(super) struct Build<'a> {
     pub layout: Layout,
     /// Rows of a bucket; a size that suits caches where there is none.

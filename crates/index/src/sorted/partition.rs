@@ -2,7 +2,7 @@
 //!
 //! A thread reads as many segments as its share of the memory holds, one column at a time, and writes that
 //! column's rows in the order of buckets to a spill file of its own (the file per process of SDS, section
-//! IV.A) or, where all rows fit, keeps them in memory.
+//! III.A.1) or, where all rows fit, keeps them in memory.
 
 use std::fs::{self, File, OpenOptions};
 use std::ops::Range;

@@ -1,7 +1,8 @@
 //! Sampling: the boundaries between buckets.
 //!
-//! Sample sort as in SDS, section III.A.2 (after Shi and Schaeffer's regular sampling). Samples are pairs of
-//! code and position, which are all different: however often a value occurs, buckets come out even.
+//! Sample sort as in SDS, section III.A.2 (after Li et al., parallel sorting by regular sampling, 1993), with
+//! samples from random places, since the data is not sorted beforehand. They are pairs of code and position,
+//! which are all different: however often a value occurs, buckets come out even.
 
 use std::sync::{Mutex, PoisonError};
 

@@ -67,6 +67,23 @@ fn a_flipped_bit_is_noticed_or_changes_nothing() {
     assert_eq!(noticed.len(), 1 + 3 * 2 + 1);
 }
 
+/// Checksums are right where a file comes from another replica; fences are not.
+#[test]
+fn keys_and_fences_of_another_build_are_noticed() {
+    let values: Vec<[u8; 8]> = (0..999_u64).map(|i| (i * 0x0123_4567_89ab_cdef).to_le_bytes()).collect();
+    let (dir, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let how = How { layout: Layout { chunk: 16, shard: 3 }, ..PLAIN };
+    rows(&[90], &[30], &[DType::I64], &values, 1).build(dir.path(), how).unwrap();
+    rows(&[90], &[30], &[DType::I64], &values, 2).build(other.path(), how).unwrap();
+    for file in ["group_column_0/c/0", "fence/c/0"] {
+        let kept = fs::read(dir.path().join(file)).unwrap();
+        fs::copy(other.path().join(file), dir.path().join(file)).unwrap();
+        assert_eq!(answers(dir.path()).unwrap_err().kind(), ErrorKind::CorruptIndex);
+        fs::write(dir.path().join(file), kept).unwrap();
+    }
+    answers(dir.path()).unwrap();
+}
+
 fn check_damaged(dir: &Path, file: &Path, want: &[Vec<u64>], noticed: &mut BTreeSet<PathBuf>) {
     match answers(dir) {
         Ok(got) => assert!(got == want, "'{}' is damaged and believed", file.display()),

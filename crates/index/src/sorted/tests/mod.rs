@@ -370,3 +370,26 @@ fn what_is_no_table_is_refused() {
         assert_eq!(e.kind(), ErrorKind::InvalidValue, "{e}");
     }
 }
+
+#[test]
+fn threads_read_one_replica_at_once() {
+    let values: Vec<[u8; 8]> = (0..97_u64).map(|i| (i * 0x0123_4567_89ab_cdef).to_le_bytes()).collect();
+    let table = rows(&[2000], &[300], &[DType::I64, DType::F32], &values, 3);
+    let dir = tempfile::tempdir().unwrap();
+    // More shards than may be open.
+    table.build(dir.path(), How { layout: Layout { chunk: 2, shard: 2 }, ..PLAIN }).unwrap();
+    let (replica, order) = (SortedReplica::open(dir.path()).unwrap(), table.order());
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            let (replica, order) = (&replica, &order);
+            scope.spawn(move || {
+                let mut positions = Vec::new();
+                for i in 0..100 {
+                    let rows = (i * 7 + thread) % 1000..1000 + i;
+                    replica.positions(rows.start as u64..rows.end as u64, &mut positions).unwrap();
+                    assert_eq!(positions, order[rows]);
+                }
+            });
+        }
+    });
+}
