@@ -1,0 +1,99 @@
+//! What tells one state of a source from another.
+
+use sieva_store::RangedRead;
+use sieva_types::Result;
+use xxhash_rust::xxh3::Xxh3Default;
+
+/// Bytes of a sample.
+const SAMPLE: u64 = 4096;
+/// Number of samples; an object of no more bytes than they have together is hashed whole.
+const SAMPLES: u64 = 16;
+
+/// The state of a source: two that differ have different fingerprints, as far as can be told without reading
+/// all of it. A change that keeps length, modification time and all sampled bytes goes unnoticed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fingerprint {
+    /// Length in bytes.
+    pub len: u64,
+    /// Modification time in nanoseconds, or the ETag of an object.
+    pub version: String,
+    /// xxh3-64 of the hash of the schema and of sampled bytes.
+    pub content: u64,
+}
+
+impl Fingerprint {
+    /// The fingerprint of the object that `read` reads, whose version and hash of the schema the caller knows.
+    ///
+    /// Reads 16 blocks of 4096 bytes spread evenly over the object, the first and the last included, or the
+    /// whole of a smaller object.
+    ///
+    /// # Errors
+    /// Those of reading.
+    pub fn take(read: &dyn RangedRead, version: String, schema_hash: u64) -> Result<Self> {
+        let len = read.len();
+        let mut hash = Xxh3Default::new();
+        hash.update(&schema_hash.to_le_bytes());
+        let mut sample = [0; SAMPLE as usize];
+        for (start, n) in samples(len) {
+            let sample = &mut sample[..n];
+            read.read_exact_at(start, sample)?;
+            hash.update(sample);
+        }
+        Ok(Self { len, version, content: hash.digest() })
+    }
+}
+
+/// Offset and length of each sample of an object of `len` bytes.
+fn samples(len: u64) -> impl Iterator<Item = (u64, usize)> {
+    let whole = len <= SAMPLE * SAMPLES;
+    let count = if whole { len.div_ceil(SAMPLE) } else { SAMPLES };
+    (0..count).map(move |i| {
+        if whole {
+            return (i * SAMPLE, SAMPLE.min(len - i * SAMPLE) as usize);
+        }
+        let start = u128::from(len - SAMPLE) * u128::from(i) / u128::from(SAMPLES - 1);
+        (start as u64, SAMPLE as usize)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use sieva_store::MemoryStore;
+
+    use super::*;
+
+    fn of(bytes: &[u8], schema: u64) -> Fingerprint {
+        Fingerprint::take(&MemoryStore::new("m", bytes.to_vec()), "v".into(), schema).unwrap()
+    }
+
+    #[test]
+    fn samples_cover_a_small_object_and_both_ends_of_a_large_one() {
+        for len in [0, 1, 4095, 4096, 4097, 65_535, 65_536] {
+            let mut end = 0;
+            samples(len).for_each(|(start, n)| {
+                assert_eq!(start, end);
+                end += n as u64;
+            });
+            assert_eq!(end, len);
+        }
+        for len in [65_537, 1 << 40, u64::MAX] {
+            let all: Vec<_> = samples(len).collect();
+            assert_eq!((all.len(), all[0].0, all[15].0), (16, 0, len - 4096));
+            assert!(all.windows(2).all(|w| w[0].0 < w[1].0));
+        }
+    }
+
+    #[test]
+    fn a_change_that_is_sampled_is_noticed() {
+        let mut bytes = vec![7; 200_000];
+        let old = of(&bytes, 1);
+        assert_eq!(old, of(&bytes, 1));
+        assert_ne!(old, of(&bytes, 2));
+        bytes[199_999] = 8;
+        assert_ne!(old.content, of(&bytes, 1).content);
+        bytes[199_999] = 7;
+        bytes.push(7);
+        assert_ne!(old, of(&bytes, 1));
+        assert_ne!(of(b"", 1).content, of(b"", 2).content);
+    }
+}

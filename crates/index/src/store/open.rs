@@ -1,0 +1,134 @@
+//! Opening a store.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use sieva_store::Counters;
+use sieva_types::{Error, Result};
+
+use super::load::load;
+use super::manifest::{Listing, Manifest, SortedEntry};
+use super::segment::Segment;
+use super::summary::{ArraySummary, summaries};
+use super::{ArrayRecords, Fingerprint, publish};
+
+/// How often a manifest is read anew when segments vanish while they are opened.
+const ATTEMPTS: usize = 5;
+
+/// A store as it was when it was opened: what is published later is not seen, what is removed later stays
+/// readable (sorted replicas excepted, which the caller opens).
+#[derive(Debug)]
+pub struct Store {
+    dir: PathBuf,
+    manifest: Manifest,
+    /// Oldest first.
+    segments: Vec<Arc<Segment>>,
+    damage: Vec<String>,
+}
+
+impl Store {
+    /// The store in `dir`; `None` if there is none.
+    ///
+    /// # Errors
+    /// `corrupt-index` where the manifest is damaged, `unsupported` where a newer version wrote it,
+    /// `permission-denied` or `io-error` where it cannot be read.
+    pub fn open(dir: &Path) -> Result<Option<Self>> {
+        let Some(mut manifest) = Manifest::read(dir)? else { return Ok(None) };
+        for _ in 1..ATTEMPTS {
+            let (store, vanished) = Self::open_segments(dir, manifest);
+            // Gone because a newer manifest does not list them? Then that is the one to go by.
+            match if vanished { Manifest::read(dir)? } else { None } {
+                Some(newer) if newer != store.manifest => manifest = newer,
+                None if vanished => return Ok(None),
+                _ => return Ok(Some(store)),
+            }
+        }
+        Ok(Some(Self::open_segments(dir, manifest).0))
+    }
+
+    /// Opens the listed segments; says whether some were not there.
+    fn open_segments(dir: &Path, manifest: Manifest) -> (Self, bool) {
+        let (mut segments, mut damage, mut vanished) = (Vec::new(), Vec::new(), false);
+        let counters = Counters::default();
+        for listed in &manifest.listing.segments {
+            let what = format!("segment '{}'", listed.name());
+            match Segment::open(dir, listed, &counters) {
+                Ok(Ok(segment)) => segments.push(Arc::new(segment)),
+                Ok(Err(e)) => damage.push(e.message().to_owned()),
+                Err(e) => {
+                    vanished |= e.kind() == io::ErrorKind::NotFound;
+                    damage.push(Error::io(what, &e).message().to_owned());
+                }
+            }
+        }
+        (Self { dir: dir.to_path_buf(), manifest, segments, damage }, vanished)
+    }
+
+    /// Its directory.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// The state of the source that it belongs to.
+    pub fn fingerprint(&self) -> &Fingerprint {
+        &self.manifest.fingerprint
+    }
+
+    /// What counts.
+    pub fn listing(&self) -> &Listing {
+        &self.manifest.listing
+    }
+
+    /// Segments that are left out because they are damaged or gone, one line each.
+    pub fn damage(&self) -> &[String] {
+        &self.damage
+    }
+
+    /// What it has of each array. Reads the tables of all segments.
+    pub fn arrays(&self) -> Vec<ArraySummary> {
+        summaries(&self.segments)
+    }
+
+    /// The records of the array at `path`; `None` if there are none (or none undamaged: [`Store::damage`]).
+    ///
+    /// What is damaged, or of an array of another shape, type or kind of missing values than the newest
+    /// records', is left out and told in [`ArrayRecords::damage`].
+    pub fn load(&self, path: &str) -> Option<ArrayRecords> {
+        load(&self.segments, path, &self.damage, true)
+    }
+
+    /// Sorted replicas.
+    pub fn sorted(&self) -> &[SortedEntry] {
+        &self.manifest.listing.sorted
+    }
+
+    /// Makes `change` of what counts count, in a moment: whoever opens the store sees the old or the new state.
+    /// With `durable` the new one survives a crash of the machine.
+    ///
+    /// `change` is given what counts now, for the source of this very `fingerprint`: nothing where the store
+    /// belongs to another state of the source, or is damaged. Then files that no longer count are removed, and
+    /// what killed builders left. Publishers wait for each other.
+    ///
+    /// # Errors
+    /// `invalid-value` where `change` lists something that is not in this store; `unsupported` where a newer
+    /// version wrote the store, or the file system has no locks; `permission-denied` where the place is
+    /// read-only, with a hint; `io-error`. The old state counts then.
+    pub fn publish(
+        dir: &Path,
+        fingerprint: &Fingerprint,
+        change: &dyn Fn(&Listing) -> Listing,
+        durable: bool,
+    ) -> Result<()> {
+        publish::publish(dir, fingerprint, change, durable)
+    }
+
+    /// Removes a store; fine if there is none. What is being built there stays, as do files that are not ours.
+    ///
+    /// # Errors
+    /// `permission-denied` or `io-error` where the manifest cannot be removed; `unsupported` where the file
+    /// system has no locks.
+    pub fn drop_all(dir: &Path) -> Result<()> {
+        publish::drop_all(dir)
+    }
+}
