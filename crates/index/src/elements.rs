@@ -1,6 +1,7 @@
 //! The elements of a region, as a typed slice.
 
-use sieva_types::{Buffer, DType};
+use sieva_types::keys::{f32_key, f64_key};
+use sieva_types::{Buffer, DType, KeySet};
 
 /// Stored elements in native byte order; bool as bytes 0 and 1, float16 widened to float32.
 #[derive(Clone, Copy, Debug)]
@@ -69,6 +70,38 @@ impl<'a> Elements<'a> {
             unsafe { std::slice::from_raw_parts(v.as_ptr().cast(), size_of_val(*v)) }
         })
     }
+}
+
+/// The hash by which content is told from other content: xxh3, 64 bits.
+pub fn content_hash(bytes: &[u8]) -> u64 {
+    xxhash_rust::xxh3::xxh3_64(bytes)
+}
+
+/// The elements whose values are in `set`, a bit each, found one by one: for checking what is faster.
+pub fn members(elements: Elements<'_>, set: &KeySet) -> Vec<u64> {
+    let mut words = vec![0; elements.len().div_ceil(64)];
+    let mut mark = |i: usize, key: Option<i128>| {
+        if key.map_or(set.nan, |k| set.contains(k)) {
+            words[i / 64] |= 1 << (i % 64);
+        }
+    };
+    match elements {
+        Elements::F32(v) => {
+            v.iter().enumerate().for_each(|(i, &x)| mark(i, (!x.is_nan()).then(|| f32_key(x))));
+        }
+        Elements::F64(v) => {
+            v.iter().enumerate().for_each(|(i, &x)| mark(i, (!x.is_nan()).then(|| f64_key(x))));
+        }
+        Elements::I8(v) => v.iter().enumerate().for_each(|(i, &x)| mark(i, Some(x.into()))),
+        Elements::I16(v) => v.iter().enumerate().for_each(|(i, &x)| mark(i, Some(x.into()))),
+        Elements::I32(v) => v.iter().enumerate().for_each(|(i, &x)| mark(i, Some(x.into()))),
+        Elements::I64(v) => v.iter().enumerate().for_each(|(i, &x)| mark(i, Some(x.into()))),
+        Elements::U8(v) => v.iter().enumerate().for_each(|(i, &x)| mark(i, Some(x.into()))),
+        Elements::U16(v) => v.iter().enumerate().for_each(|(i, &x)| mark(i, Some(x.into()))),
+        Elements::U32(v) => v.iter().enumerate().for_each(|(i, &x)| mark(i, Some(x.into()))),
+        Elements::U64(v) => v.iter().enumerate().for_each(|(i, &x)| mark(i, Some(x.into()))),
+    }
+    words
 }
 
 /// Evaluates an expression with `$v` bound to the slice that an [`Elements`] holds.

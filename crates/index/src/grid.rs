@@ -77,6 +77,19 @@ impl RegionGrid {
         coords
     }
 
+    /// The region that holds the whole of a box within the array; `None` where it touches several, or is empty.
+    pub fn only(&self, bx: &Bx) -> Option<usize> {
+        let mut number = 0;
+        for d in 0..self.grid.len() {
+            let coord = bx.start[d] / self.region[d];
+            if bx.shape[d] == 0 || (bx.end(d) - 1) / self.region[d] != coord {
+                return None;
+            }
+            number = number * self.grid[d] as usize + coord as usize;
+        }
+        Some(number)
+    }
+
     /// The numbers of the regions that a box within the array touches, ascending.
     pub fn touched(&self, bx: &Bx) -> Vec<usize> {
         if bx.is_empty() {
@@ -107,12 +120,14 @@ mod tests {
         for n in 0..grid.len() {
             let bx = grid.bx(n);
             assert_eq!(grid.number(&grid.coords(n)), Some(n));
-            assert_eq!(grid.touched(&bx), [n]);
+            assert_eq!((grid.touched(&bx), grid.only(&bx)), (vec![n], Some(n)));
             (bx.start[0]..bx.end(0))
                 .for_each(|i| (bx.start[1]..bx.end(1)).for_each(|j| seen[i as usize][j as usize] += 1));
         }
         assert!(seen.as_flattened().iter().all(|&n| n == 1));
         assert_eq!(grid.touched(&Bx::new(vec![1, 2], vec![2, 2])), [0, 1, 3, 4]);
+        assert_eq!(grid.only(&Bx::new(vec![1, 2], vec![2, 1])), None);
+        assert_eq!(grid.only(&Bx::new(vec![1, 2], vec![1, 1])), Some(0));
         assert_eq!(grid.number(&[3, 0]), None);
     }
 

@@ -8,6 +8,7 @@
 //! No augmentation is trusted: what is read back is checked, and whatever is wrong with it is an error of
 //! kind `corrupt-index`, upon which the caller scans the data.
 
+mod array;
 pub mod bitmap;
 mod elements;
 mod grid;
@@ -15,5 +16,6 @@ pub mod sorted;
 pub mod stats;
 pub mod store;
 
-pub use elements::Elements;
+pub use array::{ArrayIndex, Want};
+pub use elements::{Elements, content_hash, members};
 pub use grid::RegionGrid;

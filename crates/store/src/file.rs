@@ -81,6 +81,11 @@ impl RangedRead for FileStore {
             .hint("open it again"))
     }
 
+    fn version(&self) -> String {
+        let since = self.modified.and_then(|t| t.duration_since(SystemTime::UNIX_EPOCH).ok());
+        since.map_or_else(String::new, |t| format!("{} ns", t.as_nanos()))
+    }
+
     fn name(&self) -> &str {
         &self.name
     }

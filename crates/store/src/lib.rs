@@ -38,6 +38,11 @@ pub trait RangedRead: Send + Sync {
         Ok(())
     }
 
+    /// What changes when the object does: its time of modification, or its tag. Empty where nothing is known.
+    fn version(&self) -> String {
+        String::new()
+    }
+
     /// How messages name the object.
     fn name(&self) -> &str;
 

@@ -34,10 +34,17 @@ pub struct SegmentName {
     pub(super) bytes: u64,
     /// xxh3-64 of its directory.
     pub(super) directory: u64,
+    /// Whether it was written to survive a crash.
+    pub(super) durable: bool,
     pub(super) draft: Option<Arc<Draft>>,
 }
 
 impl SegmentName {
+    /// Whether it was written to survive a crash of the machine: what builds make is, what scans leave is not.
+    pub fn durable(&self) -> bool {
+        self.durable
+    }
+
     /// Its file name within the store.
     pub fn name(&self) -> &str {
         &self.name
@@ -121,6 +128,7 @@ struct FileSegment {
     name: String,
     bytes: u64,
     directory: String,
+    durable: bool,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -206,6 +214,7 @@ impl FileBody {
             name: s.name.clone(),
             bytes: s.bytes,
             directory: hex(s.directory),
+            durable: s.durable,
         });
         let sorted = listing.sorted.iter().map(|s| FileSorted {
             name: s.name(),
@@ -228,7 +237,7 @@ impl FileBody {
         let segments = self.segments.into_iter().map(|s| {
             let directory = number(&s.directory)?;
             checked_name(&s.name, names::SEGMENT)?;
-            Ok(SegmentName { name: s.name, bytes: s.bytes, directory, draft: None })
+            Ok(SegmentName { name: s.name, bytes: s.bytes, directory, durable: s.durable, draft: None })
         });
         let sorted = self.sorted.into_iter().map(|s| {
             checked_name(&s.name, names::SORTED)?;

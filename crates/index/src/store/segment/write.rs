@@ -128,7 +128,7 @@ impl SegmentWriter {
         self.write(&trailer.encode())?;
         self.settle(durable)?;
         let (name, bytes, directory) = (self.draft.name(), self.at, trailer.hash);
-        Ok(SegmentName { name, bytes, directory, draft: Some(Arc::new(self.draft)) })
+        Ok(SegmentName { name, bytes, directory, durable, draft: Some(Arc::new(self.draft)) })
     }
 
     /// The number of the array, which is new or as it was.

@@ -1,0 +1,269 @@
+//! All that is known of one array's regions, as a query uses it.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use sieva_types::{DType, Error, KeySet, Result};
+
+use crate::bitmap::{RegionBitmap, Workspace};
+use crate::stats::{RegionStats, Verdict};
+use crate::store::{ArrayHeader, ArrayRecords};
+use crate::{Elements, RegionGrid};
+
+/// Bytes of parsed heads that are kept for each array, and what a bin of them takes, about.
+const HEADS_BYTES: usize = 64 << 20;
+const BIN_BYTES: usize = 96;
+
+/// What of a region's statistics is not known yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Want {
+    /// Nothing is missing.
+    Nothing,
+    /// Not even its zone map is known.
+    Zone,
+    /// Its histogram, while all zone maps of the array are known.
+    Histogram,
+}
+
+/// Statistics and bitmaps of the regions of one array; read and added to by many threads at once.
+#[derive(Debug)]
+pub struct ArrayIndex {
+    header: ArrayHeader,
+    grid: RegionGrid,
+    zones: Vec<OnceLock<RegionStats>>,
+    full: Vec<OnceLock<RegionStats>>,
+    unknown: AtomicUsize,
+    learnt: AtomicUsize,
+    records: Option<ArrayRecords>,
+    has_bitmaps: bool,
+    /// Heads that were parsed, kept up to a total of [`HEADS_BYTES`].
+    heads: Vec<OnceLock<Arc<RegionBitmap>>>,
+    heads_bytes: AtomicUsize,
+    summary: OnceLock<RegionStats>,
+    damage: Mutex<Vec<String>>,
+}
+
+impl ArrayIndex {
+    /// Nothing known yet of an array.
+    ///
+    /// # Errors
+    /// `invalid-value` where region and array do not fit.
+    pub fn new(header: ArrayHeader) -> Result<Self> {
+        let grid = RegionGrid::new(&header.shape, &header.region)?;
+        let n = grid.len();
+        Ok(Self {
+            zones: (0..n).map(|_| OnceLock::new()).collect(),
+            full: (0..n).map(|_| OnceLock::new()).collect(),
+            unknown: n.into(),
+            learnt: 0.into(),
+            records: None,
+            has_bitmaps: false,
+            heads: Vec::new(),
+            heads_bytes: 0.into(),
+            summary: OnceLock::new(),
+            damage: Mutex::default(),
+            header,
+            grid,
+        })
+    }
+
+    /// What a store holds of an array. Records that are damaged are left out and told by [`ArrayIndex::damage`].
+    ///
+    /// # Errors
+    /// `corrupt-index` where the header contradicts itself.
+    pub fn load(records: ArrayRecords) -> Result<Self> {
+        let index = Self::new(records.header().clone())?;
+        for region in 0..index.grid.len() {
+            let Some(bytes) = records.stats(region) else { continue };
+            match RegionStats::decode(bytes).and_then(|s| index.check(region, s)) {
+                Ok(stats) => index.put(region, stats),
+                Err(e) => index.note(format!("statistics of region {region}: {e}")),
+            }
+        }
+        records.damage.iter().for_each(|d| index.note(d.clone()));
+        index.learnt.store(0, Relaxed);
+        let has_bitmaps = (0..index.grid.len()).any(|region| records.has_bitmap(region));
+        let heads =
+            if has_bitmaps { (0..index.grid.len()).map(|_| OnceLock::new()).collect() } else { Vec::new() };
+        Ok(Self { records: Some(records), has_bitmaps, heads, ..index })
+    }
+
+    fn check(&self, region: usize, stats: RegionStats) -> Result<RegionStats> {
+        let rows = self.grid.bx(region).len();
+        if stats.rows == rows { Ok(stats) } else { Err(corrupt(format!("{} rows, not {rows}", stats.rows))) }
+    }
+
+    fn put(&self, region: usize, stats: RegionStats) {
+        let known = self.stats(region).is_some();
+        let slot = if stats.histogram.is_some() { &self.full[region] } else { &self.zones[region] };
+        if slot.set(stats).is_ok() {
+            self.learnt.fetch_add(1, Relaxed);
+            if !known {
+                self.unknown.fetch_sub(1, Relaxed);
+            }
+        }
+    }
+
+    /// Path, type, shape, regions and missing values of the array.
+    pub fn header(&self) -> &ArrayHeader {
+        &self.header
+    }
+
+    /// Its regions.
+    pub fn grid(&self) -> &RegionGrid {
+        &self.grid
+    }
+
+    /// The statistics of a region, where they are known.
+    pub fn stats(&self, region: usize) -> Option<&RegionStats> {
+        self.full[region].get().or_else(|| self.zones[region].get())
+    }
+
+    /// Whether none, some or all of a region's values are in `set`, as far as it is known.
+    pub fn verdict(&self, region: usize, set: &KeySet) -> Verdict {
+        self.stats(region).map_or(Verdict::Some, |s| s.decide(set, &self.header.missing))
+    }
+
+    /// Bounds of the number of a region's values that are in `set`.
+    pub fn count_bounds(&self, region: usize, set: &KeySet) -> (u64, u64) {
+        match self.stats(region) {
+            Some(s) => s.count_bounds(set, &self.header.missing, self.header.dtype),
+            None => (0, self.grid.bx(region).len()),
+        }
+    }
+
+    /// What a scan of this region should leave behind.
+    pub fn want(&self, region: usize) -> Want {
+        if self.stats(region).is_none() {
+            Want::Zone
+        } else if self.full[region].get().is_none() && self.unknown() == 0 {
+            Want::Histogram
+        } else {
+            Want::Nothing
+        }
+    }
+
+    /// Number of regions of which nothing is known.
+    pub fn unknown(&self) -> usize {
+        self.unknown.load(Relaxed)
+    }
+
+    /// Number of regions' statistics that were added since it was loaded.
+    pub fn learnt(&self) -> usize {
+        self.learnt.load(Relaxed)
+    }
+
+    /// Adds what was seen of a region while its elements were at hand.
+    pub fn learn(&self, region: usize, want: Want, elements: Elements<'_>) {
+        let missing = &self.header.missing;
+        match want {
+            Want::Nothing => {}
+            Want::Zone => self.put(region, RegionStats::zone(elements, missing)),
+            Want::Histogram => self.put(region, RegionStats::full(elements, missing)),
+        }
+    }
+
+    /// The statistics of the whole array: `None` unless those of all regions are known.
+    pub fn summary(&self) -> Option<RegionStats> {
+        if let Some(known) = self.summary.get() {
+            return Some(known.clone());
+        }
+        if self.unknown() > 0 || self.grid.is_empty() {
+            return None;
+        }
+        let mut all = self.stats(0)?.clone();
+        for region in 1..self.grid.len() {
+            all.merge(self.stats(region)?);
+        }
+        // Without histograms it may still grow.
+        Some(if all.histogram.is_some() { self.summary.get_or_init(|| all).clone() } else { all })
+    }
+
+    /// Whether any region has a bitmap index.
+    pub fn has_bitmaps(&self) -> bool {
+        self.has_bitmaps
+    }
+
+    /// What the store holds of it.
+    pub fn records(&self) -> Option<&ArrayRecords> {
+        self.records.as_ref()
+    }
+
+    /// The bitmap index of a region; `None` where there is none that is whole.
+    pub fn bitmap(&self, region: usize) -> Option<Arc<RegionBitmap>> {
+        let records = self.records.as_ref().filter(|r| r.has_bitmap(region))?;
+        if let Some(known) = self.heads[region].get() {
+            return Some(Arc::clone(known));
+        }
+        match self.parse(records, region) {
+            Ok(parsed) => {
+                let parsed = parsed.map(Arc::new)?;
+                let bytes = parsed.bins().len() * BIN_BYTES;
+                if self.heads_bytes.fetch_add(bytes, Relaxed) + bytes <= HEADS_BYTES {
+                    return Some(Arc::clone(self.heads[region].get_or_init(|| parsed)));
+                }
+                Some(parsed)
+            }
+            Err(e) => {
+                self.note(format!("bitmap of region {region}: {e}"));
+                None
+            }
+        }
+    }
+
+    fn parse(&self, records: &ArrayRecords, region: usize) -> Result<Option<RegionBitmap>> {
+        let Some(head) = records.bitmap_head(region)? else { return Ok(None) };
+        let bitmap = RegionBitmap::parse(&head, head.body_len, self.header.dtype)?;
+        let rows = self.grid.bx(region).len();
+        if bitmap.rows() != rows {
+            return Err(corrupt(format!("{} rows, not {rows}", bitmap.rows())));
+        }
+        Ok(Some(bitmap))
+    }
+
+    /// Evaluates `set` on a region by its bitmap; `false` where that is damaged, and the data must be read.
+    /// Both vectors have a bit for each element of the region and come cleared.
+    pub fn evaluate(
+        &self,
+        region: usize,
+        bitmap: &RegionBitmap,
+        set: &KeySet,
+        workspace: &mut Workspace,
+        sure: &mut [u64],
+        check: &mut [u64],
+    ) -> bool {
+        let Some(records) = &self.records else { return false };
+        let mut fetch =
+            |range: Range<u64>, out: &mut Vec<u8>| -> Result<()> { records.read_body(region, range, out) };
+        match bitmap.evaluate(set, &mut fetch, workspace, sure, check) {
+            Ok(()) => true,
+            Err(e) => {
+                self.note(format!("bitmap of region {region}: {e}"));
+                false
+            }
+        }
+    }
+
+    /// What was found damaged, for the people who can mend it.
+    pub fn damage(&self) -> Vec<String> {
+        self.damage.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn note(&self, what: String) {
+        let mut damage = self.damage.lock().unwrap_or_else(PoisonError::into_inner);
+        // The first ones say enough.
+        if damage.len() < 16 && !damage.contains(&what) {
+            damage.push(what);
+        }
+    }
+
+    /// The type that the keys of its elements are those of.
+    pub fn dtype(&self) -> DType {
+        self.header.dtype
+    }
+}
+
+fn corrupt(message: String) -> Error {
+    Error::new(sieva_types::ErrorKind::CorruptIndex, message)
+}
