@@ -12,6 +12,9 @@ use crate::{Error, ErrorKind, Result};
 /// log2 of the positions in a block.
 const BLOCK_BITS: u32 = 16;
 
+/// Positions that are handed on together.
+const RISING: usize = 1 << 10;
+
 /// Words in a block.
 const BLOCK_WORDS: usize = 1 << (BLOCK_BITS - 6);
 
@@ -74,12 +77,27 @@ impl SelectionBuilder {
 
     /// Adds single positions; the way for those that lie far apart.
     pub fn push_positions(&mut self, positions: impl IntoIterator<Item = u64>) -> Result<()> {
+        let mut rising = Vec::with_capacity(RISING);
         for p in positions {
             self.check(p, 1)?;
-            self.enter_bucket((p >> BUCKET_BITS) as u32);
-            self.bits.insert(p as u32);
+            let bucket = (p >> BUCKET_BITS) as u32;
+            let follows = bucket == self.bucket && rising.last().is_none_or(|&last| last < p as u32);
+            if !follows || rising.len() == RISING {
+                self.append(&mut rising);
+                self.enter_bucket(bucket);
+            }
+            rising.push(p as u32);
         }
+        self.append(&mut rising);
         Ok(())
+    }
+
+    /// Adds increasing positions of the bucket in work: at its end in one go, where they lie behind all others.
+    fn append(&mut self, rising: &mut Vec<u32>) {
+        if self.bits.append(rising.iter().copied()).is_err() {
+            self.bits.extend(rising.iter().copied());
+        }
+        rising.clear();
     }
 
     /// The selection of all positions that were added.
