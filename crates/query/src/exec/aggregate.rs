@@ -133,14 +133,21 @@ fn run(
     if keys.is_empty() {
         groups.group(Vec::new(), new)?;
     }
+    let candidates = execution.candidates(&prepared, &tiles);
+    stats.merge(&execution.replica_stats());
+    stats.tiles_skipped += (tiles.len() - candidates.len()) as u64;
     in_order(
-        tiles.len(),
-        execution.options.threads,
+        candidates.len(),
+        execution.threads_for(candidates.len()),
         &execution.options.cancel,
         || Leaves::new(execution),
-        |leaves, i| tile(execution, &prepared.node, &tiles.tile(i), leaves, keys, aggregates),
-        |(part, read)| {
-            stats.add(read);
+        |leaves, i| {
+            let all = Node::Decided(true);
+            let node = if candidates[i].all { &all } else { &prepared.node };
+            tile(execution, node, &tiles.tile(candidates[i].tile), leaves, keys, aggregates)
+        },
+        |(part, did)| {
+            stats.merge(&did);
             groups.merge(part)?;
             let need = groups.memory_bytes();
             if need > execution.options.memory {
@@ -175,13 +182,15 @@ fn tile<'e>(
     leaves: &mut Leaves<'e>,
     keys: &[Value],
     aggregates: &[(Aggregate, Option<Value>)],
-) -> Result<(Groups, bool)> {
-    let (mask, mut read) = execution.tile_mask(node, bx, leaves)?;
+) -> Result<(Groups, ExecStats)> {
+    let (mask, mut did) = execution.tile_mask(node, bx, leaves)?;
     let mut groups = Groups::new(aggregates.len());
     if mask.none() {
-        return Ok((groups, read));
+        return Ok((groups, did));
     }
-    read |= aggregates.iter().any(|(_, v)| v.is_some());
+    if did.tiles_skipped == 1 && aggregates.iter().any(|(_, v)| v.is_some()) {
+        (did.tiles_scanned, did.tiles_skipped) = (1, 0);
+    }
     let hits = Hits::new(&mask);
     let group_of =
         group_numbers(execution, bx, leaves, keys, &hits, &mut groups, || new_states(execution, aggregates))?;
@@ -194,7 +203,7 @@ fn tile<'e>(
             Some(numbers) => State::update_grouped(states, numbers, vector)?,
         }
     }
-    Ok((groups, read))
+    Ok((groups, did))
 }
 
 /// The selected positions of a tile.

@@ -2,29 +2,32 @@
 
 use sieva_types::{Bx, Result};
 
-use super::Execution;
 use super::evaluate::evaluate;
 use super::leaves::{BoxProvider, Leaves};
 use super::prepare::Node;
+use super::{ExecStats, Execution};
 use crate::bind::{Condition, Value};
 use crate::mask::{Mask, and_broadcast};
 
 /// Evaluates conditions on a tile with one worker's arrays.
 pub struct Evaluator<'a, 'e> {
-    execution: &'e Execution,
-    leaves: &'a mut Leaves<'e>,
-    read: bool,
+    pub(super) execution: &'e Execution,
+    pub(super) leaves: &'a mut Leaves<'e>,
+    pub(super) read: bool,
+    /// The ways that conditions took.
+    pub(super) did: ExecStats,
 }
 
 impl<'a, 'e> Evaluator<'a, 'e> {
     /// An evaluator that reads through `leaves`.
     pub fn new(execution: &'e Execution, leaves: &'a mut Leaves<'e>) -> Self {
-        Self { execution, leaves, read: false }
+        Self { execution, leaves, read: false, did: ExecStats::default() }
     }
 
-    /// Whether data were read for it.
-    pub fn has_read(&self) -> bool {
-        self.read
+    /// What evaluating one tile took.
+    pub fn did(&self) -> ExecStats {
+        let (scanned, skipped) = if self.read { (1, 0) } else { (0, 1) };
+        ExecStats { tiles_scanned: scanned, tiles_skipped: skipped, ..self.did }
     }
 
     /// Keeps the positions of `mask` (over the tile `bx` of the row space) at which `node` holds. Nothing is
@@ -37,6 +40,7 @@ impl<'a, 'e> Evaluator<'a, 'e> {
             Node::Decided(true) => {}
             Node::Decided(false) => *mask = Mask::zeros(mask.len()),
             Node::Known(known) => and_broadcast(mask, &bx.shape, &known.of_tile(bx), &known.axes),
+            Node::Chosen(chosen) => mask.and(&chosen.mask(&self.execution.bound.rows.shape, bx)),
             Node::All(parts) => {
                 for part in parts {
                     self.narrow(part, bx, mask)?;
@@ -84,9 +88,7 @@ impl<'a, 'e> Evaluator<'a, 'e> {
             }
             Condition::Any(parts) => self.any(parts.len(), mask, |this, i, m| this.leaf(&parts[i], bx, m))?,
             Condition::Stored { array, raw, set } => {
-                self.read = true;
-                let (axes, found) = self.leaves.test(*array, *raw, set, bx)?;
-                apply(mask, bx, &found, &axes);
+                self.stored(*array, *raw, set, bx, mask)?;
             }
             Condition::Position { dim, ranges } => {
                 let axis = self.execution.bound.rows.axis(*dim).unwrap_or_default();
@@ -99,6 +101,7 @@ impl<'a, 'e> Evaluator<'a, 'e> {
 
     fn computed(&mut self, value: &Value, bx: &Bx, mask: &mut Mask) -> Result<()> {
         self.read = true;
+        self.did.by_scan += 1;
         let axes = self.execution.bound.axes_of(value);
         let n = axes.iter().map(|&a| bx.shape[a]).product::<u64>() as usize;
         let vector = evaluate(value, &mut BoxProvider { leaves: self.leaves, bx, axes: &axes })?;
@@ -110,7 +113,7 @@ impl<'a, 'e> Evaluator<'a, 'e> {
     }
 }
 
-fn apply(mask: &mut Mask, bx: &Bx, found: &Mask, axes: &[usize]) {
+pub(super) fn apply(mask: &mut Mask, bx: &Bx, found: &Mask, axes: &[usize]) {
     if found.len() == mask.len() { mask.and(found) } else { and_broadcast(mask, &bx.shape, found, axes) }
 }
 

@@ -5,21 +5,19 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Instant;
 
 use sieva_format::buffer::Buffer;
 use sieva_format::read::{BlockReader, Workspace};
-use sieva_types::{Bx, DType, Result};
+use sieva_types::{Bx, DType, ErrorKind, Result};
 
-use super::Execution;
 use super::column::{Column, Data};
 use super::leaves::element_size;
 use super::pool::{Flow, in_order};
+use super::{Execution, FetchWay};
 
 /// Arrays of at most this many elements (coordinates) are read whole and kept.
 const SMALL_ARRAY: u64 = 1 << 20;
-/// Positions further apart than this are read by ranges of their own: a request costs what copying some 4 KiB
-/// from the page cache does.
-const MAX_GAP_BYTES: u64 = 4096;
 /// Bytes that one range may span.
 const MAX_SPAN_BYTES: u64 = 1 << 20;
 /// What a text is taken to need at least, where its length is not fixed.
@@ -70,7 +68,11 @@ impl Gatherer {
         let size = element_size(domain);
         let mut out = Buffer::default();
         out.resize(own.len() * size);
-        if info.shape.iter().product::<u64>() <= SMALL_ARRAY {
+        let auto = execution.options.fetch == FetchWay::Auto;
+        if auto && self.from_replica(bound.index, &own, size, &mut out)? {
+            return Ok(Column::decode(&out, own.len(), domain));
+        }
+        if auto && info.shape.iter().product::<u64>() <= SMALL_ARRAY {
             let whole = self.small(array, &info.shape)?;
             let source = whole.bytes();
             for (slot, &p) in out.bytes_mut().chunks_exact_mut(size).zip(&own) {
@@ -103,6 +105,19 @@ impl Gatherer {
             at
         };
         positions.iter().map(own).collect()
+    }
+
+    /// Fetches from the replica that gave the rows, where one did and carries the array. Its positions are those
+    /// of all arrays that it carries.
+    fn from_replica(&self, array: usize, own: &[u64], size: usize, out: &mut Buffer) -> Result<bool> {
+        let Some(chosen) = self.execution.chosen() else { return Ok(false) };
+        match chosen.fetch(array, own, size, out.bytes_mut()) {
+            Err(e) if e.kind() == ErrorKind::CorruptIndex => {
+                self.execution.indexes.note(e.message());
+                Ok(false)
+            }
+            done => Ok(done?.is_some()),
+        }
     }
 
     fn small(&mut self, array: usize, shape: &[u64]) -> Result<Arc<Buffer>> {
@@ -151,11 +166,11 @@ impl Gatherer {
         out: &mut Buffer,
     ) -> Result<()> {
         let reader = &self.execution.readers[array];
-        let flat = reader.flat();
-        if let (Some(flat), true) = (&flat, own.is_sorted()) {
+        let flat = &self.execution.flat[array];
+        if let (Some(flat), true) = (flat, own.is_sorted()) {
             return self.runs(flat, own, size, out);
         }
-        let (reader, shape) = match &flat {
+        let (reader, shape) = match flat {
             Some(flat) => (flat, flat.layout().extent.clone()),
             None => (reader, shape.to_vec()),
         };
@@ -184,18 +199,22 @@ impl Gatherer {
         })
     }
 
-    /// Sorted positions of an array that lies densely: run by run without large gaps.
+    /// Sorted positions of an array that lies densely: run by run, across gaps that cost less than a request.
     fn runs(&self, flat: &BlockReader, own: &[u64], size: usize, out: &mut Buffer) -> Result<()> {
         let options = &self.execution.options;
         let threads = if own.len() < PARALLEL_POSITIONS { 1 } else { options.threads };
-        let fetch = |ws: &mut (Workspace, Buffer), job: usize| {
+        let costs = &self.execution.indexes.costs.direct;
+        let gap = match options.fetch {
+            FetchWay::Auto => costs.gap(),
+            FetchWay::Direct => 0,
+            FetchWay::Block => MAX_SPAN_BYTES,
+        };
+        let fetch = |ws: &mut Workspace, job: usize| {
             let piece = &own[job * PIECE..own.len().min((job + 1) * PIECE)];
-            let mut picked = Vec::with_capacity(piece.len() * size);
-            for run in runs_of(piece, size as u64) {
-                let (first, n) = (run[0], (run[run.len() - 1] - run[0] + 1) as usize);
-                flat.read_run(first, n, &mut ws.1, &mut ws.0)?;
-                pick(ws.1.bytes(), run, first, size, &mut picked);
-            }
+            let mut picked = vec![0; piece.len() * size];
+            let started = Instant::now();
+            let (requests, bytes) = read_runs(flat, piece, size, gap, ws, &mut picked)?;
+            costs.observe(requests, bytes, started.elapsed().as_secs_f64() * 1e9);
             Ok(picked)
         };
         let target = out.bytes_mut();
@@ -208,12 +227,41 @@ impl Gatherer {
     }
 }
 
-/// Sorted positions cut where a gap is large or a span is long.
-fn runs_of(mut rest: &[u64], size: u64) -> impl Iterator<Item = &[u64]> {
+/// Reads the elements at sorted positions of a reader made by [`BlockReader::flat`] into `out`. Positions less
+/// than `gap` bytes apart share a request. Returns the number of requests and their bytes.
+pub(super) fn read_runs(
+    flat: &BlockReader,
+    positions: &[u64],
+    size: usize,
+    gap: u64,
+    ws: &mut Workspace,
+    out: &mut [u8],
+) -> Result<(u64, u64)> {
+    let (mut at, mut requests, mut bytes) = (0, 0, 0);
+    let mut block = Buffer::default();
+    for run in runs_of(positions, size as u64, gap) {
+        let (first, n) = (run[0], (run[run.len() - 1] - run[0] + 1) as usize);
+        flat.read_run(first, n, &mut block, ws)?;
+        let target = &mut out[at..at + run.len() * size];
+        if n == run.len() {
+            target.copy_from_slice(block.bytes());
+        } else {
+            pick(block.bytes(), run, first, size, target);
+        }
+        at += run.len() * size;
+        requests += 1;
+        bytes += (n * size) as u64;
+    }
+    Ok((requests, bytes))
+}
+
+/// Sorted positions cut where a gap is larger than `gap` bytes or a span is long.
+fn runs_of(mut rest: &[u64], size: u64, gap: u64) -> impl Iterator<Item = &[u64]> {
     std::iter::from_fn(move || {
         let first = *rest.first()?;
+        // Neighbours have no gap.
         let ends = |i: &usize| {
-            (rest[*i] - rest[*i - 1]) * size > MAX_GAP_BYTES || (rest[*i] - first) * size > MAX_SPAN_BYTES
+            (rest[*i] - rest[*i - 1] - 1) * size > gap || (rest[*i] - first) * size > MAX_SPAN_BYTES
         };
         let n = (1..rest.len()).find(ends).unwrap_or(rest.len());
         let (run, left) = rest.split_at(n);
@@ -222,11 +270,19 @@ fn runs_of(mut rest: &[u64], size: u64) -> impl Iterator<Item = &[u64]> {
     })
 }
 
-/// Adds the elements at the positions of `run` from a block that begins at position `first`.
-fn pick(block: &[u8], run: &[u64], first: u64, size: usize, out: &mut Vec<u8>) {
-    for &p in run {
-        let at = (p - first) as usize * size;
-        out.extend_from_slice(&block[at..at + size]);
+/// Copies the elements at the positions of `run` from a block that begins at position `first`.
+fn pick(block: &[u8], run: &[u64], first: u64, size: usize, out: &mut [u8]) {
+    fn by<const N: usize>(block: &[u8], run: &[u64], first: u64, out: &mut [u8]) {
+        let block = block.as_chunks::<N>().0;
+        for (slot, &p) in out.as_chunks_mut::<N>().0.iter_mut().zip(run) {
+            *slot = block[(p - first) as usize];
+        }
+    }
+    match size {
+        1 => by::<1>(block, run, first, out),
+        2 => by::<2>(block, run, first, out),
+        4 => by::<4>(block, run, first, out),
+        _ => by::<8>(block, run, first, out),
     }
 }
 
@@ -330,13 +386,12 @@ mod tests {
 
     #[test]
     fn large_gaps_and_long_spans_split_runs() {
-        let gap = MAX_GAP_BYTES / 4;
-        let positions = [5, 10, 10 + gap, 11 + 2 * gap];
-        let runs: Vec<&[u64]> = runs_of(&positions, 4).collect();
+        let positions = [5, 10, 11 + 1024, 13 + 2 * 1024];
+        let runs: Vec<&[u64]> = runs_of(&positions, 4, 4096).collect();
         assert_eq!(runs, [&positions[..3], &positions[3..]]);
         let dense: Vec<u64> = (0..3 * MAX_SPAN_BYTES / 4).collect();
-        assert_eq!(runs_of(&dense, 4).map(<[u64]>::len).sum::<usize>(), dense.len());
-        assert_eq!(runs_of(&dense, 4).count(), 3);
-        assert_eq!(runs_of(&[], 4).count(), 0);
+        assert_eq!(runs_of(&dense, 4, 0).map(<[u64]>::len).sum::<usize>(), dense.len());
+        assert_eq!(runs_of(&dense, 4, 0).count(), 3);
+        assert_eq!(runs_of(&[], 4, 0).count(), 0);
     }
 }

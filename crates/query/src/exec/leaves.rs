@@ -1,5 +1,7 @@
 //! The arrays of a tile: read once each, whatever wants them.
 
+use std::time::Instant;
+
 use sieva_format::buffer::Buffer;
 use sieva_format::cf::TimeUnits;
 use sieva_format::read::Workspace;
@@ -8,6 +10,7 @@ use sieva_types::{Bx, DType, Error, ErrorKind, Result};
 use super::Execution;
 use super::column::{Column, Data};
 use super::evaluate::Provider;
+use super::learn::Learner;
 use crate::mask::Mask;
 use crate::raw::{KeySet, RawTest, StoredDomain};
 use crate::values::{Values, Vector};
@@ -19,17 +22,28 @@ pub struct Leaves<'e> {
     /// Per bound array: the box (of the array's own axes) that is held, and its elements.
     held: Vec<Option<(Bx, Buffer)>>,
     spare: Vec<Buffer>,
+    /// For evaluating bitmaps.
+    pub(super) bitmap: sieva_index::bitmap::Workspace,
+    /// What reading took, and what was spent on leaving statistics.
+    learner: Learner,
 }
 
 impl<'e> Leaves<'e> {
     /// Nothing held yet.
     pub fn new(execution: &'e Execution) -> Self {
         let held = execution.bound.arrays.iter().map(|_| None).collect();
-        Self { execution, workspace: Workspace::default(), held, spare: Vec::new() }
+        Self {
+            execution,
+            workspace: Workspace::default(),
+            held,
+            spare: Vec::new(),
+            bitmap: sieva_index::bitmap::Workspace::default(),
+            learner: Learner::default(),
+        }
     }
 
     /// The axes of a bound array in ascending order: the order its elements are delivered in.
-    fn axes(&self, array: usize) -> Vec<usize> {
+    pub(super) fn axes(&self, array: usize) -> Vec<usize> {
         let mut axes = self.execution.bound.arrays[array].axes.clone();
         axes.sort_unstable();
         axes
@@ -44,7 +58,9 @@ impl<'e> Leaves<'e> {
         if !known {
             let mut buffer =
                 self.held[array].take().map(|(_, b)| b).or_else(|| self.spare.pop()).unwrap_or_default();
+            let started = Instant::now();
             self.execution.readers[array].read(&own, &mut buffer, &mut self.workspace)?;
+            self.learner.learn(self.execution, array, &own, &buffer, started);
             if !axes.is_sorted() {
                 let mut turned = self.spare.pop().unwrap_or_default();
                 transpose(&buffer, &mut turned, &own.shape, axes, element_size(self.domain(array, true)));
@@ -70,6 +86,47 @@ impl<'e> Leaves<'e> {
         let test = RawTest::new(self.domain(array, raw).dtype(), set);
         test.test(self.stored(array, bx)?, mask.words_mut());
         Ok((axes, mask))
+    }
+
+    /// Where the stored values belong to `set` among the positions `open` of the array's box `own`, read one by
+    /// one (or in short runs); `None` where the array does not lie plainly, or its axes are not in order.
+    pub fn test_points(
+        &mut self,
+        array: usize,
+        raw: bool,
+        set: &KeySet,
+        own: &Bx,
+        open: &Mask,
+    ) -> Result<Option<Mask>> {
+        let (Some(flat), true) =
+            (&self.execution.flat[array], self.execution.bound.arrays[array].axes.is_sorted())
+        else {
+            return Ok(None);
+        };
+        let domain = self.domain(array, raw);
+        let size = element_size(domain);
+        let shape = &self.execution.source.schema().arrays[self.execution.bound.arrays[array].index].shape;
+        let row = own.shape.last().copied().unwrap_or(1).max(1);
+        let places: Vec<usize> = open.ones_iter().collect();
+        let mut starts = (u64::MAX, 0);
+        let at = |&i: &usize| {
+            let r = i as u64 / row;
+            if starts.0 != r {
+                starts = (r, super::chosen::linear(shape, own, r));
+            }
+            starts.1 + i as u64 % row
+        };
+        let positions: Vec<u64> = places.iter().map(at).collect();
+        let mut values = self.spare.pop().unwrap_or_default();
+        values.resize(positions.len() * size);
+        let gap = self.execution.indexes.costs.direct.gap();
+        super::gather::read_runs(flat, &positions, size, gap, &mut self.workspace, values.bytes_mut())?;
+        let mut found = Mask::zeros(positions.len());
+        RawTest::new(domain.dtype(), set).test(&values, found.words_mut());
+        self.spare.push(values);
+        let mut mask = Mask::zeros(own.len() as usize);
+        found.ones_iter().for_each(|i| mask.set(places[i]));
+        Ok(Some(mask))
     }
 
     /// The array's values over its part of `bx`.

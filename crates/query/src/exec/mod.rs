@@ -4,29 +4,40 @@
 //! evaluated on their own dimensions and broadcast; what is left of the tile decides what is read next.
 //! Results of tiles are taken in order, so that an answer does not depend on the number of threads.
 
+mod access;
 mod aggregate;
+mod choose;
+mod chosen;
 mod column;
 mod condition;
 mod evaluate;
 mod gather;
+mod indexed;
 mod keys;
+mod learn;
 mod leaves;
 mod plan;
 mod pool;
 mod prepare;
+mod prune;
+mod rank;
 mod rows;
 mod select;
 mod tiles;
 
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
 
 use sieva_format::ArraySource;
 use sieva_format::read::{BlockReader, ChunkCache};
+use sieva_index::ArrayIndex;
 use sieva_types::Result;
 
 use crate::bind::Bound;
+use crate::cost::ReadCosts;
+pub use access::{Access, FetchWay, Indexes, Replica};
 pub use aggregate::{GroupTable, aggregate};
+pub use chosen::Chosen;
 pub use column::{Column, Data};
 pub use evaluate::evaluate_constant;
 pub use gather::Gatherer;
@@ -34,6 +45,7 @@ pub use keys::{order_by, retain_distinct};
 pub use plan::Plan;
 pub use rows::{RowStream, fetch};
 pub use select::{count, select};
+pub use tiles::region_shape;
 
 /// How a query is run.
 #[derive(Clone, Debug)]
@@ -44,22 +56,52 @@ pub struct ExecOptions {
     pub memory: u64,
     /// Set to stop the query.
     pub cancel: Arc<AtomicBool>,
+    /// The ways of evaluating conditions that may be taken.
+    pub access: Access,
+    /// How values at selected positions are fetched.
+    pub fetch: FetchWay,
 }
 
 impl Default for ExecOptions {
     fn default() -> Self {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        Self { threads, memory: 1 << 30, cancel: Arc::default() }
+        Self { threads, memory: 1 << 30, cancel: Arc::default(), access: Access::Auto, fetch: FetchWay::Auto }
     }
 }
 
-/// What a run did.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+/// What a run did: tiles by the way that they were decided.
+///
+/// A tile is the unit of work: a chunk, or what stands for one. Where several conditions apply to it, each is
+/// counted by the way that it took, so that the last three may add up to more than the tiles evaluated.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ExecStats {
-    /// Tiles that were evaluated by reading data.
+    /// Tiles evaluated by reading data.
     pub tiles_scanned: u64,
-    /// Tiles decided without reading data.
+    /// Tiles decided without reading data, whether nothing or something of them is selected.
     pub tiles_skipped: u64,
+    /// Of those decided without reading, tiles selected wholly by what is known of them.
+    pub tiles_taken: u64,
+    /// Conditions on tiles answered by bitmaps.
+    pub by_bitmap: u64,
+    /// Conditions on tiles answered by reading single elements.
+    pub by_points: u64,
+    /// Conditions on tiles answered by reading the tile.
+    pub by_scan: u64,
+    /// Rows found through a sorted replica.
+    pub by_replica: u64,
+}
+
+impl ExecStats {
+    /// Adds what another part of the work did.
+    pub fn merge(&mut self, other: &Self) {
+        self.tiles_scanned += other.tiles_scanned;
+        self.tiles_skipped += other.tiles_skipped;
+        self.tiles_taken += other.tiles_taken;
+        self.by_bitmap += other.by_bitmap;
+        self.by_points += other.by_points;
+        self.by_scan += other.by_scan;
+        self.by_replica += other.by_replica;
+    }
 }
 
 /// A bound query with readers of its arrays.
@@ -70,7 +112,15 @@ pub struct Execution {
     pub source: Arc<dyn ArraySource>,
     /// How it is run.
     pub options: ExecOptions,
+    /// What is known of the source besides its data.
+    pub indexes: Arc<Indexes>,
     readers: Vec<BlockReader>,
+    /// The same for arrays that lie plainly: a run of positions is one range.
+    flat: Vec<Option<BlockReader>>,
+    /// Per bound array, what is known of its regions.
+    indexed: Vec<Option<Arc<ArrayIndex>>>,
+    /// The rows that a sorted replica gave, once there are any.
+    chosen: OnceLock<Arc<Chosen>>,
 }
 
 impl Execution {
@@ -78,7 +128,12 @@ impl Execution {
     ///
     /// # Errors
     /// `corrupt-file`, `link-refused` and the like, of an array in use; `stale-source`.
-    pub fn new(source: Arc<dyn ArraySource>, bound: Bound, options: ExecOptions) -> Result<Self> {
+    pub fn new(
+        source: Arc<dyn ArraySource>,
+        bound: Bound,
+        indexes: Arc<Indexes>,
+        options: ExecOptions,
+    ) -> Result<Self> {
         source.store().check_unchanged()?;
         // A quarter of the memory for decoded chunks that more than one tile wants; a chunk and its copies
         // must fit in what is left, once for each thread. Where chunks are large, fewer threads have room.
@@ -93,6 +148,26 @@ impl Execution {
             .iter()
             .map(|a| BlockReader::new(Arc::clone(&source), a.index, Arc::clone(&cache), share));
         let readers = readers.collect::<Result<Vec<_>>>()?;
-        Ok(Self { bound, source, options, readers })
+        let flat = readers.iter().map(BlockReader::flat).collect();
+        let indexed = bound.arrays.iter().map(|a| indexes.array(a.index)).collect();
+        Ok(Self { bound, source, options, indexes, readers, flat, indexed, chosen: OnceLock::new() })
+    }
+
+    /// The rows that a sorted replica gave, if one was used.
+    pub fn chosen(&self) -> Option<&Arc<Chosen>> {
+        self.chosen.get()
+    }
+
+    /// Lets it fetch from the replica that gave another query's rows.
+    pub fn fetch_from(&self, chosen: Option<&Arc<Chosen>>) {
+        if let Some(chosen) = chosen {
+            self.chosen.get_or_init(|| Arc::clone(chosen));
+        }
+    }
+
+    /// What reading an array costs.
+    fn read_costs(&self, array: usize) -> &ReadCosts {
+        let costs = &self.indexes.costs;
+        if self.readers[array].layout().is_chunked() { &costs.chunked } else { &costs.direct }
     }
 }

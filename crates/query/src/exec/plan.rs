@@ -1,9 +1,11 @@
 //! What a query will do, in words: EXPLAIN, and the bounds that are known before data are read.
 
+use sieva_index::stats::Verdict;
 use sieva_types::{Bx, Result};
 
 use super::Execution;
 use super::prepare::{Node, Prepared};
+use super::tiles::Tiles;
 use crate::bind::{Body, Condition, Value};
 use crate::raw::KeySet;
 
@@ -18,6 +20,8 @@ pub struct Plan {
     pub tiles: usize,
     /// Shape of one tile.
     pub tile_shape: Vec<u64>,
+    /// Of the tiles, those known to hold nothing, those known to be selected wholly, and those left to be tested.
+    pub foreseen: [usize; 3],
     /// Bounds of the number of selected positions.
     pub estimate: (u64, u64),
     /// The condition, a line each: depth and text.
@@ -26,6 +30,8 @@ pub struct Plan {
     pub output: String,
     /// Arrays that are read by the format's library, with the reason.
     pub by_library: Vec<(String, String)>,
+    /// Why augmentations that exist are not used, and what of them is damaged.
+    pub notes: Vec<String>,
 }
 
 impl Execution {
@@ -37,18 +43,30 @@ impl Execution {
         let prepared = self.prepare()?;
         let tiles = self.tiles(&prepared, &[]);
         let mut condition = Vec::new();
-        self.describe(&prepared.node, 0, &mut condition);
+        self.describe(&prepared.node, 0, &tiles, &mut condition);
+        let candidates = self.candidates(&prepared, &tiles);
+        let all = candidates.iter().filter(|c| c.all).count();
         let rows = &self.bound.rows;
         Ok(Plan {
             rows: rows.names.iter().cloned().zip(rows.shape.iter().copied()).collect(),
+            foreseen: [tiles.len() - candidates.len(), all, candidates.len() - all],
             tiles: tiles.len(),
             tile_shape: tiles.shape().to_vec(),
-            estimate: bounds(&prepared),
+            estimate: self.estimate(&prepared, &tiles),
             area: prepared.area,
             condition,
             output: self.output(),
             by_library: self.by_library(),
+            notes: self.indexes.notes(),
         })
+    }
+
+    /// Bounds of the number of positions: exact where masks say it all, else from zone maps and histograms.
+    fn estimate(&self, prepared: &Prepared, tiles: &Tiles) -> (u64, u64) {
+        match super::select::product(prepared) {
+            Some(n) => (n, n),
+            None => self.bounds(prepared, tiles),
+        }
     }
 
     fn output(&self) -> String {
@@ -74,10 +92,10 @@ impl Execution {
         self.source.schema().arrays[index].path.clone()
     }
 
-    fn describe(&self, node: &Node, depth: usize, out: &mut Vec<(usize, String)>) {
+    fn describe(&self, node: &Node, depth: usize, tiles: &Tiles, out: &mut Vec<(usize, String)>) {
         let mut group = |what: &str, parts: &[Node]| {
             out.push((depth, what.to_string()));
-            parts.iter().for_each(|p| self.describe(p, depth + 1, out));
+            parts.iter().for_each(|p| self.describe(p, depth + 1, tiles, out));
         };
         match node {
             Node::All(parts) => group("all of, the cheapest first", parts),
@@ -90,16 +108,25 @@ impl Execution {
                 let (n, all) = (known.mask.count(), known.mask.len());
                 out.push((depth, format!("known on ({}): {n} of {all} positions", axes.join(", "))));
             }
-            Node::Leaf(condition) => self.describe_leaf(condition, depth, out),
+            Node::Chosen(chosen) => {
+                out.push((depth, format!("sorted replica: {} rows", chosen.len())));
+            }
+            Node::Leaf(condition) => self.describe_leaf(condition, depth, tiles, out),
         }
     }
 
-    fn describe_leaf(&self, condition: &Condition, depth: usize, out: &mut Vec<(usize, String)>) {
+    fn describe_leaf(
+        &self,
+        condition: &Condition,
+        depth: usize,
+        tiles: &Tiles,
+        out: &mut Vec<(usize, String)>,
+    ) {
         let text = match condition {
             Condition::Stored { array, raw, set } => {
                 let path = self.path(self.bound.arrays[*array].index);
                 let path = if *raw { format!("raw({path})") } else { path };
-                format!("scan {path}: stored value in {}", intervals(set))
+                format!("{path}: stored value in {}; {}", intervals(set), self.way(*array, *raw, set, tiles))
             }
             Condition::Position { dim, ranges } => {
                 format!("position along {}: {ranges:?}", self.source.schema().dims[*dim].name)
@@ -108,13 +135,37 @@ impl Execution {
             Condition::All(parts) | Condition::Any(parts) => {
                 let what = if matches!(condition, Condition::All(_)) { "all of" } else { "any of" };
                 out.push((depth, what.into()));
-                parts.iter().for_each(|p| self.describe_leaf(p, depth + 1, out));
+                parts.iter().for_each(|p| self.describe_leaf(p, depth + 1, tiles, out));
                 return;
             }
             Condition::Always => "every position".into(),
             Condition::Never => "no position".into(),
         };
         out.push((depth, text));
+    }
+
+    /// How a condition on one array is going to be answered.
+    fn way(&self, array: usize, raw: bool, set: &KeySet, tiles: &Tiles) -> String {
+        let Some(index) = self.zones(array, raw).filter(|i| i.unknown() < i.grid().len()) else {
+            return "scan".into();
+        };
+        let (mut none, mut all) = (0, 0);
+        for i in 0..tiles.len() {
+            match self.foresee_stored(array, raw, set, &tiles.tile(i)) {
+                Verdict::None => none += 1,
+                Verdict::All => all += 1,
+                Verdict::Some => {}
+            }
+        }
+        let bitmaps = self.options.access.bitmaps() && index.has_bitmaps();
+        let way = if bitmaps { "bitmap or scan" } else { "scan" };
+        let of = Condition::Stored { array, raw, set: set.clone() };
+        let share = if index.summary().is_some() {
+            format!("about {:.4} % of the values; ", 100.0 * self.selectivity(&of))
+        } else {
+            String::new()
+        };
+        format!("{share}zone maps: {none} tiles none, {all} all, {} by {way}", tiles.len() - none - all)
     }
 
     fn arrays_in(&self, value: &Value) -> Vec<String> {
@@ -133,24 +184,4 @@ fn intervals(set: &KeySet) -> String {
     let n = set.ranges.len();
     let nan = if set.nan { " or NaN" } else { "" };
     format!("{n} interval{}{nan}", if n == 1 { "" } else { "s" })
-}
-
-/// Bounds of the number of positions: exact where masks say it all, else up to the smallest of them.
-fn bounds(prepared: &Prepared) -> (u64, u64) {
-    if let Some(n) = super::select::product(prepared) {
-        return (n, n);
-    }
-    let area = prepared.area.len();
-    let parts = match &prepared.node {
-        Node::All(parts) => parts.as_slice(),
-        other => std::slice::from_ref(other),
-    };
-    let limited = parts.iter().filter_map(|p| match p {
-        Node::Known(known) => {
-            let covered: u64 = known.axes.iter().map(|&a| prepared.area.shape[a]).product();
-            Some(known.of_tile(&prepared.area).count() * (area / covered.max(1)))
-        }
-        _ => None,
-    });
-    (0, limited.min().unwrap_or(area))
 }

@@ -3,9 +3,12 @@
 //! They shrink the box of the row space that tiles are cut from (a range of a coordinate becomes a slice),
 //! and where they leave nothing of a tile, none of its data are read.
 
+use std::sync::Arc;
+
 use sieva_types::{Bx, Result};
 
 use super::Execution;
+use super::chosen::Chosen;
 use super::condition::Evaluator;
 use super::leaves::Leaves;
 use super::pool::{Flow, in_order};
@@ -30,6 +33,8 @@ pub enum Node {
     Known(KnownMask),
     /// To be evaluated on each tile.
     Leaf(Condition),
+    /// Rows that a sorted replica gave.
+    Chosen(Arc<Chosen>),
     /// Everywhere or nowhere.
     Decided(bool),
 }
@@ -78,8 +83,22 @@ impl Execution {
                 (c, axes)
             })
             .collect();
-        parts.sort_by_cached_key(|(c, axes)| (axes.len(), self.cost(c)));
         let mut nodes = Vec::with_capacity(parts.len());
+        if let Some(choice) = self.choose(&parts)? {
+            let Some(node) = choice.node else {
+                return Ok(Prepared {
+                    area: Bx::new(area.start, vec![0; area.shape.len()]),
+                    node: Node::Decided(false),
+                });
+            };
+            nodes.push(node);
+            let mut number = 0;
+            parts.retain(|_| {
+                number += 1;
+                !choice.answered.contains(&(number - 1))
+            });
+        }
+        parts.sort_by_cached_key(|(c, axes)| (axes.len(), self.rank(c) as u64));
         for (condition, axes) in parts {
             if area.is_empty() {
                 return Ok(Prepared { area, node: Node::Decided(false) });
@@ -112,29 +131,6 @@ impl Execution {
             _ => Node::All(nodes),
         };
         Ok(Prepared { area, node })
-    }
-
-    /// What evaluating a condition costs, roughly: bytes read of its arrays, and more if it is computed.
-    fn cost(&self, condition: &Condition) -> u64 {
-        let of_array = |array: usize| {
-            let info = &self.source.schema().arrays[self.bound.arrays[array].index];
-            let bytes = info.shape.iter().product::<u64>().saturating_mul(info.dtype.size().max(16) as u64);
-            if self.readers[array].layout().is_chunked() { bytes.saturating_mul(4) } else { bytes }
-        };
-        match condition {
-            Condition::Always | Condition::Never | Condition::Position { .. } => 0,
-            Condition::Stored { array, .. } => of_array(*array),
-            Condition::All(parts) | Condition::Any(parts) => parts.iter().map(|p| self.cost(p)).sum(),
-            Condition::Computed(value) => {
-                let mut cost = 1_u64;
-                value.walk(&mut |v| {
-                    if let crate::bind::Value::Array { array, .. } | crate::bind::Value::Date(_, array) = v {
-                        cost = cost.saturating_add(of_array(*array).saturating_mul(4));
-                    }
-                });
-                cost
-            }
-        }
     }
 
     fn node(&self, condition: &Condition, axes: &[usize], area: &Bx) -> Result<Node> {

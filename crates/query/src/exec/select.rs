@@ -6,6 +6,7 @@ use super::condition::Evaluator;
 use super::leaves::Leaves;
 use super::pool::{Flow, fold, in_order};
 use super::prepare::{KnownMask, Node, Prepared};
+use super::prune::Candidate;
 use super::tiles::Tiles;
 use super::{ExecStats, Execution};
 use crate::bind::Condition;
@@ -36,18 +37,23 @@ impl Execution {
         Tiles::new(prepared.area.clone(), self.tile_shape(&arrays, &axes))
     }
 
-    /// The positions of one tile that satisfy the condition, and whether data were read for it.
+    /// The positions of one tile that satisfy the condition, and the way that they were found.
     pub(super) fn tile_mask<'e>(
         &'e self,
         node: &Node,
         tile: &Bx,
         leaves: &mut Leaves<'e>,
-    ) -> Result<(Mask, bool)> {
+    ) -> Result<(Mask, ExecStats)> {
         let mut mask = Mask::ones(tile.len() as usize);
         let mut evaluator = Evaluator::new(self, leaves);
         evaluator.narrow(node, tile, &mut mask)?;
-        let read = evaluator.has_read();
-        Ok((mask, read))
+        let did = evaluator.did();
+        Ok((mask, did))
+    }
+
+    /// Threads that so many tiles are worth: starting one takes about as long as a tile does.
+    pub(super) fn threads_for(&self, tiles: usize) -> usize {
+        self.options.threads.min(tiles / 4).max(1)
     }
 }
 
@@ -55,7 +61,7 @@ fn leaf_conditions(node: &Node, visit: &mut impl FnMut(&Condition)) {
     match node {
         Node::All(parts) | Node::Any(parts) => parts.iter().for_each(|p| leaf_conditions(p, visit)),
         Node::Leaf(c) => visit(c),
-        Node::Known(_) | Node::Decided(_) => {}
+        Node::Known(_) | Node::Chosen(_) | Node::Decided(_) => {}
     }
 }
 
@@ -64,29 +70,33 @@ fn leaf_conditions(node: &Node, visit: &mut impl FnMut(&Condition)) {
 /// # Errors
 /// Reading errors and `cancelled`.
 pub fn count(execution: &Execution) -> Result<(u64, ExecStats)> {
+    if let Some(n) = execution.count_by_replica()? {
+        return Ok((n, ExecStats { by_replica: n, ..ExecStats::default() }));
+    }
     let prepared = execution.prepare()?;
-    let mut stats = ExecStats::default();
+    let mut stats = execution.replica_stats();
     if let Some(n) = product(&prepared) {
         return Ok((n, stats));
     }
     let tiles = execution.tiles(&prepared, &[]);
+    let candidates = execution.candidates(&prepared, &tiles);
+    let mut total = stats.decided(&tiles, &candidates);
+    let open: Vec<usize> = candidates.iter().filter(|c| !c.all).map(|c| c.tile).collect();
     let states = fold(
-        tiles.len(),
-        execution.options.threads,
+        open.len(),
+        execution.threads_for(open.len()),
         &execution.options.cancel,
         || (Leaves::new(execution), 0, ExecStats::default()),
         |(leaves, total, stats), i| {
-            let (mask, read) = execution.tile_mask(&prepared.node, &tiles.tile(i), leaves)?;
+            let (mask, did) = execution.tile_mask(&prepared.node, &tiles.tile(open[i]), leaves)?;
             *total += mask.count();
-            stats.add(read);
+            stats.merge(&did);
             Ok(())
         },
     )?;
-    let mut total = 0;
     for (_, n, did) in states {
         total += n;
-        stats.tiles_scanned += did.tiles_scanned;
-        stats.tiles_skipped += did.tiles_skipped;
+        stats.merge(&did);
     }
     Ok((total, stats))
 }
@@ -95,6 +105,7 @@ pub fn count(execution: &Execution) -> Result<(u64, ExecStats)> {
 pub(super) fn product(prepared: &Prepared) -> Option<u64> {
     let known: Vec<&KnownMask> = match &prepared.node {
         Node::Decided(false) => return Some(0),
+        Node::Chosen(chosen) if chosen.rows_in(&prepared.area) => return Some(chosen.len()),
         Node::Decided(true) => Vec::new(),
         Node::Known(k) => vec![k],
         Node::All(parts) => parts
@@ -118,8 +129,12 @@ pub(super) fn product(prepared: &Prepared) -> Option<u64> {
 }
 
 impl ExecStats {
-    pub(super) fn add(&mut self, read: bool) {
-        if read { self.tiles_scanned += 1 } else { self.tiles_skipped += 1 }
+    /// Counts the tiles that are decided without reading; returns the positions that they select.
+    fn decided(&mut self, tiles: &Tiles, candidates: &[Candidate]) -> u64 {
+        let taken: Vec<&Candidate> = candidates.iter().filter(|c| c.all).collect();
+        self.tiles_taken += taken.len() as u64;
+        self.tiles_skipped += (tiles.len() - candidates.len() + taken.len()) as u64;
+        taken.iter().map(|c| tiles.tile(c.tile).len()).sum()
     }
 }
 
@@ -128,29 +143,43 @@ impl ExecStats {
 /// # Errors
 /// Reading errors, `cancelled`, and `memory-limit` where the selection itself does not fit.
 pub fn select(execution: &Execution, enough: Option<u64>) -> Result<(Selection, ExecStats)> {
-    let mut stats = ExecStats::default();
     let rows = &execution.bound.rows;
     let mut builder = SelectionBuilder::new(rows.names.clone(), rows.shape.clone())?;
     let prepared = execution.prepare()?;
+    let mut stats = execution.replica_stats();
+    if let Node::Chosen(chosen) = &prepared.node
+        && chosen.rows_in(&prepared.area)
+    {
+        builder.push_positions(chosen.positions().iter().copied())?;
+        return Ok((builder.finish(), stats));
+    }
     let tiles = execution.tiles(&prepared, &[]);
+    let candidates = execution.candidates(&prepared, &tiles);
+    stats.decided(&tiles, &candidates);
     let band = tiles.band();
     let mut pending: Vec<(Bx, Mask)> = Vec::new();
     let mut found = 0;
     in_order(
-        tiles.len(),
-        execution.options.threads,
+        candidates.len(),
+        execution.threads_for(candidates.len()),
         &execution.options.cancel,
         || Leaves::new(execution),
         |leaves, i| {
-            let tile = tiles.tile(i);
-            let (mask, read) = execution.tile_mask(&prepared.node, &tile, leaves)?;
-            Ok((tile, mask, read))
+            let Candidate { tile, all } = candidates[i];
+            let bx = tiles.tile(tile);
+            if all {
+                let mask = Mask::ones(bx.len() as usize);
+                return Ok((i, bx, mask, ExecStats::default()));
+            }
+            let (mask, did) = execution.tile_mask(&prepared.node, &bx, leaves)?;
+            Ok((i, bx, mask, did))
         },
-        |(tile, mask, read)| {
-            stats.add(read);
+        |(i, tile, mask, did)| {
+            stats.merge(&did);
             found += mask.count();
             pending.push((tile, mask));
-            if pending.len() < band {
+            // A band is done when the next tile to come is of another one.
+            if candidates.get(i + 1).is_some_and(|next| next.tile / band == candidates[i].tile / band) {
                 return Ok(Flow::Continue(()));
             }
             push_band(&mut builder, &rows.shape, &mut pending, execution.options.memory)?;

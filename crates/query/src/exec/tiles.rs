@@ -1,14 +1,15 @@
 //! How the row space is cut into tiles: the unit of reading, evaluation and parallel work.
 
+use sieva_format::layout::Layout;
 use sieva_types::Bx;
 
 use super::Execution;
 
-/// Bytes of a tile where the layout does not say: what stays in a core's own cache between being read and
-/// being tested, and is large enough for a read to run at full speed.
-const TILE_BYTES: u64 = 256 << 10;
-/// Small chunks are put together up to this many elements.
+/// Elements of a tile where the layout does not say: 256 KiB of float32 stay in a core's own cache between being
+/// read and being tested, and are enough for a read to run at full speed. Smaller chunks are put together.
 const SMALL: u64 = 1 << 16;
+/// An array is cut into no more regions than about this many, so that what is known of them stays small.
+const MAX_REGIONS: u64 = 1 << 18;
 
 /// The tiles of a box of the row space, in C order of a grid.
 #[derive(Clone, Debug)]
@@ -73,10 +74,7 @@ impl Execution {
         let driver =
             chunked.max_by_key(|&a| (self.bound.arrays[a].axes.len(), self.readers[a].layout().chunk_bytes));
         let mut shape = vec![1; axes.len()];
-        let Some(driver) = driver else {
-            let size = arrays.iter().map(|&a| self.readers[a].layout().element_size).max().unwrap_or(1);
-            return filled(shape, &lengths, TILE_BYTES / size.clamp(1, 8) as u64);
-        };
+        let Some(driver) = driver else { return filled(shape, &lengths, SMALL) };
         for (&axis, &chunk) in
             self.bound.arrays[driver].axes.iter().zip(&self.readers[driver].layout().chunk_shape)
         {
@@ -86,6 +84,21 @@ impl Execution {
         }
         if shape.iter().product::<u64>() >= SMALL { shape } else { filled(shape, &lengths, 2 * SMALL) }
     }
+}
+
+/// The shape of the regions that an array of this layout is cut into: a tile of a query over it alone.
+pub fn region_shape(layout: &Layout, array: &[u64]) -> Vec<u64> {
+    let lengths: Vec<u64> = array.iter().map(|&n| n.max(1)).collect();
+    let enough = array.iter().product::<u64>() / MAX_REGIONS;
+    let one = vec![1; array.len()];
+    if !layout.is_chunked() {
+        return filled(one, &lengths, SMALL.max(enough));
+    }
+    let chunk = layout.chunk_shape.iter().zip(&lengths).map(|(&c, &n)| c.clamp(1, n)).collect::<Vec<_>>();
+    if chunk.iter().product::<u64>() >= SMALL.max(enough) {
+        return chunk;
+    }
+    filled(chunk, &lengths, (2 * SMALL).max(enough))
 }
 
 /// `shape` made larger in whole multiples, innermost axes first, up to about `target` elements.

@@ -1,0 +1,319 @@
+//! Rows found through a sorted replica: a range of the key is one slice of it.
+//!
+//! Conditions on other columns that the replica carries are tested on the slice, where the rows lie together;
+//! values of those columns are fetched from it as well. Rows come back in the order of the source all the same.
+
+use std::sync::{Arc, OnceLock};
+
+use sieva_index::stats::Verdict;
+use sieva_types::{Buffer, Bx, DType, KeySet, Result};
+
+use super::access::Replica;
+use crate::mask::Mask;
+use crate::raw::RawTest;
+
+/// Rows of a replica that are tested or copied at once.
+const PIECE: u64 = 1 << 20;
+
+/// A condition on a column of the replica: the column, its type, and the stored values.
+pub type Test = (usize, DType, KeySet);
+
+/// The rows of one slice or more of a replica that satisfy conditions.
+pub struct Chosen {
+    replica: Arc<Replica>,
+    /// Rows of the replica, ascending and disjoint.
+    slices: Vec<std::ops::Range<u64>>,
+    /// Which rows of the slices, put together, are chosen; `None`: all.
+    kept: Option<Mask>,
+    len: u64,
+    rows: Rows,
+    columns: Vec<OnceLock<Buffer>>,
+}
+
+/// The chosen rows in the order of the source.
+struct Rows {
+    /// C-order positions in the source, ascending.
+    positions: Vec<u64>,
+    /// For each, its place among the chosen rows in the order of the replica.
+    places: Vec<u32>,
+}
+
+impl std::fmt::Debug for Chosen {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Chosen({} rows of {:?})", self.len, self.slices)
+    }
+}
+
+/// Counts the rows of `slices` that pass all tests, and tells which; `None`: all of them.
+pub fn test(
+    replica: &Replica,
+    slices: &[std::ops::Range<u64>],
+    tests: &[Test],
+) -> Result<(Option<Mask>, u64)> {
+    let n: u64 = slices.iter().map(|s| s.end - s.start).sum();
+    if tests.is_empty() {
+        return Ok((None, n));
+    }
+    let mut kept = Mask::ones(n as usize);
+    let mut buffer = Buffer::default();
+    for (column, dtype, set) in tests {
+        let test = RawTest::new(*dtype, set);
+        let mut at = 0;
+        for piece in pieces(slices) {
+            let rows = (piece.end - piece.start) as usize;
+            replica.replica.read(*column, piece, &mut buffer)?;
+            let mut found = Mask::zeros(rows);
+            test.test(&buffer, found.words_mut());
+            kept.and_range(at, &found, 0, rows);
+            at += rows;
+        }
+    }
+    let count = kept.count();
+    Ok((Some(kept), count))
+}
+
+fn pieces(slices: &[std::ops::Range<u64>]) -> impl Iterator<Item = std::ops::Range<u64>> + '_ {
+    slices
+        .iter()
+        .flat_map(|s| (s.start..s.end).step_by(PIECE as usize).map(|start| start..s.end.min(start + PIECE)))
+}
+
+impl Chosen {
+    /// The rows of `slices` that `kept` marks (`len` of them), in the order of the source.
+    ///
+    /// # Errors
+    /// `corrupt-index`, `io-error`.
+    pub fn new(
+        replica: Arc<Replica>,
+        slices: Vec<std::ops::Range<u64>>,
+        kept: Option<Mask>,
+        len: u64,
+    ) -> Result<Self> {
+        let mut pairs = Vec::with_capacity(len as usize);
+        for_each_position(&replica, &slices, kept.as_ref(), |position| {
+            pairs.push((position, pairs.len() as u32));
+        })?;
+        sort(&mut pairs, replica.replica.rows());
+        let (positions, places) = pairs.into_iter().unzip();
+        let columns = replica.replica.columns().iter().map(|_| OnceLock::new()).collect();
+        Ok(Self { replica, slices, kept, len, rows: Rows { positions, places }, columns })
+    }
+
+    /// Number of rows.
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Their positions in the source, ascending.
+    pub fn positions(&self) -> &[u64] {
+        &self.rows.positions
+    }
+
+    /// Bytes that it takes for each row.
+    pub const ROW_BYTES: u64 = 40;
+
+    /// Whether all of its rows lie in a box of the row space.
+    pub fn rows_in(&self, area: &Bx) -> bool {
+        area.len() == self.replica.replica.rows()
+    }
+
+    /// Whether any of the rows can lie in a box of the row space.
+    pub fn foresee(&self, shape: &[u64], bx: &Bx) -> Verdict {
+        let Some((first, last)) = ends(shape, bx) else { return Verdict::None };
+        let from = self.rows.positions.partition_point(|&p| p < first);
+        match self.rows.positions.get(from) {
+            Some(&p) if p <= last => Verdict::Some,
+            _ => Verdict::None,
+        }
+    }
+
+    /// The rows in a box of the row space.
+    pub fn mask(&self, shape: &[u64], bx: &Bx) -> Mask {
+        let mut mask = Mask::zeros(bx.len() as usize);
+        let row = bx.shape.last().copied().unwrap_or(1);
+        let rows = bx.len().checked_div(row).unwrap_or(0);
+        for r in 0..rows {
+            let first = linear(shape, bx, r);
+            let from = self.rows.positions.partition_point(|&p| p < first);
+            for &p in self.rows.positions[from..].iter().take_while(|&&p| p < first + row) {
+                mask.set((r * row + p - first) as usize);
+            }
+        }
+        mask
+    }
+
+    /// The values of the schema's array `array` at `positions`, of `size` bytes each; `None` unless the replica
+    /// carries it and the positions are consecutive ones of its own.
+    ///
+    /// # Errors
+    /// `corrupt-index`, `io-error`.
+    pub fn fetch(&self, array: usize, positions: &[u64], size: usize, out: &mut [u8]) -> Result<Option<()>> {
+        let Some(&column) = self.replica.columns.get(&array) else { return Ok(None) };
+        let Some(first) = positions.first() else { return Ok(Some(())) };
+        let from = self.rows.positions.partition_point(|p| p < first);
+        let here = from..from + positions.len();
+        if self.rows.positions.get(here.clone()) != Some(positions) {
+            return Ok(None);
+        }
+        let values = self.column(column, size)?;
+        let source = values.bytes();
+        for (slot, &place) in out.chunks_exact_mut(size).zip(&self.rows.places[here]) {
+            slot.copy_from_slice(&source[place as usize * size..][..size]);
+        }
+        Ok(Some(()))
+    }
+
+    /// The chosen rows' values of a column, in the order of the replica; read once.
+    fn column(&self, column: usize, size: usize) -> Result<&Buffer> {
+        if let Some(known) = self.columns[column].get() {
+            return Ok(known);
+        }
+        let mut values = Buffer::default();
+        values.resize(self.len as usize * size);
+        let (mut at, mut seen) = (0, 0);
+        let mut buffer = Buffer::default();
+        for piece in pieces(&self.slices) {
+            let rows = (piece.end - piece.start) as usize;
+            self.replica.replica.read(column, piece, &mut buffer)?;
+            let source = buffer.bytes();
+            match &self.kept {
+                None => {
+                    values.bytes_mut()[at..at + rows * size].copy_from_slice(&source[..rows * size]);
+                    at += rows * size;
+                }
+                Some(kept) => {
+                    let mut part = Mask::zeros(rows);
+                    part.or_range(0, kept, seen, rows);
+                    for i in part.ones_iter() {
+                        values.bytes_mut()[at..at + size].copy_from_slice(&source[i * size..][..size]);
+                        at += size;
+                    }
+                }
+            }
+            seen += rows;
+        }
+        Ok(self.columns[column].get_or_init(|| values))
+    }
+}
+
+/// Calls `with` for the position in the source of each chosen row, in the order of the replica.
+pub fn for_each_position(
+    replica: &Replica,
+    slices: &[std::ops::Range<u64>],
+    kept: Option<&Mask>,
+    mut with: impl FnMut(u64),
+) -> Result<()> {
+    let mut positions = Vec::new();
+    let mut seen = 0;
+    for piece in pieces(slices) {
+        let rows = (piece.end - piece.start) as usize;
+        positions.clear();
+        replica.replica.positions(piece, &mut positions)?;
+        match kept {
+            None => positions.iter().copied().for_each(&mut with),
+            Some(kept) => {
+                let mut part = Mask::zeros(rows);
+                part.or_range(0, kept, seen, rows);
+                part.ones_iter().for_each(|i| with(positions[i]));
+            }
+        }
+        seen += rows;
+    }
+    Ok(())
+}
+
+/// First and last position of a box of the row space.
+fn ends(shape: &[u64], bx: &Bx) -> Option<(u64, u64)> {
+    if bx.is_empty() {
+        return None;
+    }
+    let (mut first, mut last) = (0, 0);
+    for ((n, start), m) in shape.iter().zip(&bx.start).zip(&bx.shape) {
+        first = first * n + start;
+        last = last * n + start + m - 1;
+    }
+    Some((first, last))
+}
+
+/// The first position of innermost row `r` of a box.
+pub(super) fn linear(shape: &[u64], bx: &Bx, mut r: u64) -> u64 {
+    let (mut at, mut stride) = (0, 1);
+    for d in (0..shape.len()).rev() {
+        let i = if d + 1 == shape.len() {
+            0
+        } else {
+            let i = r % bx.shape[d];
+            r /= bx.shape[d];
+            i
+        };
+        at += (bx.start[d] + i) * stride;
+        stride *= shape[d];
+    }
+    at
+}
+
+/// Digits that the radix sort takes at once.
+const DIGIT: u32 = 11;
+/// Fewer pairs than this are sorted by comparison.
+const SMALL: usize = 1 << 12;
+
+/// Sorts pairs by position (all below `limit`): by digits from the least significant one, which beats
+/// comparisons where there are many.
+fn sort(pairs: &mut Vec<(u64, u32)>, limit: u64) {
+    if pairs.len() < SMALL {
+        pairs.sort_unstable();
+        return;
+    }
+    let bits = u64::BITS - limit.max(1).leading_zeros();
+    let mut other = vec![(0, 0); pairs.len()];
+    for pass in 0..bits.div_ceil(DIGIT) {
+        let digit = |p: u64| (p >> (pass * DIGIT)) as usize & ((1 << DIGIT) - 1);
+        let mut ends = [0_usize; 1 << DIGIT];
+        pairs.iter().for_each(|&(p, _)| ends[digit(p)] += 1);
+        let mut start = 0;
+        for end in &mut ends {
+            start += std::mem::replace(end, start);
+        }
+        for &pair in pairs.iter() {
+            let slot = &mut ends[digit(pair.0)];
+            other[*slot] = pair;
+            *slot += 1;
+        }
+        std::mem::swap(pairs, &mut other);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_radix_sort_agrees_with_comparisons() {
+        for (n, limit) in [(0, 1), (10, 1 << 40), (5000, 100_000_000), (5000, 1 << 45), (20_000, 7)] {
+            let mut state = 1_u64;
+            let mut pairs: Vec<(u64, u32)> = (0..n)
+                .map(|i| {
+                    state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                    (state % limit, i)
+                })
+                .collect();
+            let mut want = pairs.clone();
+            want.sort_by_key(|p| p.0);
+            sort(&mut pairs, limit);
+            if n >= 5000 {
+                assert_eq!(pairs, want);
+            } else {
+                assert!(pairs.is_sorted());
+            }
+        }
+    }
+
+    #[test]
+    fn rows_of_boxes() {
+        let (shape, bx) = ([4, 5, 6], Bx::new(vec![1, 2, 3], vec![2, 2, 2]));
+        assert_eq!(ends(&shape, &bx), Some((45, 45 + 30 + 6 + 1)));
+        assert_eq!((0..4).map(|r| linear(&shape, &bx, r)).collect::<Vec<_>>(), [45, 51, 75, 81]);
+        assert_eq!(ends(&shape, &Bx::new(vec![0, 0, 0], vec![0, 5, 6])), None);
+        assert_eq!((ends(&[], &Bx::whole(&[])), linear(&[], &Bx::whole(&[]), 0)), (Some((0, 0)), 0));
+    }
+}
