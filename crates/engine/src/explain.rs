@@ -19,7 +19,7 @@ impl Query {
         let mut out = text(&plan);
         if analyze {
             let rows = self.count()?;
-            analysis(&mut out, rows, &self.stats());
+            analysis(&mut out, rows, plan.estimate, &self.stats());
         }
         Ok(out)
     }
@@ -39,14 +39,17 @@ impl Query {
             "area": {"start": plan.area.start, "shape": plan.area.shape},
             "tiles": plan.tiles,
             "tile_shape": plan.tile_shape,
+            "foreseen": {"none": plan.foreseen[0], "all": plan.foreseen[1], "open": plan.foreseen[2]},
             "estimate": {"low": plan.estimate.0, "high": plan.estimate.1},
             "condition": condition,
             "output": plan.output,
             "read_by_library": library,
+            "notes": plan.notes,
         });
         if analyze {
             let rows = self.count()?;
             out["analyze"] = stats_json(rows, &self.stats());
+            out["analyze"]["estimate_held"] = json!(plan.estimate.0 <= rows && rows <= plan.estimate.1);
         }
         Ok(out.to_string())
     }
@@ -76,6 +79,9 @@ fn text(plan: &Plan) -> String {
         plan.tiles,
         plan.tile_shape
     );
+    let [none, whole, open] = plan.foreseen;
+    let _ =
+        writeln!(out, "foreseen   {none} tiles hold nothing, {whole} are selected wholly, {open} are open");
     let _ = writeln!(out, "estimate   {} to {} hits", plan.estimate.0, plan.estimate.1);
     for (i, (depth, line)) in plan.condition.iter().enumerate() {
         let head = if i == 0 { "condition" } else { "" };
@@ -85,20 +91,30 @@ fn text(plan: &Plan) -> String {
     for (array, why) in &plan.by_library {
         let _ = writeln!(out, "note       '{array}' is read through the format's library: {why}");
     }
+    for note in &plan.notes {
+        let _ = writeln!(out, "note       {note}");
+    }
     out
 }
 
-fn analysis(out: &mut String, rows: u64, s: &QueryStats) {
+fn analysis(out: &mut String, rows: u64, (low, high): (u64, u64), s: &QueryStats) {
+    let did = &s.exec;
     let _ = writeln!(
         out,
-        "analyzed   {rows} rows; {} tiles scanned, {} decided without reading",
-        s.exec.tiles_scanned, s.exec.tiles_skipped
+        "analyzed   {rows} rows, estimated {low} to {high}; {} tiles scanned, {} decided without reading data",
+        did.tiles_scanned, did.tiles_skipped
+    );
+    let _ = writeln!(
+        out,
+        "           conditions on tiles: {} by bitmap, {} by single elements, {} by scan; {} rows by sorted replica",
+        did.by_bitmap, did.by_points, did.by_scan, did.by_replica
     );
     let _ = writeln!(
         out,
         "           {} bytes in {} requests, {} chunks decoded, {} library reads",
         s.io.bytes_read, s.io.requests, s.io.chunks_decoded, s.io.library_reads
     );
+    let _ = writeln!(out, "           {} bytes of augmentations in {} requests", s.index.0, s.index.1);
     let _ = writeln!(
         out,
         "           open {:.6} s, bind {:.6} s, select {:.6} s, fetch {:.6} s",
@@ -111,10 +127,17 @@ fn stats_json(rows: u64, s: &QueryStats) -> Json {
         "rows": rows,
         "tiles_scanned": s.exec.tiles_scanned,
         "tiles_skipped": s.exec.tiles_skipped,
+        "tiles_taken": s.exec.tiles_taken,
+        "by_bitmap": s.exec.by_bitmap,
+        "by_points": s.exec.by_points,
+        "by_scan": s.exec.by_scan,
+        "by_replica": s.exec.by_replica,
         "bytes_read": s.io.bytes_read,
         "requests": s.io.requests,
         "chunks_decoded": s.io.chunks_decoded,
         "library_reads": s.io.library_reads,
+        "index_bytes_read": s.index.0,
+        "index_requests": s.index.1,
         "seconds": {"open": s.open_seconds, "bind": s.bind_seconds, "select": s.select_seconds, "fetch": s.fetch_seconds},
     })
 }

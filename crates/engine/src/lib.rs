@@ -16,6 +16,7 @@
 //! ```
 
 mod arrow;
+mod augment;
 mod explain;
 mod open;
 mod query;
@@ -23,11 +24,15 @@ mod schema;
 mod stats;
 
 pub use arrow::Batches;
+pub use augment::{
+    ArrayStatus, BuildOptions, BuildReport, Calibration, GlobalHistogram, IndexKind, IndexStatus, Learn,
+    Progress, ReplicaStatus, VerifyReport,
+};
 pub use open::{OpenOptions, Source};
-pub use query::{Access, Query, QueryOptions};
+pub use query::{Query, QueryOptions};
 pub use sieva_format::schema::{ArrayInfo, Attr, AttrValue, Dimension, Schema};
 pub use sieva_query::bind::is_time;
-pub use sieva_query::exec::{Column, Data};
+pub use sieva_query::exec::{Access, Column, Data, FetchWay};
 pub use sieva_query::{ast, parse, with_data};
 pub use sieva_types::{Bx, DType, Error, ErrorKind, Result, Selection};
 pub use stats::{Phase, QueryStats};

@@ -10,13 +10,14 @@ use sieva_format::schema::Schema;
 use sieva_format_hdf5::{Hdf5Options, Hdf5Source, is_hdf5};
 use sieva_format_netcdf3::{Netcdf3Source, is_netcdf3};
 use sieva_query::ast::{Name, Select};
-use sieva_query::bind::{BindOptions, resolve, stored_domain};
-use sieva_query::exec::{Column, Data};
+use sieva_query::bind::{BindOptions, Bound, resolve, stored_domain};
+use sieva_query::exec::{Column, Data, ExecOptions, Execution};
 use sieva_query::parse;
 use sieva_query::values::Scalar;
 use sieva_store::{FileStore, RangedRead};
 use sieva_types::{Bx, DType, Error, ErrorKind, Result};
 
+use crate::augment::{Augmented, Learn};
 use crate::query::{Query, QueryOptions};
 
 /// How a source is opened.
@@ -29,6 +30,18 @@ pub struct OpenOptions {
     pub external_roots: Vec<PathBuf>,
     /// Whether values outside of `valid_range`, `valid_min` and `valid_max` are missing.
     pub valid_range: bool,
+    /// A directory for stores of augmentations; `None`: what SIEVA_STORE says, else beside the source.
+    pub store: Option<PathBuf>,
+    /// Whether scans leave statistics behind.
+    pub learn: Learn,
+}
+
+impl OpenOptions {
+    /// The directory that was given for stores.
+    pub(crate) fn store_dir(&self) -> Option<PathBuf> {
+        let set = || std::env::var_os("SIEVA_STORE").filter(|v| !v.is_empty()).map(PathBuf::from);
+        self.store.clone().or_else(set)
+    }
 }
 
 /// An open source. Cheap to clone.
@@ -37,6 +50,7 @@ pub struct Source {
     inner: Arc<dyn ArraySource>,
     path: Arc<PathBuf>,
     options: Arc<OpenOptions>,
+    augmented: Arc<Augmented>,
     opened_in: f64,
 }
 
@@ -68,7 +82,8 @@ impl Source {
             return Err(unknown_format(path, "is none of them"));
         };
         let (path, options) = (Arc::new(path.to_path_buf()), Arc::new(options.clone()));
-        Ok(Self { inner, path, options, opened_in: started.elapsed().as_secs_f64() })
+        let augmented = Arc::default();
+        Ok(Self { inner, path, options, augmented, opened_in: started.elapsed().as_secs_f64() })
     }
 
     /// The path as it was given.
@@ -79,6 +94,24 @@ impl Source {
     /// What the source says of itself.
     pub fn schema(&self) -> &Schema {
         self.inner.schema()
+    }
+
+    /// How it was opened.
+    pub(crate) fn options(&self) -> &OpenOptions {
+        &self.options
+    }
+
+    /// What is known of it besides its data.
+    pub(crate) fn augmented(&self) -> &Arc<Augmented> {
+        &self.augmented
+    }
+
+    /// A bound query, ready to run with the augmentations that there are.
+    pub(crate) fn execution(&self, bound: Bound, options: ExecOptions) -> Result<Execution> {
+        let indexes = self.indexes(&bound);
+        let execution = Execution::new(Arc::clone(&self.inner), bound, indexes, options)?;
+        execution.check_access()?;
+        Ok(execution)
     }
 
     /// The reader behind it.

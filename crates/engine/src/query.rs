@@ -7,7 +7,7 @@ use std::time::Instant;
 use sieva_query::ast::{Expr, Select};
 use sieva_query::bind::{Body, Bound, Output, bind_condition, bind_select, bind_within};
 use sieva_query::exec::{
-    self, Column, ExecOptions, ExecStats, Execution, Gatherer, GroupTable, Plan, RowStream,
+    self, Access, Column, ExecOptions, ExecStats, Execution, FetchWay, Gatherer, GroupTable, Plan, RowStream,
 };
 use sieva_query::parse;
 use sieva_query::values::Scalar;
@@ -17,45 +17,16 @@ use sieva_types::{Error, ErrorKind, Result, Selection};
 use crate::open::Source;
 use crate::stats::{Phase, QueryStats};
 
-/// Which way of access a query is forced to take.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Access {
-    /// The cheapest that gives the answer.
-    #[default]
-    Auto,
-    /// Reading and testing the data.
-    Scan,
-}
-
-impl Access {
-    /// The access of this name.
-    ///
-    /// # Errors
-    /// `invalid-value`, listing the names.
-    pub fn parse(name: &str) -> Result<Self> {
-        match name {
-            "auto" => Ok(Self::Auto),
-            "scan" => Ok(Self::Scan),
-            "zonemap" | "bitmap" | "sorted" => Err(Error::new(
-                ErrorKind::Unsupported,
-                format!("access '{name}' needs an index, and this version makes none"),
-            )
-            .hint("use auto or scan")),
-            _ => {
-                Err(Error::new(ErrorKind::InvalidValue, format!("access '{name}' is not one of auto, scan")))
-            }
-        }
-    }
-}
-
 /// Positions that are fetched at once.
 const READ_PIECE: usize = 1 << 20;
 
 /// How a query is run.
 #[derive(Clone, Debug, Default)]
 pub struct QueryOptions {
-    /// Way of access.
+    /// The ways of evaluating conditions that may be taken.
     pub access: Access,
+    /// How values at selected positions are fetched.
+    pub fetch: FetchWay,
     /// Bytes that reading and results in flight may take; `None`: 1 GiB.
     pub memory: Option<u64>,
     /// Threads; `None`: one for each core.
@@ -76,6 +47,7 @@ pub struct Query {
     /// What ended a stream of batches: an Arrow stream hands on its words only.
     failure: Arc<Mutex<Option<Error>>>,
     before: CountersSnapshot,
+    index_before: (u64, u64),
 }
 
 impl Query {
@@ -107,8 +79,8 @@ impl Query {
     ) -> Result<Self> {
         let before = source.reader().store().counters().snapshot();
         let cancel = Arc::new(AtomicBool::new(false));
-        let execution =
-            Arc::new(Execution::new(Arc::clone(source.reader()), bound, exec_options(options, &cancel))?);
+        let execution = Arc::new(source.execution(bound, exec_options(options, &cancel))?);
+        let index_before = execution.indexes.traffic();
         let mut stats = QueryStats { open_seconds: source.opened_in(), ..QueryStats::default() };
         stats.add(Phase::Bind, started);
         Ok(Self {
@@ -122,6 +94,7 @@ impl Query {
             stats: Arc::new(Mutex::new(stats)),
             failure: Arc::default(),
             before,
+            index_before,
         })
     }
 
@@ -170,7 +143,9 @@ impl Query {
     /// What it did so far.
     pub fn stats(&self) -> QueryStats {
         let io = self.source.reader().store().counters().snapshot().since(self.before);
-        QueryStats { io, ..*self.lock_stats() }
+        let (bytes, requests) = self.execution.indexes.traffic();
+        let index = (bytes - self.index_before.0, requests - self.index_before.1);
+        QueryStats { io, index, ..*self.lock_stats() }
     }
 
     /// The number of rows that come back.
@@ -295,11 +270,8 @@ impl Query {
         }
         let selection = self.selection()?;
         let started = Instant::now();
-        let execution = Arc::new(Execution::new(
-            Arc::clone(self.source.reader()),
-            bound,
-            exec_options(&self.options, &self.cancel),
-        )?);
+        let execution = Arc::new(self.source.execution(bound, exec_options(&self.options, &self.cancel))?);
+        execution.fetch_from(self.execution.chosen());
         let mut gatherer = Gatherer::new(Arc::clone(&execution));
         let mut fetch = |positions: &[u64]| {
             let mut columns = exec::fetch(&mut gatherer, &execution.bound.outputs, positions)?;
@@ -380,5 +352,7 @@ fn exec_options(options: &QueryOptions, cancel: &Arc<AtomicBool>) -> ExecOptions
         threads: options.threads.unwrap_or(default.threads).max(1),
         memory: options.memory.unwrap_or(default.memory),
         cancel: Arc::clone(cancel),
+        access: options.access,
+        fetch: options.fetch,
     }
 }

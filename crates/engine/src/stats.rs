@@ -25,6 +25,8 @@ pub struct QueryStats {
     pub exec: ExecStats,
     /// Traffic of the source.
     pub io: CountersSnapshot,
+    /// Bytes and requests of its augmentations.
+    pub index: (u64, u64),
     /// Seconds for opening the source.
     pub open_seconds: f64,
     /// Seconds for parsing and binding.

@@ -10,7 +10,10 @@ use arrow_array::types::*;
 use arrow_array::{Array, RecordBatch};
 use arrow_schema::{DataType, TimeUnit};
 use serde_json::{Value as Json, json};
-use sieva::{Column, OpenOptions, Query, QueryOptions, Source, with_data};
+use sieva::{
+    Access, BuildOptions, Column, ErrorKind, IndexKind, Learn, OpenOptions, Query, QueryOptions, Source,
+    with_data,
+};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -40,13 +43,73 @@ fn every_case_has_its_answer() {
     assert!(files.is_dir(), "{} is missing: `make conformance` writes the files", files.display());
     let cases = cases();
     assert!(cases.len() > 400, "{} cases", cases.len());
-    let check = |(name, case): &(String, Json)| check(case, &files).err().map(|why| format!("{name}: {why}"));
+    let way = Way { store: None, access: Access::Auto };
+    let check =
+        |(name, case): &(String, Json)| check(case, &files, &way).err().map(|why| format!("{name}: {why}"));
     let wrong: Vec<String> = cases.iter().filter_map(check).collect();
     assert!(wrong.is_empty(), "{} of {} cases:\n{}", wrong.len(), cases.len(), wrong.join("\n"));
 }
 
-fn check(case: &Json, files: &Path) -> Result<(), String> {
-    let asked = ask(case, files);
+/// Where augmentations are, and which of them are to be used.
+struct Way {
+    store: Option<PathBuf>,
+    access: Access,
+}
+
+#[test]
+fn every_case_has_the_same_answer_by_every_access() {
+    let (files, cases) = (files(), cases());
+    let store = std::env::temp_dir().join(format!("sieva-conformance-{}", std::process::id()));
+    let mut names: Vec<&str> = cases.iter().filter_map(|(_, case)| case["file"].as_str()).collect();
+    names.sort_unstable();
+    names.dedup();
+    names.iter().for_each(|name| index(&files.join(name), &store));
+    for (access, least) in
+        [(Access::Auto, 400), (Access::ZoneMap, 100), (Access::Bitmap, 100), (Access::Sorted, 60)]
+    {
+        let way = Way { store: Some(store.clone()), access };
+        let mut wrong = Vec::new();
+        let mut answered = 0;
+        for (name, case) in &cases {
+            match check(case, &files, &way) {
+                Err(why) if why.starts_with("no-index") => {}
+                Err(why) => wrong.push(format!("{name}: {why}")),
+                Ok(()) => answered += 1,
+            }
+        }
+        assert!(wrong.is_empty(), "{access:?}: {} cases:\n{}", wrong.len(), wrong.join("\n"));
+        assert!(answered >= least, "{access:?}: {answered} cases");
+    }
+    std::fs::remove_dir_all(store).unwrap();
+}
+
+/// Makes every augmentation of every array of a file that can have it.
+fn index(path: &Path, store: &Path) {
+    let options = OpenOptions { store: Some(store.to_path_buf()), ..OpenOptions::default() };
+    let Ok(source) = Source::open(path, &options) else { return };
+    source.build_index(&[], &BuildOptions::default()).unwrap();
+    for array in &source.schema().arrays {
+        let sorted = BuildOptions { kinds: vec![IndexKind::Sorted], ..BuildOptions::default() };
+        if let Err(e) = source.build_index(std::slice::from_ref(&array.path), &sorted) {
+            let unable = [
+                ErrorKind::TypeMismatch,
+                ErrorKind::Unsupported,
+                ErrorKind::CorruptFile,
+                ErrorKind::FilterUnavailable,
+                ErrorKind::LinkRefused,
+            ];
+            assert!(unable.contains(&e.kind()), "{}: {e}", path.display());
+        }
+    }
+}
+
+fn check(case: &Json, files: &Path, way: &Way) -> Result<(), String> {
+    let asked = ask(case, files, way);
+    if let Err(e) = &asked
+        && e.kind() == ErrorKind::NoIndex
+    {
+        return Err(format!("no-index: {e}"));
+    }
     if let Some(error) = case.get("error") {
         let e = match asked.and_then(|q| q.batches(100)?.collect::<sieva::Result<Vec<_>>>()) {
             Ok(_) => return Err("an answer where an error was expected".into()),
@@ -62,10 +125,16 @@ fn check(case: &Json, files: &Path) -> Result<(), String> {
     if case.get("sql").is_some() { check_rows(case, &query) } else { check_selection(case, &query) }
 }
 
-fn ask(case: &Json, files: &Path) -> sieva::Result<Query> {
+fn ask(case: &Json, files: &Path, way: &Way) -> sieva::Result<Query> {
     let path = files.join(case["file"].as_str().unwrap());
     let given = case.get("options").cloned().unwrap_or_default();
-    let mut options = OpenOptions { valid_range: given["valid_range"] == true, ..OpenOptions::default() };
+    let mut options = OpenOptions {
+        valid_range: given["valid_range"] == true,
+        store: way.store.clone(),
+        learn: Learn { share: 0.0, from: 0 },
+        ..OpenOptions::default()
+    };
+    let asked = QueryOptions { access: way.access, ..QueryOptions::default() };
     for (array, names) in given["dims"].as_object().into_iter().flatten() {
         let names = names.as_array().unwrap().iter().map(|n| n.as_str().unwrap().to_string());
         options.dims.push((array.clone(), names.collect()));
@@ -73,11 +142,11 @@ fn ask(case: &Json, files: &Path) -> sieva::Result<Query> {
     let source = Source::open(&path, &options)?;
     if let Some(sql) = case.get("sql") {
         let sql = sql.as_str().unwrap().replace("{file}", &path.display().to_string());
-        return source.sql(&sql, &QueryOptions::default());
+        return source.sql(&sql, &asked);
     }
     let reads = case.get("values").and_then(Json::as_object);
     let reads: Option<Vec<String>> = reads.map(|v| v.keys().cloned().collect());
-    source.query(Some(case["where"].as_str().unwrap()), reads.as_deref(), &QueryOptions::default())
+    source.query(Some(case["where"].as_str().unwrap()), reads.as_deref(), &asked)
 }
 
 fn expect(holds: bool, why: impl FnOnce() -> String) -> Result<(), String> {

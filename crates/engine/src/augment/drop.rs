@@ -1,0 +1,47 @@
+//! Removing augmentations.
+
+use sieva_index::store::{Listing, Store, locations};
+use sieva_types::Result;
+
+use crate::open::Source;
+
+impl Source {
+    /// Removes a source's store with all that is in it; whether there was one.
+    ///
+    /// # Errors
+    /// `permission-denied`, `io-error`.
+    pub fn drop_index(&self) -> Result<bool> {
+        self.augmented().discard();
+        let mut dropped = false;
+        for dir in locations(self.path(), self.options().store_dir().as_deref()).read {
+            if dir.is_dir() {
+                Store::drop_all(&dir)?;
+                dropped = true;
+            }
+        }
+        Ok(dropped)
+    }
+
+    /// Removes the sorted replicas of these arrays (none named: all); returns their number.
+    ///
+    /// # Errors
+    /// `unknown-array`, `permission-denied`, `io-error`.
+    pub fn drop_replicas(&self, arrays: &[String]) -> Result<usize> {
+        let arrays = arrays.iter().map(|a| self.resolve(a)).collect::<Result<Vec<_>>>()?;
+        let paths: Vec<&str> = arrays.iter().map(|&a| self.schema().arrays[a].path.as_str()).collect();
+        let loaded = self.loaded()?;
+        let Some(store) = &loaded.store else { return Ok(0) };
+        let goes = |key: &str| paths.is_empty() || paths.contains(&key);
+        let n = store.sorted().iter().filter(|e| goes(&e.key)).count();
+        if n > 0 {
+            let keep = |listing: &Listing| {
+                let mut listing = listing.clone();
+                listing.sorted.retain(|e| !goes(&e.key));
+                listing
+            };
+            Store::publish(store.dir(), &loaded.fingerprint, &keep, true)?;
+        }
+        self.augmented().forget();
+        Ok(n)
+    }
+}

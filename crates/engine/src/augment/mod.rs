@@ -1,0 +1,269 @@
+//! Augmentations of a source: found, checked against the source, used, built and looked after.
+//!
+//! Where a query runs, [`Augmented`] gives it what the store holds of the arrays that it names. A store that was
+//! made for another state of the file is never used.
+
+mod build;
+mod drop;
+mod histogram;
+mod learn;
+mod profile;
+mod sort;
+mod status;
+mod verify;
+
+use std::collections::{HashMap, HashSet};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use sieva_format::schema::ArrayInfo;
+use sieva_index::ArrayIndex;
+use sieva_index::sorted::SortedReplica;
+use sieva_index::store::{ArrayHeader, Fingerprint, SortedEntry, Store, locations};
+use sieva_query::bind::{Bound, stored_domain};
+use sieva_query::exec::{Indexes, Replica, region_shape};
+use sieva_types::{DType, ErrorKind, Result};
+
+use crate::open::Source;
+pub use build::{BuildOptions, BuildReport, IndexKind, Progress};
+pub use histogram::GlobalHistogram;
+pub use profile::Calibration;
+pub use status::{ArrayStatus, IndexStatus, ReplicaStatus};
+pub use verify::VerifyReport;
+
+/// Share of a scan's time that statistics may take: with what saving them takes, under 3 %.
+const LEARN_SHARE: f64 = 0.02;
+/// Arrays of fewer bytes than this are scanned too fast for statistics to pay.
+const LEARN_FROM: u64 = 16 << 20;
+
+/// Whether scans leave statistics behind, and of which arrays.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Learn {
+    /// The share of its time that a scan may spend on them; 0 switches them off.
+    pub share: f64,
+    /// The least size of an array, in bytes.
+    pub from: u64,
+}
+
+impl Default for Learn {
+    fn default() -> Self {
+        let off = std::env::var_os("SIEVA_LEARN").is_some_and(|v| v == "0");
+        Self { share: if off { 0.0 } else { LEARN_SHARE }, from: LEARN_FROM }
+    }
+}
+
+/// What is known of a source besides its data; found when it is first asked for.
+#[derive(Default)]
+pub struct Augmented {
+    state: Mutex<Option<Arc<Loaded>>>,
+}
+
+/// A source's store as it was found.
+pub(crate) struct Loaded {
+    /// Where new augmentations go.
+    write: PathBuf,
+    fingerprint: Fingerprint,
+    /// What there is for this state of the source.
+    store: Option<Store>,
+    /// Where a store of another state of the source is.
+    stale: Option<PathBuf>,
+    indexes: Arc<Indexes>,
+    /// The arrays that were looked for.
+    looked: Mutex<HashSet<usize>>,
+    learn: Learn,
+    /// Set when what was learnt is not to be kept.
+    discarded: AtomicBool,
+}
+
+impl Augmented {
+    fn lock(&self) -> MutexGuard<'_, Option<Arc<Loaded>>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Forgets what was found, as the store is about to change or has changed; what was learnt is saved first.
+    fn forget(&self) {
+        self.lock().take();
+    }
+
+    /// Forgets what was found and learnt.
+    fn discard(&self) {
+        if let Some(loaded) = self.lock().take() {
+            loaded.discarded.store(true, Relaxed);
+        }
+    }
+}
+
+impl Source {
+    /// What is known of the arrays of a query. A store that cannot be used is noted, and the data are scanned.
+    pub(crate) fn indexes(&self, bound: &Bound) -> Arc<Indexes> {
+        let Ok(loaded) = self.loaded() else { return Arc::default() };
+        for array in &bound.arrays {
+            self.look_up(&loaded, array.index);
+        }
+        Arc::clone(&loaded.indexes)
+    }
+
+    /// Writes what scans learnt of the source to its store now, not only when it is closed.
+    pub fn save_learnt(&self) {
+        // It is saved when the last query that uses it lets go.
+        self.augmented().forget();
+    }
+
+    /// Why augmentations that exist are not used, and what of them is damaged.
+    pub fn index_notes(&self) -> Vec<String> {
+        self.loaded().map(|l| l.indexes.notes()).unwrap_or_default()
+    }
+
+    fn loaded(&self) -> Result<Arc<Loaded>> {
+        let mut state = self.augmented().lock();
+        if let Some(loaded) = &*state {
+            return Ok(Arc::clone(loaded));
+        }
+        let loaded = Arc::new(self.load()?);
+        *state = Some(Arc::clone(&loaded));
+        Ok(loaded)
+    }
+
+    fn load(&self) -> Result<Loaded> {
+        let places = locations(self.path(), self.options().store_dir().as_deref());
+        let fingerprint = self.fingerprint()?;
+        let mut indexes = Indexes::default();
+        indexes.learn = self.options().learn.share;
+        let (mut found, mut stale) = (None, None);
+        for dir in &places.read {
+            match Store::open(dir) {
+                Ok(None) => {}
+                Ok(Some(store)) if *store.fingerprint() == fingerprint => {
+                    found = Some(store);
+                    break;
+                }
+                Ok(Some(_)) => {
+                    indexes.note(&format!(
+                        "'{}' was made for another state of the file: not used (sieva index renews it)",
+                        dir.display()
+                    ));
+                    stale = Some(dir.clone());
+                }
+                Err(e) => indexes.note(&format!("'{}': {}: not used", dir.display(), e.message())),
+            }
+        }
+        if let Some(store) = &found {
+            store.damage().iter().for_each(|d| indexes.note(d));
+            for entry in store.sorted() {
+                match self.open_replica(entry) {
+                    Ok(replica) => indexes.replicas.push(Arc::new(replica)),
+                    Err(e) => {
+                        indexes.note(&format!("sorted replica by '{}': {}: not used", entry.key, e.message()))
+                    }
+                }
+            }
+        }
+        profile::load(&places.read, &indexes.costs);
+        Ok(Loaded {
+            write: places.write,
+            fingerprint,
+            store: found,
+            stale,
+            indexes: Arc::new(indexes),
+            looked: Mutex::default(),
+            learn: self.options().learn,
+            discarded: AtomicBool::new(false),
+        })
+    }
+
+    /// What tells this state of the source from others: its size, version, metadata and sampled bytes.
+    pub(crate) fn fingerprint(&self) -> Result<Fingerprint> {
+        let mut described = String::new();
+        for a in &self.schema().arrays {
+            // What dims= may change of a schema is left out.
+            described += &format!("{:?}", (&a.path, a.dtype, &a.shape, &a.decoding, &a.storage));
+        }
+        let store = self.reader().store();
+        Fingerprint::take(store.as_ref(), store.version(), sieva_index::content_hash(described.as_bytes()))
+    }
+
+    fn open_replica(&self, entry: &SortedEntry) -> Result<Replica> {
+        let replica = SortedReplica::open(&entry.dir)?;
+        let arrays = &self.schema().arrays;
+        let known = |name: &str| {
+            let index = arrays.iter().position(|a| a.path == name)?;
+            (arrays[index].shape == replica.shape()).then_some(index)
+        };
+        let mut columns = HashMap::new();
+        for (i, column) in replica.columns().iter().enumerate() {
+            match known(&column.name) {
+                Some(index) if indexed_dtype(&arrays[index]) == column.dtype => columns.insert(index, i),
+                _ => return Err(corrupt(format!("column '{}' is not an array of this source", column.name))),
+            };
+        }
+        let key = known(&entry.key).filter(|k| columns.get(k) == Some(&0));
+        let key = key.ok_or_else(|| corrupt(format!("it is not sorted by '{}'", entry.key)))?;
+        Ok(Replica { replica, key, columns })
+    }
+
+    /// Makes what is known of an array ready, or the place where a scan leaves what it learns.
+    fn look_up(&self, loaded: &Loaded, array: usize) {
+        if !loaded.looked.lock().unwrap_or_else(PoisonError::into_inner).insert(array) {
+            return;
+        }
+        let Ok(header) = self.array_header(array) else { return };
+        if let Some(records) = loaded.store.as_ref().and_then(|s| s.load(&header.path)) {
+            let found = records.header();
+            if (found.dtype, &found.shape, &found.missing) == (header.dtype, &header.shape, &header.missing) {
+                match ArrayIndex::load(records) {
+                    Ok(index) => return loaded.indexes.add(array, index),
+                    Err(e) => loaded.indexes.note(&format!("'{}': {}", header.path, e.message())),
+                }
+            } else {
+                loaded.indexes.note(&format!("'{}': its index is of an array of another kind", header.path));
+            }
+        }
+        let bytes = header.shape.iter().product::<u64>() * header.dtype.size() as u64;
+        if loaded.learn.share > 0.0
+            && bytes >= loaded.learn.from
+            && let Ok(index) = ArrayIndex::new(header)
+        {
+            loaded.indexes.add(array, index);
+        }
+    }
+
+    /// How an array is indexed.
+    ///
+    /// # Errors
+    /// `type-mismatch` for texts, `unsupported` for data that the format's library reads.
+    pub(crate) fn array_header(&self, array: usize) -> Result<ArrayHeader> {
+        let info = &self.schema().arrays[array];
+        if info.dtype == DType::Str {
+            let message = format!("'{}' is text: only numbers are indexed", info.path);
+            return Err(sieva_types::Error::new(ErrorKind::TypeMismatch, message));
+        }
+        let layout = self.reader().layout(array)?;
+        if let sieva_format::layout::Placement::Library(why) = &layout.placement {
+            let message =
+                format!("'{}' is read through the format's library ({why}): it is not indexed", info.path);
+            return Err(sieva_types::Error::new(ErrorKind::Unsupported, message));
+        }
+        Ok(ArrayHeader {
+            path: info.path.clone(),
+            dtype: indexed_dtype(info),
+            shape: info.shape.clone(),
+            region: region_shape(&layout, &info.shape),
+            missing: stored_domain(info, false, false)?.missing().clone(),
+        })
+    }
+}
+
+/// The type that an array's elements are indexed as: the one that they are delivered in, unsigned where an
+/// attribute says that they are.
+pub(crate) fn indexed_dtype(info: &ArrayInfo) -> DType {
+    match info.decoding.stored {
+        DType::F16 => DType::F32,
+        DType::Bool => DType::U8,
+        other => other,
+    }
+}
+
+fn corrupt(message: String) -> sieva_types::Error {
+    sieva_types::Error::new(ErrorKind::CorruptIndex, message)
+}

@@ -1,0 +1,119 @@
+//! Building sorted replicas of a source's arrays.
+
+use std::sync::Arc;
+
+use serde_json::{Map, json};
+use sieva_format::read::{BlockReader, ChunkCache, Workspace};
+use sieva_index::RegionGrid;
+use sieva_index::sorted::{self, Column, SortOptions, Table};
+use sieva_index::store::{Listing, SortedDraft, SortedEntry, Store};
+use sieva_types::{Buffer, Bx, Error, ErrorKind, Result};
+
+use super::build::{BuildOptions, Progress};
+use super::indexed_dtype;
+use crate::open::Source;
+
+/// The columns of a replica, read from the source.
+struct Columns {
+    grid: RegionGrid,
+    readers: Vec<BlockReader>,
+}
+
+impl Table for Columns {
+    fn regions(&self) -> usize {
+        self.grid.len()
+    }
+
+    fn region(&self, region: usize) -> Bx {
+        self.grid.bx(region)
+    }
+
+    fn read(&self, region: usize, column: usize, out: &mut Buffer) -> Result<()> {
+        thread_local! {
+            static WORKSPACE: std::cell::RefCell<Workspace> = std::cell::RefCell::default();
+        }
+        WORKSPACE.with_borrow_mut(|ws| self.readers[column].read(&self.grid.bx(region), out, ws))
+    }
+}
+
+/// Writes the replica sorted by `key`, unless there is one with these columns; whether it did.
+pub fn build(source: &Source, key: usize, options: &BuildOptions) -> Result<bool> {
+    let arrays = columns(source, key, options)?;
+    let info = |a: usize| &source.schema().arrays[a];
+    let names: Vec<String> = arrays.iter().map(|&a| info(a).path.clone()).collect();
+    let loaded = source.loaded()?;
+    let there = loaded.store.iter().flat_map(|s| s.sorted()).any(|e| e.key == names[0] && e.columns == names);
+    if there {
+        return Ok(false);
+    }
+    let header = source.array_header(key)?;
+    let cache = Arc::new(ChunkCache::new(0));
+    let reader = |&a: &usize| BlockReader::new(Arc::clone(source.reader()), a, Arc::clone(&cache), u64::MAX);
+    let table = Columns {
+        grid: RegionGrid::new(&header.shape, &header.region)?,
+        readers: arrays.iter().map(reader).collect::<Result<_>>()?,
+    };
+    let described: Vec<Column> = arrays
+        .iter()
+        .map(|&a| Column { name: info(a).path.clone(), dtype: indexed_dtype(info(a)) })
+        .collect();
+    let mut attributes = Map::new();
+    attributes.insert("source".into(), json!(source.path().file_name().map(|n| n.to_string_lossy())));
+    let row: u64 = described.iter().map(|c| c.dtype.size() as u64).sum();
+    let progress = |done: u64, total: u64| {
+        if let Some(progress) = &options.progress {
+            progress(Progress { done: done * row, total: total * row });
+        }
+    };
+    let sorting = SortOptions {
+        threads: options.jobs.max(1),
+        memory: options.memory,
+        cancel: &options.cancel,
+        progress: &progress,
+    };
+    let place = SortedDraft::create(&loaded.write)?;
+    sorted::build(place.path(), &header.shape, &described, &table, &attributes, &sorting)?;
+    source.reader().store().check_unchanged()?;
+    let entry: SortedEntry = place.finish(names[0].clone(), names)?;
+    let add = |listing: &Listing| {
+        let mut listing = listing.clone();
+        listing.sorted.retain(|e| e.key != entry.key);
+        listing.sorted.push(entry.clone());
+        listing
+    };
+    Store::publish(&loaded.write, &loaded.fingerprint, &add, true)?;
+    Ok(true)
+}
+
+/// The key, then the arrays that go with it.
+fn columns(source: &Source, key: usize, options: &BuildOptions) -> Result<Vec<usize>> {
+    let arrays = &source.schema().arrays;
+    let mut columns = vec![key];
+    match &options.columns {
+        None => {
+            let fits =
+                |&a: &usize| a != key && arrays[a].dims == arrays[key].dims && source.array_header(a).is_ok();
+            columns.extend((0..arrays.len()).filter(fits));
+        }
+        Some(names) => {
+            for name in names {
+                let a = source.resolve(name)?;
+                source.array_header(a)?;
+                if arrays[a].shape != arrays[key].shape || arrays[a].dims != arrays[key].dims {
+                    return Err(Error::new(
+                        ErrorKind::DimensionMismatch,
+                        format!(
+                            "'{}' does not have the dimensions of '{}'",
+                            arrays[a].path, arrays[key].path
+                        ),
+                    )
+                    .hint("a sorted replica carries arrays of its key's dimensions"));
+                }
+                if !columns.contains(&a) {
+                    columns.push(a);
+                }
+            }
+        }
+    }
+    Ok(columns)
+}

@@ -1,0 +1,105 @@
+//! What a source's store holds.
+
+use std::path::PathBuf;
+
+use sieva_index::store::Store;
+use sieva_types::Result;
+
+use crate::open::Source;
+
+/// What there is of one array.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ArrayStatus {
+    /// Path of the array.
+    pub path: String,
+    /// Regions that it is cut into.
+    pub regions: u64,
+    /// Of those, regions with a zone map.
+    pub with_stats: u64,
+    /// Of those, regions with a bitmap index.
+    pub with_bitmap: u64,
+    /// Bytes of zone maps and histograms.
+    pub stats_bytes: u64,
+    /// Bytes of bitmap indexes.
+    pub bitmap_bytes: u64,
+    /// Bytes of the array's data, decoded.
+    pub data_bytes: u64,
+}
+
+/// A sorted replica.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ReplicaStatus {
+    /// Path of the array that it is sorted by.
+    pub key: String,
+    /// The arrays that it carries, the key first.
+    pub columns: Vec<String>,
+    /// Its directory, a Zarr group.
+    pub path: PathBuf,
+    /// Bytes that it takes.
+    pub bytes: u64,
+}
+
+/// What a source's store holds.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct IndexStatus {
+    /// Where it is, or would be.
+    pub store: PathBuf,
+    /// Whether there is one.
+    pub exists: bool,
+    /// Whether it was made for another state of the source, so that it is not used.
+    pub stale: bool,
+    /// Arrays with zone maps or bitmaps.
+    pub arrays: Vec<ArrayStatus>,
+    /// Sorted replicas.
+    pub replicas: Vec<ReplicaStatus>,
+    /// What is damaged or not used, and why.
+    pub notes: Vec<String>,
+}
+
+impl Source {
+    /// What there is of augmentations. Reads the store only.
+    ///
+    /// # Errors
+    /// Reading errors of the source.
+    pub fn index_status(&self) -> Result<IndexStatus> {
+        self.augmented().forget();
+        let loaded = self.loaded()?;
+        let stale = loaded.stale.as_ref().filter(|_| loaded.store.is_none());
+        let other = stale.map(|dir| Store::open(dir)).transpose()?.flatten();
+        let Some(store) = loaded.store.as_ref().or(other.as_ref()) else {
+            let notes = loaded.indexes.notes();
+            return Ok(IndexStatus { store: loaded.write.clone(), notes, ..IndexStatus::default() });
+        };
+        let mut notes = loaded.indexes.notes();
+        let mut arrays = Vec::new();
+        for a in store.arrays() {
+            let h = &a.header;
+            if let Some(records) = store.load(&h.path) {
+                notes.extend(records.damage.iter().map(|d| format!("'{}': {d}", h.path)));
+            }
+            arrays.push(ArrayStatus {
+                path: h.path.clone(),
+                regions: a.regions,
+                with_stats: a.with_stats,
+                with_bitmap: a.with_bitmap,
+                stats_bytes: a.stats_bytes,
+                bitmap_bytes: a.head_bytes + a.body_bytes,
+                data_bytes: h.shape.iter().product::<u64>() * h.dtype.size() as u64,
+            });
+        }
+        let replicas = store.sorted().iter().map(|e| ReplicaStatus {
+            key: e.key.clone(),
+            columns: e.columns.clone(),
+            path: e.dir.clone(),
+            bytes: e.bytes,
+        });
+        Ok(IndexStatus {
+            store: store.dir().to_path_buf(),
+            exists: true,
+            stale: stale.is_some(),
+            arrays,
+            replicas: replicas.collect(),
+            notes,
+        })
+    }
+}
