@@ -5,6 +5,7 @@
 
 mod convert;
 mod errors;
+mod index;
 mod interrupt;
 mod query;
 mod selection;
@@ -18,6 +19,11 @@ use pyo3::prelude::*;
 mod native {
     use super::*;
 
+    #[pymodule_export]
+    use super::index::{
+        Histogram, build_index, calibrate, drop_index, drop_replicas, index_notes, index_status, save_learnt,
+        verify_index,
+    };
     #[pymodule_export]
     use super::query::{Query, Stream};
     #[pymodule_export]

@@ -105,6 +105,13 @@ impl Query {
         let out = PyDict::new(py);
         out.set_item("hits", s.hits)?;
         out.set_item("tiles_scanned", s.exec.tiles_scanned)?;
+        out.set_item("tiles_taken", s.exec.tiles_taken)?;
+        out.set_item("by_bitmap", s.exec.by_bitmap)?;
+        out.set_item("by_points", s.exec.by_points)?;
+        out.set_item("by_scan", s.exec.by_scan)?;
+        out.set_item("by_replica", s.exec.by_replica)?;
+        out.set_item("index_bytes_read", s.index.0)?;
+        out.set_item("index_requests", s.index.1)?;
         out.set_item("tiles_skipped", s.exec.tiles_skipped)?;
         out.set_item("bytes_read", s.io.bytes_read)?;
         out.set_item("requests", s.io.requests)?;

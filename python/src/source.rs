@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
-use sieva::{Access, Bx, OpenOptions, QueryOptions, parse};
+use sieva::{Access, Bx, FetchWay, Learn, OpenOptions, QueryOptions, parse};
 
 use crate::convert;
 use crate::errors::to_python;
@@ -15,21 +15,24 @@ use crate::interrupt::interruptible;
 use crate::query::Query;
 
 #[pyclass(module = "sieva._native", frozen)]
-pub struct Source(sieva::Source);
+pub struct Source(pub sieva::Source);
 
 #[pymethods]
 impl Source {
     #[staticmethod]
-    #[pyo3(signature = (path, *, dims=None, external_roots=Vec::new(), valid_range=false))]
+    #[pyo3(signature = (path, *, dims=None, external_roots=Vec::new(), valid_range=false, store=None, learn=None))]
     fn open(
         py: Python<'_>,
         path: PathBuf,
         dims: Option<BTreeMap<String, Vec<String>>>,
         external_roots: Vec<PathBuf>,
         valid_range: bool,
+        store: Option<PathBuf>,
+        learn: Option<(f64, u64)>,
     ) -> PyResult<Self> {
-        let options =
-            OpenOptions { dims: dims.unwrap_or_default().into_iter().collect(), external_roots, valid_range };
+        let learn = learn.map_or_else(Learn::default, |(share, from)| Learn { share, from });
+        let dims = dims.unwrap_or_default().into_iter().collect();
+        let options = OpenOptions { dims, external_roots, valid_range, store, learn };
         py.detach(|| sieva::Source::open(path, &options)).map(Self).map_err(to_python)
     }
 
@@ -149,36 +152,40 @@ impl Source {
         py.detach(|| self.0.schema_json()).map_err(to_python)
     }
 
-    #[pyo3(signature = (condition=None, select=None, *, access="auto", memory=None, threads=None))]
+    #[pyo3(signature = (condition=None, select=None, *, access="auto", fetch="auto", memory=None, threads=None))]
     fn query(
         &self,
         py: Python<'_>,
         condition: Option<&str>,
         select: Option<Vec<String>>,
         access: &str,
+        fetch: &str,
         memory: Option<u64>,
         threads: Option<usize>,
     ) -> PyResult<Query> {
-        let options = options(access, memory, threads)?;
+        let options = options(access, fetch, memory, threads)?;
         py.detach(|| self.0.query(condition, select.as_deref(), &options)).map(Query).map_err(to_python)
     }
 
-    #[pyo3(signature = (text, *, access="auto", memory=None, threads=None))]
+    #[pyo3(signature = (text, *, access="auto", fetch="auto", memory=None, threads=None))]
     fn sql(
         &self,
         py: Python<'_>,
         text: &str,
         access: &str,
+        fetch: &str,
         memory: Option<u64>,
         threads: Option<usize>,
     ) -> PyResult<Query> {
-        let options = options(access, memory, threads)?;
+        let options = options(access, fetch, memory, threads)?;
         py.detach(|| self.0.sql(text, &options)).map(Query).map_err(to_python)
     }
 }
 
-fn options(access: &str, memory: Option<u64>, threads: Option<usize>) -> PyResult<QueryOptions> {
-    Ok(QueryOptions { access: Access::parse(access).map_err(to_python)?, memory, threads })
+fn options(access: &str, fetch: &str, memory: Option<u64>, threads: Option<usize>) -> PyResult<QueryOptions> {
+    let access = Access::parse(access).map_err(to_python)?;
+    let fetch = FetchWay::parse(fetch).map_err(to_python)?;
+    Ok(QueryOptions { access, fetch, memory, threads })
 }
 
 /// The text of a SELECT's FROM.
