@@ -51,7 +51,7 @@ lint: build ## formatting, lints, types and the repository's own checks
 	$(BIN)/python tools/check_tidy.py
 
 bench: build ## compare with other tools; writes a table and a JSON file
-	$(BIN)/python benches/run.py
+	$(BIN)/python benches/run.py --page docs/benchmarks/indexes.md
 
 clean: ## remove everything that was built
 	rm -rf target $(VENV) python/sieva/_native*.so

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import zlib
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,52 +30,70 @@ class Size:
     lats: int
     lons: int
     large: int
+    # Times of the two files that random queries fetch from: 2000 of them, in three ways, take a while.
+    fetch_times: int
+    queries: int
 
 
-FULL = Size("full", 100_000_000, 12, 40, 600, 800, LARGE)
-QUICK = Size("quick", 400_000, 3, 12, 80, 100, 1_000_000)
+FULL = Size("full", 100_000_000, 12, 40, 600, 800, LARGE, 1, 2000)
+QUICK = Size("quick", 400_000, 3, 12, 80, 100, 1_000_000, 1, 24)
 
 
 @dataclass(frozen=True)
 class Files:
-    """Where the files are."""
+    """Where the files are: particles with the tail of SDS, and with that of PDC (`pdc`), and oceans."""
 
     particles: Path
+    pdc: Path
     deflated: Path
     ocean: Path
     large: Path
     large_deflated: Path
+    classic: Path
+    modb: Path
 
 
-def prepare(directory: Path, size: Size) -> Files:
-    """Make what is missing in a directory."""
+def prepare(directory: Path, size: Size, wanted: Collection[str]) -> Files:
+    """Make what is missing in a directory of the files, named by attributes of `Files`, that are wanted."""
     target = directory / size.name
     target.mkdir(parents=True, exist_ok=True)
     files = Files(
         target / "particles.h5",
+        target / "particles_pdc.h5",
         target / "particles_deflate.h5",
         target / "ocean.nc",
         target / "large.h5",
         target / "large_deflate.h5",
+        target / "ocean_classic.nc",
+        target / "ocean_modb.h5",
     )
-    _once(files.particles, lambda path: _write_particles(path, size.particles))
-    _once(files.deflated, lambda path: _deflate(files.particles, path))
-    _once(files.ocean, lambda path: _write_ocean(path, size))
-    _once(files.large, lambda path: _write_large(path, size.large))
-    _once(files.large_deflated, lambda path: _write_large_deflated(path, size.large))
+    makers: dict[str, Callable[[Path], None]] = {
+        "particles": lambda path: _write_particles(path, size.particles, "sds"),
+        "pdc": lambda path: _write_particles(path, size.particles, "pdc"),
+        "deflated": lambda path: _deflate(files.particles, path),
+        "ocean": lambda path: _write_ocean(path, size),
+        "large": lambda path: _write_large(path, size.large),
+        "large_deflated": lambda path: _write_large_deflated(path, size.large),
+        "classic": lambda path: _write_field(path, size, "classic"),
+        "modb": lambda path: _write_field(path, size, "modb"),
+    }
+    for name, write in makers.items():
+        if name in wanted:
+            _once(getattr(files, name), write)
     return files
 
 
-def _once(path: Path, write: object) -> None:
+def _once(path: Path, write: Callable[[Path], None]) -> None:
     if path.exists():
         return
     print(f"making {path.name} ...", file=sys.stderr)
     partial = path.with_name(f"partial_{path.name}")
-    write(partial)  # type: ignore[operator]
-    partial.replace(path)
+    write(partial)
+    if partial.exists():
+        partial.replace(path)
 
 
-def _run(script: str, path: Path, **options: int) -> bool:
+def _run(script: str, path: Path, **options: int | str) -> bool:
     """Run a shared generator, if it is there."""
     if not (SHARED / script).exists():
         return False
@@ -83,14 +102,26 @@ def _run(script: str, path: Path, **options: int) -> bool:
     return True
 
 
-def _write_particles(path: Path, n: int) -> None:
-    if not _run("make_particles.py", path, n=n):
-        generate.write_particles(path, n=n, group=GROUP)
+def _write_particles(path: Path, n: int, tail: str) -> None:
+    if _run("make_particles.py", path, n=n, tail=tail):
+        return
+    if tail != "sds":
+        # Its energies have another knee: the shares of the questions would not be those of the paper.
+        raise SystemExit("the particles of PDC need the shared generator beside the checkout")
+    generate.write_particles(path, n=n, group=GROUP)
 
 
 def _write_ocean(path: Path, size: Size) -> None:
     if not _run("make_ocean.py", path, time=size.times, depth=size.depths, lat=size.lats, lon=size.lons):
         generate.write_ocean(path, times=size.times, depths=size.depths, lats=size.lats, lons=size.lons)
+
+
+def _write_field(path: Path, size: Size, form: str) -> None:
+    """Write the ocean that values are fetched from; nothing where the generator is missing."""
+    # Every question decodes deflated chunks, in each way and repeat: a quarter of them, or it takes hours.
+    cut = 2 if form == "modb" else 1
+    shape = {"time": size.fetch_times, "depth": size.depths, "lat": size.lats // cut, "lon": size.lons // cut}
+    _run("make_ocean.py", path, format=form, **shape)
 
 
 def _deflate(source: Path, path: Path) -> None:

@@ -5,7 +5,6 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import h5py
@@ -13,7 +12,8 @@ import numpy as np
 import sieva
 import xarray as xr
 from data import GROUP, Files, Size
-from timing import Run, Times, fastest, interleave, timed, warm
+from figure import Figure, at_least, same
+from timing import Run, fastest, interleave, timed, warm
 
 ENERGY = f'"{GROUP}/Energy"'
 # The knee and the rate of the energies' tail make this the threshold of 0.1 % of them.
@@ -22,33 +22,6 @@ BLOCK = 1 << 20
 WHOLE, BLOCKS = "h5py + numpy, whole", "h5py + numpy, blocks"
 WIDENED, PREAD = "h5py + numpy, whole, in float64", "two threads of pread"
 OCEAN = "TEMP > 5 AND TLAT BETWEEN 18 AND 31 AND TLONG BETWEEN 262 AND 280 AND z_t < 5000"
-
-
-@dataclass
-class Figure:
-    """One promise and what was measured."""
-
-    name: str
-    target: str
-    measured: float
-    unit: str
-    is_met: bool
-    limit: str
-    times: dict[str, Times] = field(default_factory=dict)
-    notes: dict[str, object] = field(default_factory=dict)
-
-
-def same(answers: dict[str, object]) -> None:
-    """Refuse to compare what does not give the same answer."""
-    if len({str(answer) for answer in answers.values()}) != 1:
-        raise SystemExit(f"the answers differ: {answers}")
-
-
-def at_least(
-    name: str, target: float, ratio: float, limit: str, times: dict[str, Times], **notes: object
-) -> Figure:
-    """Return a figure that is a speed-up."""
-    return Figure(name, f">= {target:g}x", ratio, "x", ratio >= target, limit, times, notes)
 
 
 def count_sieva(path: Path, condition: str, threads: int | None = None) -> int:

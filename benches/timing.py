@@ -28,18 +28,19 @@ class Times:
 
 def timed(work: Callable[[], object]) -> Run:
     """Return a function that runs ``work`` and returns how many seconds it took."""
-
-    def run() -> float:
-        start = time.perf_counter()
-        work()
-        return time.perf_counter() - start
-
-    return run
+    return lambda: seconds_of(work)
 
 
-def interleave(things: Mapping[str, Run], runs: int) -> dict[str, Times]:
-    """Run all things in turn, several times over; the first round is not counted."""
-    for run in things.values():
+def seconds_of(work: Callable[[], object]) -> float:
+    """Return how many seconds a call takes."""
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+def interleave(things: Mapping[str, Run], runs: int, *, warm_up: bool = True) -> dict[str, Times]:
+    """Run all things in turn, several times over; a first round to warm up is not counted."""
+    for run in things.values() if warm_up else ():
         run()
     seconds: dict[str, list[float]] = {name: [] for name in things}
     for _ in range(runs):
