@@ -18,7 +18,7 @@ from queries import Query
 
 WAYS = ("auto", "sorted", "bitmap", "zonemap", "scan")
 # A scan leaves statistics behind unless this says `off`.
-SWITCH = "SIEVA_STATISTICS"
+SWITCH = "SIEVA_LEARN"
 
 
 def has_indexes() -> bool:
@@ -124,7 +124,7 @@ def check(path: Path, query: Query) -> int:
 def statistics(switch: str) -> Iterator[None]:
     """Set whether scans leave statistics behind: ``on`` or ``off``."""
     before = os.environ.get(SWITCH)
-    os.environ[SWITCH] = switch
+    os.environ[SWITCH] = "0" if switch == "off" else "1"
     try:
         yield
     finally:

@@ -9,6 +9,7 @@
 from sieva import errors
 from sieva._array import Array
 from sieva._expr import Expr, col, fn, idx
+from sieva._index import BuildReport, Histogram, IndexStatus, VerifyReport
 from sieva._native import Selection, __version__
 from sieva._query import Query
 from sieva._schema import Schema
@@ -17,12 +18,16 @@ from sieva.errors import SievaError
 
 __all__ = [
     "Array",
+    "BuildReport",
     "Expr",
+    "Histogram",
+    "IndexStatus",
     "Query",
     "Schema",
     "Selection",
     "SievaError",
     "Source",
+    "VerifyReport",
     "__version__",
     "col",
     "errors",

@@ -4,6 +4,7 @@ Thin wrappers; the package's classes of the same names add what Python expects o
 the GIL released and stops within a second of Ctrl-C. Every failure is raised as a class of `sieva.errors`.
 """
 
+from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy as np
@@ -24,6 +25,78 @@ def from_clause(sql: str) -> str | None:
         The text is no SELECT.
     """
 
+def build_index(
+    source: Source,
+    arrays: list[str],
+    kinds: list[str],
+    *,
+    jobs: int | None = None,
+    memory: int | None = None,
+    precision: int = 2,
+    columns: list[str] | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> dict[str, Any]:
+    """Build augmentations; see `sieva.Source.build_index`. An exception that ``progress`` raises stops it."""
+
+def index_status(source: Source) -> dict[str, Any]:
+    """Return what a source's store holds; see `sieva.IndexStatus`."""
+
+def verify_index(
+    source: Source,
+    all: bool = False,  # noqa: A002
+    progress: Callable[[int, int], None] | None = None,
+) -> dict[str, Any]:
+    """Compare augmentations with the data; see `sieva.VerifyReport`."""
+
+def drop_index(source: Source) -> bool:
+    """Remove a source's store; return whether there was one."""
+
+def drop_replicas(source: Source, arrays: list[str]) -> int:
+    """Remove the sorted replicas of these arrays (none: all); return their number."""
+
+def calibrate(source: Source) -> tuple[list[tuple[str, float, int]], str]:
+    """Return costs (name, nanoseconds, observations) and the file that keeps them."""
+
+def save_learnt(source: Source) -> None:
+    """Write what scans learnt to the source's store."""
+
+def index_notes(source: Source) -> list[str]:
+    """Return why augmentations that exist are not used."""
+
+class Histogram:
+    """The histogram of an array, from its augmentations; see `sieva.Histogram`."""
+
+    @staticmethod
+    def of(source: Source, array: str) -> Histogram:
+        """Return that of a whole array."""
+
+    def merged(self, other: Histogram) -> Histogram:
+        """Return both together."""
+
+    @property
+    def counts(self) -> NDArray[np.int64]:
+        """Numbers of values by bin."""
+
+    @property
+    def edges(self) -> NDArray[np.float64]:
+        """Bounds of the bins, decoded."""
+
+    @property
+    def infinities(self) -> tuple[int, int]:
+        """Values of minus and plus infinity."""
+
+    @property
+    def missing(self) -> int:
+        """Missing values, NaN included."""
+
+    @property
+    def rows(self) -> int:
+        """All values."""
+
+    @property
+    def range(self) -> tuple[float, float] | None:
+        """Least and greatest value."""
+
 class Source:
     """An open file."""
 
@@ -34,6 +107,8 @@ class Source:
         dims: dict[str, list[str]] | None = None,
         external_roots: list[str] = ...,
         valid_range: bool = False,
+        store: str | None = None,
+        learn: tuple[float, int] | None = None,
     ) -> Source:
         """Open the file at ``path``; its format is told by its first bytes.
 
@@ -47,6 +122,11 @@ class Source:
             Directories that external links and external raw storage may lead into; by default none.
         valid_range
             Whether values outside of ``valid_range``, ``valid_min`` and ``valid_max`` are missing.
+        store
+            Directory for augmentations of sources.
+        learn
+            The share of its time that a scan may spend on leaving statistics, and the least size in bytes of
+            arrays that it does so for. None: by default, or as SIEVA_LEARN says.
 
         Raises
         ------
@@ -114,13 +194,20 @@ class Source:
         select: list[str] | None,
         *,
         access: str = "auto",
+        fetch: str = "auto",
         memory: int | None = None,
         threads: int | None = None,
     ) -> Query:
         """Return the query of a condition (None: all positions) for expressions; see `sieva.Source`."""
 
     def sql(
-        self, text: str, *, access: str = "auto", memory: int | None = None, threads: int | None = None
+        self,
+        text: str,
+        *,
+        access: str = "auto",
+        fetch: str = "auto",
+        memory: int | None = None,
+        threads: int | None = None,
     ) -> Query:
         """Return the query of a SELECT over this source; its FROM is not looked at."""
 

@@ -281,8 +281,11 @@ class SievaAccessor:
         select: Sequence[str | Expr] | None = None,
         *,
         access: str = "auto",
+        fetch: str = "auto",
         memory: int | str | None = None,
         threads: int | None = None,
     ) -> Query:
         """Return the query for the points of the file that satisfy a condition, see `sieva.Source.query`."""
-        return self.source.query(condition, select, access=access, memory=memory, threads=threads)
+        return self.source.query(
+            condition, select, access=access, fetch=fetch, memory=memory, threads=threads
+        )

@@ -1,4 +1,4 @@
-"""The command line: ``sieva schema | query | explain | demo | doctor``.
+"""The command line: ``sieva schema | query | explain | index | calibrate | demo | doctor``.
 
 Data and JSON go to stdout, everything else to stderr. The exit code is 0 (done), 1 (failed), 2 (wrong
 usage) or 130 (Ctrl-C). What a command needs is loaded by the command, so that the others start fast.
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 FORMATS = ("table", "csv", "json", "arrow", "parquet", "netcdf", "hdf5", "zarr")
 ACCESS = ("auto", "scan", "zonemap", "bitmap", "sorted")
+FETCH = ("auto", "direct", "block")
 INTERRUPTED = 130
 
 
@@ -85,15 +86,25 @@ open_options = _options(
         help="Directory that external links and storage of the file may lead into.",
     ),
 )
+store_option = click.option(
+    "--store",
+    metavar="DIR",
+    help="Directory for indexes; by default SIEVA_STORE, else SOURCE.sieva beside the file.",
+)
 run_options = _options(
     click.option(
         "--access", type=click.Choice(ACCESS), default="auto", show_default=True, help="Way to evaluate."
+    ),
+    click.option(
+        "--fetch", type=click.Choice(FETCH), default="auto", show_default=True, help="Way to fetch values."
     ),
     click.option("--memory", type=MemoryType(), default="1GiB", show_default=True, help="Limit of memory."),
     click.option(
         "--threads", type=click.IntRange(min=1), help="Number of threads; by default one for each core."
     ),
     click.option("--valid-range", is_flag=True, help="Values outside of valid_range are missing."),
+    store_option,
+    click.option("--no-learn", is_flag=True, help="Leave no statistics of what is scanned."),
 )
 
 
@@ -131,17 +142,12 @@ def query(
     kind: str | None,
     layout: str | None,
     stats: bool,
-    access: str,
-    memory: int,
-    threads: int | None,
-    valid_range: bool,
-    dims: Sequence[tuple[str, list[str]]],
-    external: Sequence[str],
+    **how: Any,  # noqa: ANN401 - the options of running and opening, see _ask
 ) -> None:
     """Answer a query: SELECT ... FROM 'file.nc' WHERE ..."""
     path = None if output in (None, "-") else Path(output or "")
     kind = _format(path, kind, layout)
-    asked = _ask(sql, access, memory, threads, valid_range, dims, external)
+    asked = _ask(sql, **how)
     from sieva._output import write_file, writer
 
     with _stderr_note(asked, path):
@@ -153,6 +159,7 @@ def query(
             write_file(asked, path, kind, layout)  # type: ignore[arg-type]
     if stats:
         click.echo(stats_text(asked.stats()), err=True)
+    asked.source.close()
 
 
 @cli.command()
@@ -165,16 +172,70 @@ def explain(
     sql: str,
     analyze: bool,
     as_json: bool,
-    access: str,
-    memory: int,
-    threads: int | None,
-    valid_range: bool,
-    dims: Sequence[tuple[str, list[str]]],
-    external: Sequence[str],
+    **how: Any,  # noqa: ANN401 - the options of running and opening, see _ask
 ) -> None:
     """Show how a query would be answered, without answering it."""
-    asked = _ask(sql, access, memory, threads, valid_range, dims, external)
+    asked = _ask(sql, **how)
     click.echo((asked.explain_json(analyze) if as_json else asked.explain(analyze)).rstrip("\n"))
+
+
+@cli.command()
+@click.argument("source")
+@click.option("--var", "arrays", multiple=True, metavar="NAME", help="An array; by default all of numbers.")
+@click.option(
+    "--kind",
+    "kinds",
+    multiple=True,
+    type=click.Choice(("zonemap", "bitmap", "sorted")),
+    help="What to build; by default zonemap and bitmap.",
+)
+@click.option("--jobs", type=click.IntRange(min=1), help="Number of workers; by default one for each core.")
+@click.option(
+    "--engine",
+    type=click.Choice(("local", "dask", "mpi", "slurm")),
+    default="local",
+    show_default=True,
+    help="Where the workers run.",
+)
+@click.option(
+    "--memory", type=MemoryType(), default="1GiB", show_default=True, help="Limit of a sort's memory."
+)
+@click.option(
+    "--precision",
+    type=click.IntRange(1, 9),
+    default=2,
+    show_default=True,
+    help="Decimal digits of bitmaps' bins.",
+)
+@click.option(
+    "--columns", metavar="A,B", help="Arrays that a sorted replica carries; by default all that fit."
+)
+@click.option("--status", is_flag=True, help="Show what there is.")
+@click.option("--json", "as_json", is_flag=True, help="With --status: print JSON.")
+@click.option("--verify", is_flag=True, help="Compare a sample of what there is with the data.")
+@click.option("--all", "everything", is_flag=True, help="With --verify: compare everything.")
+@click.option("--drop", is_flag=True, help="Remove the index; with --kind sorted, replicas only.")
+@store_option
+@open_options
+def index(source: str, **options: Any) -> None:  # noqa: ANN401 - as click has them
+    """Build indexes of SOURCE beside it, or look after them. SOURCE itself is never changed."""
+    from sieva._index_cli import run
+
+    if options["engine"] != "local":
+        raise errors.Unsupported(
+            f"--engine {options['engine']} is not there yet", "use --engine local with --jobs, on one machine"
+        )
+    run(source, **options)
+
+
+@cli.command()
+@click.argument("path")
+@store_option
+def calibrate(path: str, store: str | None) -> None:
+    """Measure what reading PATH costs here, and keep it for the planner."""
+    import sieva
+
+    click.echo(str(sieva.open(path, store=store).calibrate()))
 
 
 @cli.command()
@@ -198,24 +259,15 @@ def doctor() -> None:
 
 def _ask(
     sql: str,
-    access: str,
-    memory: int,
-    threads: int | None,
-    valid_range: bool,
+    *,
     dims: Sequence[tuple[str, list[str]]],
-    external: Sequence[str],
+    no_learn: bool,
+    **how: Any,  # noqa: ANN401 - as click has them
 ) -> Query:
+    """Return the query of a SELECT, run and opened as the options say."""
     import sieva
 
-    return sieva.sql(
-        sql,
-        access=access,
-        memory=memory,
-        threads=threads,
-        valid_range=valid_range,
-        dims=dict(dims),
-        external=external,
-    )
+    return sieva.sql(sql, dims=dict(dims), learn=not no_learn, **how)
 
 
 def _format(path: Path | None, kind: str | None, layout: str | None) -> str:
@@ -269,11 +321,14 @@ def stats_text(stats: dict[str, Any]) -> str:
     """Return what a query did, for people."""
     seconds = stats["seconds"]
     scanned, skipped = stats["tiles_scanned"], stats["tiles_skipped"]
+    ways = ", ".join(f"{stats['by_' + way]} by {way}" for way in ("bitmap", "points", "scan"))
     lines = [
         f"hits        {stats['hits'] if stats['hits'] is not None else 'not counted'}",
         f"tiles       {scanned} scanned, {skipped} decided without reading",
+        f"conditions  {ways}; {stats['by_replica']} rows by sorted replica",
         f"read        {stats['bytes_read']} bytes ({size_text(stats['bytes_read'])})",
         f"requests    {stats['requests']}",
+        f"indexes     {stats['index_bytes_read']} bytes in {stats['index_requests']} requests",
         f"chunks      {stats['chunks_decoded']} decoded, {stats['library_reads']} reads by the HDF5 library",
         "seconds     " + ", ".join(f"{phase} {value:.3f}" for phase, value in seconds.items()),
     ]

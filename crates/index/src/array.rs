@@ -222,8 +222,8 @@ impl ArrayIndex {
         Ok(Some(bitmap))
     }
 
-    /// Evaluates `set` on a region by its bitmap; `false` where that is damaged, and the data must be read.
-    /// Both vectors have a bit for each element of the region and come cleared.
+    /// Evaluates `set` on a region by its bitmap; returns the requests and bytes that it took, or `None` where it is
+    /// damaged, and the data must be read. Both vectors have a bit for each element of the region and come cleared.
     pub fn evaluate(
         &self,
         region: usize,
@@ -232,15 +232,18 @@ impl ArrayIndex {
         workspace: &mut Workspace,
         sure: &mut [u64],
         check: &mut [u64],
-    ) -> bool {
-        let Some(records) = &self.records else { return false };
-        let mut fetch =
-            |range: Range<u64>, out: &mut Vec<u8>| -> Result<()> { records.read_body(region, range, out) };
+    ) -> Option<(u64, u64)> {
+        let records = self.records.as_ref()?;
+        let (mut requests, mut bytes) = (0, 0);
+        let mut fetch = |range: Range<u64>, out: &mut Vec<u8>| -> Result<()> {
+            (requests, bytes) = (requests + 1, bytes + range.end - range.start);
+            records.read_body(region, range, out)
+        };
         match bitmap.evaluate(set, &mut fetch, workspace, sure, check) {
-            Ok(()) => true,
+            Ok(()) => Some((requests, bytes)),
             Err(e) => {
                 self.note(format!("bitmap of region {region}: {e}"));
-                false
+                None
             }
         }
     }

@@ -86,6 +86,17 @@ impl RegionBitmap {
         cover
     }
 
+    /// Number of rows to be looked up: those of [`Cover::edge`], without counting the others.
+    pub fn edge(&self, set: &KeySet) -> u64 {
+        let mut edge = 0;
+        self.fates(set, |leaves, fate| {
+            if fate == Fate::Edge {
+                edge += leaves.map(|leaf| self.leaf_rows(leaf)).sum::<u64>();
+            }
+        });
+        edge
+    }
+
     /// Bytes of the body that [`RegionBitmap::evaluate`] would fetch.
     pub fn cost(&self, set: &KeySet) -> u64 {
         let (mut fates, mut needed) = (Vec::new(), Vec::new());

@@ -92,6 +92,7 @@ impl Index {
         assert!(sure.iter().all(|i| !check.contains(i)));
         let cover = self.parsed.cover(set);
         assert_eq!((cover.inside, cover.edge), (sure.len() as u64, check.len() as u64));
+        assert_eq!(self.parsed.edge(set), cover.edge);
         check
     }
 

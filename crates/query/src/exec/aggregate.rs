@@ -7,8 +7,9 @@ use sieva_types::{Bx, Error, ErrorKind, Result};
 use super::evaluate::{Provider, evaluate};
 use super::keys::Key;
 use super::leaves::{BoxProvider, Leaves, indices};
-use super::pool::{Flow, in_order};
+use super::pool::{Flow, in_order_batched};
 use super::prepare::Node;
+use super::select::batch_of;
 use super::{Column, ExecStats, Execution};
 use crate::aggregate::{Aggregate, Rows, State};
 use crate::bind::{Body, Value};
@@ -136,8 +137,8 @@ fn run(
     let candidates = execution.candidates(&prepared, &tiles);
     stats.merge(&execution.replica_stats());
     stats.tiles_skipped += (tiles.len() - candidates.len()) as u64;
-    in_order(
-        candidates.len(),
+    in_order_batched(
+        (candidates.len(), batch_of(&tiles, candidates.len())),
         execution.threads_for(candidates.len()),
         &execution.options.cancel,
         || Leaves::new(execution),

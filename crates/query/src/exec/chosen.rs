@@ -89,14 +89,27 @@ impl Chosen {
         kept: Option<Mask>,
         len: u64,
     ) -> Result<Self> {
-        let mut pairs = Vec::with_capacity(len as usize);
-        for_each_position(&replica, &slices, kept.as_ref(), |position| {
-            pairs.push((position, pairs.len() as u32));
-        })?;
-        sort(&mut pairs, replica.replica.rows());
-        let (positions, places) = pairs.into_iter().unzip();
+        let rows = if places_fit(replica.replica.rows(), len) {
+            let mut packed = Vec::with_capacity(len as usize);
+            for_each_position(&replica, &slices, kept.as_ref(), |position| {
+                packed.push(position << PLACE_BITS | packed.len() as u64);
+            })?;
+            sort(&mut packed, replica.replica.rows());
+            Rows {
+                positions: packed.iter().map(|p| p >> PLACE_BITS).collect(),
+                places: packed.iter().map(|p| (p & ((1 << PLACE_BITS) - 1)) as u32).collect(),
+            }
+        } else {
+            let mut pairs = Vec::with_capacity(len as usize);
+            for_each_position(&replica, &slices, kept.as_ref(), |position| {
+                pairs.push((position, pairs.len() as u32));
+            })?;
+            pairs.sort_unstable();
+            let (positions, places) = pairs.into_iter().unzip();
+            Rows { positions, places }
+        };
         let columns = replica.replica.columns().iter().map(|_| OnceLock::new()).collect();
-        Ok(Self { replica, slices, kept, len, rows: Rows { positions, places }, columns })
+        Ok(Self { replica, slices, kept, len, rows, columns })
     }
 
     /// Number of rows.
@@ -155,10 +168,12 @@ impl Chosen {
         if self.rows.positions.get(here.clone()) != Some(positions) {
             return Ok(None);
         }
-        let values = self.column(column, size)?;
-        let source = values.bytes();
-        for (slot, &place) in out.chunks_exact_mut(size).zip(&self.rows.places[here]) {
-            slot.copy_from_slice(&source[place as usize * size..][..size]);
+        let (values, places) = (self.column(column, size)?.bytes(), &self.rows.places[here]);
+        match size {
+            1 => take::<1>(values, places, out),
+            2 => take::<2>(values, places, out),
+            4 => take::<4>(values, places, out),
+            _ => take::<8>(values, places, out),
         }
         Ok(Some(()))
     }
@@ -169,6 +184,10 @@ impl Chosen {
             return Ok(known);
         }
         let mut values = Buffer::default();
+        if let (None, [slice]) = (&self.kept, &self.slices[..]) {
+            self.replica.replica.read(column, slice.clone(), &mut values)?;
+            return Ok(self.columns[column].get_or_init(|| values));
+        }
         values.resize(self.len as usize * size);
         let (mut at, mut seen) = (0, 0);
         let mut buffer = Buffer::default();
@@ -193,6 +212,14 @@ impl Chosen {
             seen += rows;
         }
         Ok(self.columns[column].get_or_init(|| values))
+    }
+}
+
+/// Copies the elements of `N` bytes at `places`.
+fn take<const N: usize>(values: &[u8], places: &[u32], out: &mut [u8]) {
+    let values = values.as_chunks::<N>().0;
+    for (slot, &place) in out.as_chunks_mut::<N>().0.iter_mut().zip(places) {
+        *slot = values[place as usize];
     }
 }
 
@@ -257,29 +284,38 @@ const DIGIT: u32 = 11;
 /// Fewer pairs than this are sorted by comparison.
 const SMALL: usize = 1 << 12;
 
-/// Sorts pairs by position (all below `limit`): by digits from the least significant one, which beats
-/// comparisons where there are many.
-fn sort(pairs: &mut Vec<(u64, u32)>, limit: u64) {
-    if pairs.len() < SMALL {
-        pairs.sort_unstable();
+/// Bits of a place where it shares a word with a position.
+const PLACE_BITS: u32 = 24;
+
+/// Whether a position and a place fit a word together.
+fn places_fit(limit: u64, len: u64) -> bool {
+    limit < 1 << (u64::BITS - PLACE_BITS) && len <= 1 << PLACE_BITS
+}
+
+/// Sorts words by the positions (all below `limit`) in their upper bits: by digits from the least significant
+/// one, which beats comparisons where there are many.
+fn sort(packed: &mut Vec<u64>, limit: u64) {
+    if packed.len() < SMALL {
+        packed.sort_unstable();
         return;
     }
     let bits = u64::BITS - limit.max(1).leading_zeros();
-    let mut other = vec![(0, 0); pairs.len()];
+    let mut other = vec![0; packed.len()];
     for pass in 0..bits.div_ceil(DIGIT) {
-        let digit = |p: u64| (p >> (pass * DIGIT)) as usize & ((1 << DIGIT) - 1);
+        let shift = PLACE_BITS + pass * DIGIT;
+        let digit = |p: u64| (p >> shift) as usize & ((1 << DIGIT) - 1);
         let mut ends = [0_usize; 1 << DIGIT];
-        pairs.iter().for_each(|&(p, _)| ends[digit(p)] += 1);
+        packed.iter().for_each(|&p| ends[digit(p)] += 1);
         let mut start = 0;
         for end in &mut ends {
             start += std::mem::replace(end, start);
         }
-        for &pair in pairs.iter() {
-            let slot = &mut ends[digit(pair.0)];
-            other[*slot] = pair;
+        for &word in packed.iter() {
+            let slot = &mut ends[digit(word)];
+            other[*slot] = word;
             *slot += 1;
         }
-        std::mem::swap(pairs, &mut other);
+        std::mem::swap(packed, &mut other);
     }
 }
 
@@ -289,23 +325,20 @@ mod tests {
 
     #[test]
     fn the_radix_sort_agrees_with_comparisons() {
-        for (n, limit) in [(0, 1), (10, 1 << 40), (5000, 100_000_000), (5000, 1 << 45), (20_000, 7)] {
+        for (n, limit) in [(0, 1), (10, 1 << 39), (5000, 100_000_000), (5000, 1 << 39), (20_000, 7)] {
             let mut state = 1_u64;
-            let mut pairs: Vec<(u64, u32)> = (0..n)
+            let mut packed: Vec<u64> = (0..n)
                 .map(|i| {
                     state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-                    (state % limit, i)
+                    (state % limit) << PLACE_BITS | i
                 })
                 .collect();
-            let mut want = pairs.clone();
-            want.sort_by_key(|p| p.0);
-            sort(&mut pairs, limit);
-            if n >= 5000 {
-                assert_eq!(pairs, want);
-            } else {
-                assert!(pairs.is_sorted());
-            }
+            let mut want = packed.clone();
+            want.sort_unstable();
+            sort(&mut packed, limit);
+            assert_eq!(packed, want);
         }
+        assert!(places_fit(1 << 39, 1 << 24) && !places_fit(1 << 40, 1) && !places_fit(1, (1 << 24) + 1));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! Positions are grouped by where they lie: by chunk where chunks must be decoded as a whole, else by runs
 //! without large gaps, so that as few ranges as pays are read and each chunk is decoded once.
 
+use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
@@ -75,7 +76,7 @@ impl Gatherer {
         if auto && info.shape.iter().product::<u64>() <= SMALL_ARRAY {
             let whole = self.small(array, &info.shape)?;
             let source = whole.bytes();
-            for (slot, &p) in out.bytes_mut().chunks_exact_mut(size).zip(&own) {
+            for (slot, &p) in out.bytes_mut().chunks_exact_mut(size).zip(own.iter()) {
                 slot.copy_from_slice(&source[p as usize * size..][..size]);
             }
         } else {
@@ -85,10 +86,10 @@ impl Gatherer {
     }
 
     /// Positions of the row space as C-order positions of the array.
-    fn own_positions(&self, array: usize, positions: &[u64]) -> Vec<u64> {
+    fn own_positions<'p>(&self, array: usize, positions: &'p [u64]) -> Cow<'p, [u64]> {
         let (rows, axes) = (&self.execution.bound.rows, &self.execution.bound.arrays[array].axes);
         if axes.len() == rows.shape.len() && axes.is_sorted() {
-            return positions.to_vec();
+            return Cow::Borrowed(positions);
         }
         let mut strides = vec![0; rows.shape.len()];
         let mut stride = 1;
@@ -104,7 +105,7 @@ impl Gatherer {
             }
             at
         };
-        positions.iter().map(own).collect()
+        Cow::Owned(positions.iter().map(own).collect())
     }
 
     /// Fetches from the replica that gave the rows, where one did and carries the array. Its positions are those

@@ -1,6 +1,7 @@
 //! A condition on one array over one tile: by zone map, bitmap, single elements or a scan, whichever is cheapest.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use sieva_index::ArrayIndex;
 use sieva_index::bitmap::RegionBitmap;
@@ -10,10 +11,16 @@ use sieva_types::{Bx, KeySet, Result};
 use super::Execution;
 use super::condition::{Evaluator, apply};
 use super::leaves::Leaves;
+use crate::cost::ReadCosts;
 use crate::mask::{Mask, slice_box};
 
-/// Requests that evaluating a bitmap takes, about: one for each level of the tree that a range cuts.
-const BITMAP_REQUESTS: u64 = 6;
+/// Requests that evaluating a bitmap takes, about: what a range cuts mostly lies together.
+const BITMAP_REQUESTS: u64 = 2;
+/// Rows for each byte of bitmaps that are read: a condition on a tail reads about two bits of each row.
+const BITMAP_ROWS: u64 = 4;
+
+/// Bitmaps of fewer bytes tell little of what a byte costs.
+const LEARNT_FROM: u64 = 4096;
 
 /// What bitmaps say of an array's part of a tile.
 struct Found {
@@ -26,6 +33,7 @@ struct Found {
 /// The bitmaps of the regions that a tile touches, and what evaluating a set by them costs.
 struct Bitmaps<'e> {
     index: &'e ArrayIndex,
+    costs: &'e ReadCosts,
     parts: Vec<(usize, Bx, Option<Arc<RegionBitmap>>)>,
     cost: f64,
 }
@@ -144,20 +152,25 @@ impl Execution {
             let part = bx.intersect(own)?;
             cost += match &bitmap {
                 Some(b) => {
-                    let edge = b.cover(set).edge;
+                    let edge = b.edge(set);
                     let points = if self.flat[array].is_some() {
                         edge as f64 * costs.direct.request.get()
                     } else {
                         f64::MAX
                     };
                     let check = if edge == 0 { 0.0 } else { points.min(self.scan_cost(array, &part)) };
-                    costs.index.price(BITMAP_REQUESTS, b.cost(set)) + check
+                    costs.index.price(BITMAP_REQUESTS, b.rows() / BITMAP_ROWS) + check
                 }
                 None => self.scan_cost(array, &part),
             };
             parts.push((region, bx, bitmap));
         }
-        parts.iter().any(|(_, _, b)| b.is_some()).then_some(Bitmaps { index, parts, cost })
+        parts.iter().any(|(_, _, b)| b.is_some()).then_some(Bitmaps {
+            index,
+            costs: &costs.index,
+            parts,
+            cost,
+        })
     }
 }
 
@@ -206,9 +219,16 @@ impl Bitmaps<'_> {
         let n = bx.len() as usize;
         let mut found = Found { sure: Mask::zeros(n), check: Mask::zeros(n) };
         let (sure, check) = (found.sure.words_mut(), found.check.words_mut());
-        if !self.index.evaluate(region, bitmap, set, &mut leaves.bitmap, sure, check) {
+        let started = Instant::now();
+        let Some((requests, bytes)) =
+            self.index.evaluate(region, bitmap, set, &mut leaves.bitmap, sure, check)
+        else {
             // Damaged: nothing of it is believed.
             return Found { sure: Mask::zeros(n), check: Mask::ones(n) };
+        };
+        if bytes >= LEARNT_FROM {
+            let took = started.elapsed().as_secs_f64() * 1e9;
+            self.costs.byte.observe((took - requests as f64 * self.costs.request.get()) / bytes as f64);
         }
         found
     }

@@ -60,6 +60,33 @@ pub fn in_order<S, R: Send>(
     })
 }
 
+/// As [`in_order`], with so many consecutive jobs handed on together that waking the consumer costs little.
+///
+/// # Errors
+/// As [`in_order`].
+pub fn in_order_batched<S, R: Send>(
+    (jobs, batch): (usize, usize),
+    threads: usize,
+    cancel: &AtomicBool,
+    state: impl Fn() -> S + Sync,
+    work: impl Fn(&mut S, usize) -> Result<R> + Sync,
+    mut consume: impl FnMut(R) -> Result<Flow>,
+) -> Result<()> {
+    let some = |state: &mut S, i: usize| {
+        (i * batch..jobs.min((i + 1) * batch))
+            .map(|job| check(cancel).and_then(|()| work(state, job)))
+            .collect()
+    };
+    in_order(jobs.div_ceil(batch), threads, cancel, state, some, |results: Vec<R>| {
+        for result in results {
+            if consume(result)?.is_break() {
+                return Ok(Flow::Break(()));
+            }
+        }
+        Ok(Flow::Continue(()))
+    })
+}
+
 /// Runs `jobs` jobs on `threads` threads, the calling one among them, each adding to its own state: for what
 /// does not depend on the order. Returns the states.
 ///
@@ -190,6 +217,13 @@ mod tests {
             assert_eq!(squares(1000, threads, 0).unwrap(), want);
             assert_eq!(squares(1000, threads, 10).unwrap(), want[..10]);
             assert!(squares(0, threads, 0).unwrap().is_empty());
+            let (mut got, cancel) = (Vec::new(), AtomicBool::new(false));
+            let take = |j| {
+                got.push(j);
+                Ok(if got.len() == 50 { Flow::Break(()) } else { Flow::Continue(()) })
+            };
+            in_order_batched((1000, 7), threads, &cancel, || (), |(), j| Ok(j), take).unwrap();
+            assert_eq!(got, (0..50).collect::<Vec<_>>());
         }
     }
 

@@ -4,7 +4,7 @@ use sieva_types::{Bx, Error, ErrorKind, Result, Selection, SelectionBuilder};
 
 use super::condition::Evaluator;
 use super::leaves::Leaves;
-use super::pool::{Flow, fold, in_order};
+use super::pool::{Flow, fold, in_order_batched};
 use super::prepare::{KnownMask, Node, Prepared};
 use super::prune::Candidate;
 use super::tiles::Tiles;
@@ -159,8 +159,8 @@ pub fn select(execution: &Execution, enough: Option<u64>) -> Result<(Selection, 
     let band = tiles.band();
     let mut pending: Vec<(Bx, Mask)> = Vec::new();
     let mut found = 0;
-    in_order(
-        candidates.len(),
+    in_order_batched(
+        (candidates.len(), batch_of(&tiles, candidates.len())),
         execution.threads_for(candidates.len()),
         &execution.options.cancel,
         || Leaves::new(execution),
@@ -187,6 +187,15 @@ pub fn select(execution: &Execution, enough: Option<u64>) -> Result<(Selection, 
         },
     )?;
     Ok((builder.finish(), stats))
+}
+
+/// Positions whose masks are handed on together.
+const BATCH_POSITIONS: u64 = 1 << 20;
+
+/// The number of tiles that are handed on together.
+pub(super) fn batch_of(tiles: &Tiles, n: usize) -> usize {
+    let tile: u64 = tiles.shape().iter().product();
+    ((BATCH_POSITIONS / tile.max(1)) as usize).clamp(1, (n / 16).max(1))
 }
 
 /// Puts the tiles of one band together and adds their positions in C order.
