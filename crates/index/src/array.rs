@@ -11,6 +11,8 @@ use crate::stats::{RegionStats, Verdict};
 use crate::store::{ArrayHeader, ArrayRecords};
 use crate::{Elements, RegionGrid};
 
+/// Regions that a share is estimated from.
+const SAMPLED: usize = 32;
 /// Bytes of parsed heads that are kept for each array, and what a bin of them takes, about.
 const HEADS_BYTES: usize = 64 << 20;
 const BIN_BYTES: usize = 96;
@@ -32,7 +34,10 @@ pub struct ArrayIndex {
     header: ArrayHeader,
     grid: RegionGrid,
     zones: Vec<OnceLock<RegionStats>>,
+    /// With histograms: decoded when they are first asked for.
     full: Vec<OnceLock<RegionStats>>,
+    /// Regions whose histogram is in the records.
+    stored: Vec<bool>,
     unknown: AtomicUsize,
     learnt: AtomicUsize,
     records: Option<ArrayRecords>,
@@ -55,6 +60,7 @@ impl ArrayIndex {
         Ok(Self {
             zones: (0..n).map(|_| OnceLock::new()).collect(),
             full: (0..n).map(|_| OnceLock::new()).collect(),
+            stored: vec![false; n],
             unknown: n.into(),
             learnt: 0.into(),
             records: None,
@@ -73,11 +79,14 @@ impl ArrayIndex {
     /// # Errors
     /// `corrupt-index` where the header contradicts itself.
     pub fn load(records: ArrayRecords) -> Result<Self> {
-        let index = Self::new(records.header().clone())?;
+        let mut index = Self::new(records.header().clone())?;
         for region in 0..index.grid.len() {
             let Some(bytes) = records.stats(region) else { continue };
-            match RegionStats::decode(bytes).and_then(|s| index.check(region, s)) {
-                Ok(stats) => index.put(region, stats),
+            match RegionStats::decode_zone(bytes).and_then(|(s, full)| Ok((index.check(region, s)?, full))) {
+                Ok((stats, has_histogram)) => {
+                    index.put(region, stats);
+                    index.stored[region] = has_histogram;
+                }
                 Err(e) => index.note(format!("statistics of region {region}: {e}")),
             }
         }
@@ -115,9 +124,25 @@ impl ArrayIndex {
         &self.grid
     }
 
-    /// The statistics of a region, where they are known.
+    /// The zone map of a region, where it is known.
     pub fn stats(&self, region: usize) -> Option<&RegionStats> {
-        self.full[region].get().or_else(|| self.zones[region].get())
+        self.zones[region].get().or_else(|| self.full[region].get())
+    }
+
+    /// All that is known of a region: with its histogram, if there is one.
+    pub fn full_stats(&self, region: usize) -> Option<&RegionStats> {
+        if let Some(full) = self.full[region].get() {
+            return Some(full);
+        }
+        if self.stored[region]
+            && let Some(bytes) = self.records.as_ref().and_then(|r| r.stats(region))
+        {
+            match RegionStats::decode(bytes) {
+                Ok(full) => return Some(self.full[region].get_or_init(|| full)),
+                Err(e) => self.note(format!("statistics of region {region}: {e}")),
+            }
+        }
+        self.zones[region].get()
     }
 
     /// Whether none, some or all of a region's values are in `set`, as far as it is known.
@@ -127,7 +152,7 @@ impl ArrayIndex {
 
     /// Bounds of the number of a region's values that are in `set`.
     pub fn count_bounds(&self, region: usize, set: &KeySet) -> (u64, u64) {
-        match self.stats(region) {
+        match self.full_stats(region) {
             Some(s) => s.count_bounds(set, &self.header.missing, self.header.dtype),
             None => (0, self.grid.bx(region).len()),
         }
@@ -137,7 +162,7 @@ impl ArrayIndex {
     pub fn want(&self, region: usize) -> Want {
         if self.stats(region).is_none() {
             Want::Zone
-        } else if self.full[region].get().is_none() && self.unknown() == 0 {
+        } else if !self.stored[region] && self.full[region].get().is_none() && self.unknown() == 0 {
             Want::Histogram
         } else {
             Want::Nothing
@@ -172,12 +197,24 @@ impl ArrayIndex {
         if self.unknown() > 0 || self.grid.is_empty() {
             return None;
         }
-        let mut all = self.stats(0)?.clone();
+        let mut all = self.full_stats(0)?.clone();
         for region in 1..self.grid.len() {
-            all.merge(self.stats(region)?);
+            all.merge(self.full_stats(region)?);
         }
         // Without histograms it may still grow.
         Some(if all.histogram.is_some() { self.summary.get_or_init(|| all).clone() } else { all })
+    }
+
+    /// The share of the values that are in `set`, estimated from some of the regions; `None` where none is known.
+    pub fn share(&self, set: &KeySet) -> Option<f64> {
+        let step = self.grid.len().div_ceil(SAMPLED).max(1);
+        let (mut hits, mut rows) = (0.0, 0);
+        for region in (0..self.grid.len()).step_by(step).filter(|&r| self.stats(r).is_some()) {
+            let (low, high) = self.count_bounds(region, set);
+            hits += (low + high) as f64 / 2.0;
+            rows += self.grid.bx(region).len();
+        }
+        (rows > 0).then(|| hits / rows as f64)
     }
 
     /// Whether any region has a bitmap index.

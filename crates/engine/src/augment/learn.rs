@@ -32,7 +32,7 @@ impl Loaded {
         for (_, index) in self.indexes.arrays() {
             // Arrays that were looked at keep what scans left of them before.
             for region in 0..index.grid().len() {
-                let Some(known) = index.stats(region) else { continue };
+                let Some(known) = index.full_stats(region) else { continue };
                 stats.clear();
                 known.encode(&mut stats);
                 let content = index.records().and_then(|r| r.content(region));

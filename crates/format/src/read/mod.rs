@@ -36,6 +36,9 @@ pub struct BlockReader {
     layout: Arc<Layout>,
     cache: Arc<ChunkCache>,
     memory: u64,
+    /// Of a flat reader whose outermost dimension does not lie densely (netCDF-3 records): elements of one index
+    /// of it, and the bytes from one index to the next.
+    records: Option<(u64, u64)>,
 }
 
 impl BlockReader {
@@ -50,7 +53,7 @@ impl BlockReader {
         memory: u64,
     ) -> Result<Self> {
         let layout = source.layout(array)?;
-        Ok(Self { source, array, layout, cache, memory })
+        Ok(Self { source, array, layout, cache, memory, records: None })
     }
 
     /// The physical layout.
@@ -68,15 +71,21 @@ impl BlockReader {
         }
     }
 
-    /// The same elements as one dimension, where they lie densely in C order: a run of positions is then
-    /// one range whatever the rank.
+    /// The same elements as one dimension, where they lie densely in C order but for the outermost dimension: a run
+    /// of positions is then one range, or one for each record, whatever the rank.
     pub fn flat(&self) -> Option<BlockReader> {
         let layout = &*self.layout;
-        let dense =
-            layout.strides == c_strides(&layout.extent, layout.element_size as u64) && layout.base == 0;
+        let dense = c_strides(&layout.extent, layout.element_size as u64);
+        let differs = |d: &usize| layout.extent[*d] > 1 && layout.strides[*d] != dense[*d];
         let direct = matches!(layout.placement, Placement::Direct { .. } | Placement::Inline(_));
         let whole = layout.extent == self.source.schema().arrays[self.array].shape;
-        if !(dense && direct && whole) {
+        if !(direct && whole && layout.base == 0) || (1..layout.extent.len()).any(|d| differs(&d)) {
+            return None;
+        }
+        let records = (!layout.extent.is_empty() && differs(&0))
+            .then(|| (layout.extent[1..].iter().product(), layout.strides[0]));
+        let converted = matches!(layout.dtype, DType::F16 | DType::Bool);
+        if records.is_some() && (converted || !matches!(layout.placement, Placement::Direct { .. })) {
             return None;
         }
         let n: u64 = layout.extent.iter().product();
@@ -87,7 +96,13 @@ impl BlockReader {
             ..layout.clone()
         };
         let (source, cache) = (Arc::clone(&self.source), Arc::clone(&self.cache));
-        Some(BlockReader { source, array: self.array, layout: Arc::new(layout), cache, memory: self.memory })
+        let (array, memory) = (self.array, self.memory);
+        Some(BlockReader { source, array, layout: Arc::new(layout), cache, memory, records })
+    }
+
+    /// Whether [`BlockReader::read`] can be used of a flat reader, not only [`BlockReader::read_run`].
+    pub fn is_dense(&self) -> bool {
+        self.records.is_none()
     }
 
     /// Reads `n` elements from `start` on of a reader made by [`BlockReader::flat`], without the overhead of
@@ -96,16 +111,26 @@ impl BlockReader {
     /// # Errors
     /// As [`BlockReader::read`].
     pub fn read_run(&self, start: u64, n: usize, out: &mut Buffer, ws: &mut Workspace) -> Result<()> {
+        let converted = matches!(self.layout.dtype, DType::F16 | DType::Bool);
         let Placement::Direct { offset } = self.layout.placement else {
             return self.read(&Bx::new(vec![start], vec![n as u64]), out, ws);
         };
-        if matches!(self.layout.dtype, DType::F16 | DType::Bool) {
+        if converted {
             return self.read(&Bx::new(vec![start], vec![n as u64]), out, ws);
         }
         let size = self.layout.element_size;
         out.resize(n * size);
-        let at = offset.saturating_add(start.saturating_mul(size as u64));
-        self.source.store().read_exact_at(at, out.bytes_mut()).map_err(|e| self.locate(e))?;
+        let (inner, stride) = self.records.unwrap_or((u64::MAX, 0));
+        let (mut at, mut done) = (start, 0);
+        while done < n {
+            let (record, within) = (at / inner, at % inner);
+            let take = usize::try_from(inner - within).unwrap_or(usize::MAX).min(n - done);
+            let place = record.saturating_mul(stride).saturating_add(within.saturating_mul(size as u64));
+            let target = &mut out.bytes_mut()[done * size..(done + take) * size];
+            let read = self.source.store().read_exact_at(offset.saturating_add(place), target);
+            read.map_err(|e| self.locate(e))?;
+            (at, done) = (at + take as u64, done + take);
+        }
         if self.layout.endian != Endian::NATIVE {
             swap_bytes(out.bytes_mut(), size);
         }

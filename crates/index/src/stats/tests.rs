@@ -229,6 +229,8 @@ proptest! {
         let mut bytes = Vec::new();
         stats.encode(&mut bytes);
         prop_assert_eq!(&RegionStats::decode(&bytes).unwrap(), &stats);
+        let alone = RegionStats { histogram: None, ..stats.clone() };
+        prop_assert_eq!(RegionStats::decode_zone(&bytes).unwrap(), (alone, !zone));
         let cut = RegionStats::decode(&bytes[..at.index(bytes.len())]).unwrap_err();
         prop_assert_eq!(cut.kind(), ErrorKind::CorruptIndex);
         bytes.push(0);

@@ -171,7 +171,7 @@ impl Gatherer {
         if let (Some(flat), true) = (flat, own.is_sorted()) {
             return self.runs(flat, own, size, out);
         }
-        let (reader, shape) = match flat {
+        let (reader, shape) = match flat.as_ref().filter(|f| f.is_dense()) {
             Some(flat) => (flat, flat.layout().extent.clone()),
             None => (reader, shape.to_vec()),
         };

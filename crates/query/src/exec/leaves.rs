@@ -119,8 +119,11 @@ impl<'e> Leaves<'e> {
         let positions: Vec<u64> = places.iter().map(at).collect();
         let mut values = self.spare.pop().unwrap_or_default();
         values.resize(positions.len() * size);
-        let gap = self.execution.indexes.costs.direct.gap();
-        super::gather::read_runs(flat, &positions, size, gap, &mut self.workspace, values.bytes_mut())?;
+        let costs = &self.execution.indexes.costs.direct;
+        let (gap, started) = (costs.gap(), Instant::now());
+        let (requests, bytes) =
+            super::gather::read_runs(flat, &positions, size, gap, &mut self.workspace, values.bytes_mut())?;
+        costs.observe(requests, bytes, started.elapsed().as_secs_f64() * 1e9);
         let mut found = Mask::zeros(positions.len());
         RawTest::new(domain.dtype(), set).test(&values, found.words_mut());
         self.spare.push(values);

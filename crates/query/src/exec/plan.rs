@@ -159,12 +159,9 @@ impl Execution {
         }
         let bitmaps = self.options.access.bitmaps() && index.has_bitmaps();
         let way = if bitmaps { "bitmap or scan" } else { "scan" };
-        let of = Condition::Stored { array, raw, set: set.clone() };
-        let share = if index.summary().is_some() {
-            format!("about {:.4} % of the values; ", 100.0 * self.selectivity(&of))
-        } else {
-            String::new()
-        };
+        let share = index
+            .share(set)
+            .map_or_else(String::new, |s| format!("about {:.4} % of the values; ", 100.0 * s));
         format!("{share}zone maps: {none} tiles none, {all} all, {} by {way}", tiles.len() - none - all)
     }
 

@@ -39,7 +39,7 @@ impl Execution {
         }
     }
 
-    /// The share of positions that a condition selects, estimated from global histograms.
+    /// The share of positions that a condition selects, estimated from histograms.
     pub(super) fn selectivity(&self, condition: &Condition) -> f64 {
         match condition {
             Condition::Always => 1.0,
@@ -47,10 +47,7 @@ impl Execution {
             Condition::All(parts) => parts.iter().map(|p| self.selectivity(p)).product(),
             Condition::Any(parts) => 1.0 - parts.iter().map(|p| 1.0 - self.selectivity(p)).product::<f64>(),
             Condition::Stored { array, raw, set } => {
-                let Some(index) = self.zones(*array, *raw) else { return UNKNOWN };
-                let Some(all) = index.summary().filter(|s| s.rows > 0) else { return UNKNOWN };
-                let (low, high) = all.count_bounds(set, &index.header().missing, index.dtype());
-                (low + high) as f64 / 2.0 / all.rows as f64
+                self.zones(*array, *raw).and_then(|index| index.share(set)).unwrap_or(UNKNOWN)
             }
             Condition::Position { dim, ranges } => {
                 let axis = self.bound.rows.axis(*dim).unwrap_or_default();
