@@ -17,7 +17,7 @@ RUST_SOURCES := $(shell find crates python/src -type f \( -name '*.rs' -o -name 
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup build demo test test-rust test-python conformance lint bench clean
+.PHONY: help setup build demo test test-rust test-python conformance lint bench fuzz clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1	\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -53,8 +53,23 @@ lint: build ## formatting, lints, types and the repository's own checks
 bench: build ## compare with other tools; writes a table and a JSON file
 	$(BIN)/python benches/run.py --page docs/benchmarks/indexes.md
 
+# Inputs that are found are kept in fuzz/corpus, what makes a target fail in fuzz/artifacts. Stores and replicas are
+# made in memory where there is a file system for that: their builders wait for the disk.
+FUZZ_SECONDS := 60
+FUZZ_TARGETS := stats_decode bitmap_head store_files sorted_files access_paths
+fuzz: ## feed each fuzz target for FUZZ_SECONDS (60); needs cargo-fuzz
+	@command -v cargo-fuzz >/dev/null || { \
+		echo 'no cargo-fuzz: get it with `cargo install --locked cargo-fuzz`' >&2; exit 1; }
+	cargo fuzz build -s none
+	@if test -w /dev/shm; then TMPDIR=$$(mktemp -d -p /dev/shm sieva-fuzz.XXXXXX); \
+	else TMPDIR=$$(mktemp -d); fi; export TMPDIR; trap 'rm -rf "$$TMPDIR"' EXIT; \
+	for target in $(FUZZ_TARGETS); do \
+		cargo fuzz run -s none "$$target" -- -max_total_time=$(FUZZ_SECONDS) -max_len=2048 -len_control=0 \
+			-timeout=10 -rss_limit_mb=1024 -verbosity=0 -print_funcs=0 || exit 1; \
+	done
+
 clean: ## remove everything that was built
-	rm -rf target $(VENV) python/sieva/_native*.so
+	rm -rf target fuzz/target $(VENV) python/sieva/_native*.so
 
 $(VENV)/.ready: tools/setup pyproject.toml
 	tools/setup
