@@ -378,7 +378,7 @@ impl Work<'_> {
         let name = writer.finish(true)?;
         Store::publish(
             &loaded.write,
-            &loaded.fingerprint,
+            loaded.fingerprint()?,
             &|listing: &Listing| {
                 let mut listing = listing.clone();
                 listing.segments.push(name.clone());

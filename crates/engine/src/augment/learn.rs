@@ -40,6 +40,8 @@ impl Loaded {
                 writer.put(index.header(), &record)?;
             }
         }
+        // Statistics are of the state that was opened: of no other, if it is that one still.
+        self.reader.store().check_unchanged()?;
         let name = writer.finish(false)?;
         let looked: Vec<String> =
             self.indexes.arrays().iter().map(|(_, i)| i.header().path.clone()).collect();
@@ -50,7 +52,7 @@ impl Loaded {
             listing.segments.push(name.clone());
             listing
         };
-        Store::publish(&self.write, &self.fingerprint, &change, false)
+        Store::publish(&self.write, self.fingerprint()?, &change, false)
     }
 
     /// The names of the segments that scans left of no other arrays than these: those that no build made.

@@ -15,8 +15,9 @@ mod verify;
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use sieva_format::ArraySource;
 use sieva_format::schema::ArrayInfo;
 use sieva_index::ArrayIndex;
 use sieva_index::sorted::SortedReplica;
@@ -35,7 +36,7 @@ pub use verify::VerifyReport;
 /// Share of a scan's time that statistics may take: with what saving them takes, under 3 %.
 const LEARN_SHARE: f64 = 0.02;
 /// Arrays of fewer bytes than this are scanned too fast for statistics to pay.
-const LEARN_FROM: u64 = 16 << 20;
+const LEARN_FROM: u64 = 64 << 20;
 
 /// Whether scans leave statistics behind, and of which arrays.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -63,7 +64,8 @@ pub struct Augmented {
 pub(crate) struct Loaded {
     /// Where new augmentations go.
     write: PathBuf,
-    fingerprint: Fingerprint,
+    reader: Arc<dyn ArraySource>,
+    fingerprint: OnceLock<Fingerprint>,
     /// What there is for this state of the source.
     store: Option<Store>,
     /// Where a store of another state of the source is.
@@ -127,18 +129,18 @@ impl Source {
 
     fn load(&self) -> Result<Loaded> {
         let places = locations(self.path(), self.options().store_dir().as_deref());
-        let fingerprint = self.fingerprint()?;
+        let fingerprint = OnceLock::new();
         let mut indexes = Indexes::default();
         indexes.learn = self.options().learn.share;
         let (mut found, mut stale) = (None, None);
         for dir in &places.read {
             match Store::open(dir) {
                 Ok(None) => {}
-                Ok(Some(store)) if *store.fingerprint() == fingerprint => {
-                    found = Some(store);
-                    break;
-                }
-                Ok(Some(_)) => {
+                Ok(Some(store)) => {
+                    if store.fingerprint() == taken(&fingerprint, self.reader())? {
+                        found = Some(store);
+                        break;
+                    }
                     indexes.note(&format!(
                         "'{}' was made for another state of the file: not used (sieva index renews it)",
                         dir.display()
@@ -162,6 +164,7 @@ impl Source {
         profile::load(&places.read, &indexes.costs);
         Ok(Loaded {
             write: places.write,
+            reader: Arc::clone(self.reader()),
             fingerprint,
             store: found,
             stale,
@@ -170,17 +173,6 @@ impl Source {
             learn: self.options().learn,
             discarded: AtomicBool::new(false),
         })
-    }
-
-    /// What tells this state of the source from others: its size, version, metadata and sampled bytes.
-    pub(crate) fn fingerprint(&self) -> Result<Fingerprint> {
-        let mut described = String::new();
-        for a in &self.schema().arrays {
-            // What dims= may change of a schema is left out.
-            described += &format!("{:?}", (&a.path, a.dtype, &a.shape, &a.decoding, &a.storage));
-        }
-        let store = self.reader().store();
-        Fingerprint::take(store.as_ref(), store.version(), sieva_index::content_hash(described.as_bytes()))
     }
 
     fn open_replica(&self, entry: &SortedEntry) -> Result<Replica> {
@@ -252,6 +244,29 @@ impl Source {
             missing: stored_domain(info, false, false)?.missing().clone(),
         })
     }
+}
+
+impl Loaded {
+    /// What tells this state of the source from others. It is taken when it is first needed, which reads some of
+    /// the source; length and version are those at opening.
+    fn fingerprint(&self) -> Result<&Fingerprint> {
+        taken(&self.fingerprint, &self.reader)
+    }
+}
+
+fn taken<'f>(known: &'f OnceLock<Fingerprint>, reader: &Arc<dyn ArraySource>) -> Result<&'f Fingerprint> {
+    if let Some(known) = known.get() {
+        return Ok(known);
+    }
+    let mut described = String::new();
+    for a in &reader.schema().arrays {
+        // What dims= may change of a schema is left out.
+        described += &format!("{:?}", (&a.path, a.dtype, &a.shape, &a.decoding, &a.storage));
+    }
+    let store = reader.store();
+    let hash = sieva_index::content_hash(described.as_bytes());
+    let fingerprint = Fingerprint::take(store.as_ref(), store.version(), hash)?;
+    Ok(known.get_or_init(|| fingerprint))
 }
 
 /// The type that an array's elements are indexed as: the one that they are delivered in, unsigned where an

@@ -81,7 +81,7 @@ pub fn build(source: &Source, key: usize, options: &BuildOptions) -> Result<bool
         listing.sorted.push(entry.clone());
         listing
     };
-    Store::publish(&loaded.write, &loaded.fingerprint, &add, true)?;
+    Store::publish(&loaded.write, loaded.fingerprint()?, &add, true)?;
     Ok(true)
 }
 
