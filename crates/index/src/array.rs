@@ -11,6 +11,8 @@ use crate::stats::{RegionStats, Verdict};
 use crate::store::{ArrayHeader, ArrayRecords};
 use crate::{Elements, RegionGrid};
 
+/// More regions than these no builder makes.
+const MAX_REGIONS: usize = 1 << 20;
 /// Regions that a share is estimated from.
 const SAMPLED: usize = 32;
 /// Bytes of parsed heads that are kept for each array, and what a bin of them takes, about.
@@ -53,10 +55,14 @@ impl ArrayIndex {
     /// Nothing known yet of an array.
     ///
     /// # Errors
-    /// `invalid-value` where region and array do not fit.
+    /// `invalid-value` where region and array do not fit; `corrupt-index` where there would be too many regions.
     pub fn new(header: ArrayHeader) -> Result<Self> {
         let grid = RegionGrid::new(&header.shape, &header.region)?;
         let n = grid.len();
+        if n > MAX_REGIONS {
+            let (region, path) = (&header.region, &header.path);
+            return Err(corrupt(format!("regions of {region:?} cut '{path}' into {n} pieces")));
+        }
         Ok(Self {
             zones: (0..n).map(|_| OnceLock::new()).collect(),
             full: (0..n).map(|_| OnceLock::new()).collect(),
@@ -306,4 +312,49 @@ impl ArrayIndex {
 
 fn corrupt(message: String) -> Error {
     Error::new(sieva_types::ErrorKind::CorruptIndex, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hostile_region_shape_allocates_nothing() {
+        let header = ArrayHeader {
+            path: "a".into(),
+            dtype: DType::F32,
+            shape: vec![1 << 33],
+            region: vec![1],
+            missing: KeySet::EMPTY,
+        };
+        assert_eq!(ArrayIndex::new(header).unwrap_err().kind(), sieva_types::ErrorKind::CorruptIndex);
+    }
+
+    #[test]
+    fn what_is_learnt_is_known_and_histograms_follow_zone_maps() {
+        let header = ArrayHeader {
+            path: "a".into(),
+            dtype: DType::F64,
+            shape: vec![5],
+            region: vec![3],
+            missing: KeySet::EMPTY,
+        };
+        let index = ArrayIndex::new(header).unwrap();
+        let (first, second) = ([1.0, 2.0, 3.0], [10.0, f64::NAN]);
+        let above = KeySet::interval(sieva_types::keys::f64_key(5.0), sieva_types::keys::f64_key(20.0));
+        assert_eq!((index.want(0), index.share(&above), index.summary()), (Want::Zone, None, None));
+        index.learn(0, index.want(0), Elements::F64(&first));
+        assert!(
+            matches!(index.verdict(0, &above), Verdict::None)
+                && matches!(index.verdict(1, &above), Verdict::Some)
+        );
+        assert_eq!((index.want(0), index.unknown(), index.learnt()), (Want::Nothing, 1, 1));
+        index.learn(1, Want::Zone, Elements::F64(&second));
+        assert_eq!((index.want(1), index.count_bounds(1, &above)), (Want::Histogram, (1, 1)));
+        index.learn(0, Want::Histogram, Elements::F64(&first));
+        index.learn(1, Want::Histogram, Elements::F64(&second));
+        assert_eq!((index.want(0), index.learnt()), (Want::Nothing, 4));
+        let all = index.summary().unwrap();
+        assert_eq!((all.rows, all.nan, all.histogram.map(|h| h.total())), (5, 1, Some(4)));
+    }
 }

@@ -70,7 +70,7 @@ impl Index {
         let (mut sure, mut check) = (vec![0; words], vec![0; words]);
         let mut fetched = 0;
         let mut fetch = |range: Range<u64>, out: &mut Vec<u8>| {
-            assert!(out.is_empty() && range.start < range.end);
+            assert!(out.is_empty() && range.start <= range.end);
             fetched += range.end - range.start;
             out.extend_from_slice(&self.body[range.start as usize..range.end as usize]);
             Ok(())

@@ -19,6 +19,9 @@ const BITMAP_REQUESTS: u64 = 2;
 /// Rows for each byte of bitmaps that are read: a condition on a tail reads about two bits of each row.
 const BITMAP_ROWS: u64 = 4;
 
+/// How much dearer than a scan a bitmap may seem and be taken still: it reads a sixteenth of the bytes, and what
+/// bytes cost was mostly learnt while they were in the page cache.
+const FEWER_BYTES: f64 = 2.0;
 /// Bitmaps of fewer bytes tell little of what a byte costs.
 const LEARNT_FROM: u64 = 4096;
 
@@ -111,7 +114,7 @@ impl Evaluator<'_, '_> {
         scan: f64,
     ) -> Result<Option<Found>> {
         let Some(bitmaps) = self.execution.bitmaps(array, raw, set, own) else { return Ok(None) };
-        if self.execution.options.access == super::Access::Auto && bitmaps.cost >= scan {
+        if self.execution.options.access == super::Access::Auto && bitmaps.cost >= scan * FEWER_BYTES {
             return Ok(None);
         }
         bitmaps.evaluate(set, own, self.leaves).map(Some)

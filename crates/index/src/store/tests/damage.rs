@@ -156,7 +156,7 @@ fn names_that_lead_out_of_the_store_are_refused() {
     fs::create_dir(&dir).unwrap();
     for name in ["../0123456789abcdef.seg", "/etc/passwd", "manifest.json", "", "0123456789abcdef.seg/.."] {
         let draft = None;
-        let segment = SegmentName { name: name.into(), bytes: 1, directory: 2, draft };
+        let segment = SegmentName { name: name.into(), bytes: 1, directory: 2, durable: true, draft };
         let listing = Listing { segments: vec![segment], sorted: Vec::new() };
         Manifest { fingerprint: fingerprint(), listing }.write(&dir, false, || ()).unwrap();
         let e = Store::open(&dir).unwrap_err();

@@ -47,8 +47,13 @@ fn sign(dir: &Path, listed: &SegmentName, bytes: &mut [u8], directory: usize, bl
     let hash = xxh3_64(&bytes[directory..trailer]);
     set(bytes, trailer + 16, hash);
     fs::write(dir.join(listed.name()), &bytes).unwrap();
-    let listed =
-        SegmentName { name: listed.name().into(), bytes: bytes.len() as u64, directory: hash, draft: None };
+    let listed = SegmentName {
+        name: listed.name().into(),
+        bytes: bytes.len() as u64,
+        directory: hash,
+        durable: true,
+        draft: None,
+    };
     let listing = Listing { segments: vec![listed], sorted: Vec::new() };
     Manifest { fingerprint: fingerprint(), listing }.write(dir, false, || ()).unwrap();
 }
