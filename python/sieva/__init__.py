@@ -9,7 +9,8 @@
 from sieva import errors
 from sieva._array import Array
 from sieva._expr import Expr, col, fn, idx
-from sieva._index import BuildReport, Histogram, IndexStatus, VerifyReport
+from sieva._histogram import Histogram
+from sieva._index import BuildReport, Calibration, IndexStatus, VerifyReport
 from sieva._native import Selection, __version__
 from sieva._query import Query
 from sieva._schema import Schema
@@ -19,6 +20,7 @@ from sieva.errors import SievaError
 __all__ = [
     "Array",
     "BuildReport",
+    "Calibration",
     "Expr",
     "Histogram",
     "IndexStatus",

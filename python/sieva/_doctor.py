@@ -36,6 +36,8 @@ def report() -> str:
         f"threads     {cores} (one for each core; --threads changes it)",
         f"cpu         {_cpu()}",
         f"memory      limit 1 GiB a query (--memory changes it); {_available()}",
+        f"indexes     {_stores()}",
+        f"learning    {_learning()}",
         "formats     HDF5, netCDF-4, netCDF-3 (classic, 64-bit offset, CDF-5)",
         f"filters     {_OWN_FILTERS}; nbit and scale-offset through the HDF5 library",
         "packages",
@@ -44,6 +46,25 @@ def report() -> str:
     for name, use in _OPTIONAL.items():
         lines.append(f"  {name:<10}{_version(name) or f'not installed: pip install {name}'} ({use})")
     return "\n".join(lines)
+
+
+def _stores() -> str:
+    """Return where indexes go."""
+    given = os.environ.get("SIEVA_STORE")
+    if not given:
+        return "beside each file, in FILE.sieva (SIEVA_STORE or --store names another directory)"
+    place = Path(given)
+    while not place.exists() and place != place.parent:
+        place = place.parent
+    fault = "" if place.is_dir() and os.access(place, os.W_OK | os.X_OK) else ": it cannot be written"
+    return f"in {given} (SIEVA_STORE){fault}"
+
+
+def _learning() -> str:
+    """Return whether scans leave zone maps."""
+    if os.environ.get("SIEVA_LEARN") == "0":
+        return "scans leave nothing (SIEVA_LEARN=0)"
+    return "scans of large arrays leave zone maps (SIEVA_LEARN=0 or --no-learn: they do not)"
 
 
 def _version(package: str) -> str | None:

@@ -2,91 +2,130 @@
 
 from __future__ import annotations
 
-import json
-import sys
-import time
-from collections.abc import Sequence
-from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 import click
 
-from sieva import _source
-from sieva._memory import size_text
+from sieva import _source, errors
+from sieva._index import summary
 
 if TYPE_CHECKING:
-    from sieva._index import BuildReport
+    from collections.abc import Sequence
+
+    from sieva._source import Source
+
+_DEFAULT_KINDS = ("zonemap", "bitmap")
+# What makes no sense beside --status, --verify or --drop.
+_OF_BUILDING = ("jobs", "engine", "memory", "precision", "columns")
 
 
-def run(
-    source: str,
-    *,
-    arrays: Sequence[str],
-    kinds: Sequence[str],
-    jobs: int | None,
-    engine: str,  # noqa: ARG001 - the caller has looked at it
-    memory: int,
-    precision: int,
-    columns: str | None,
-    status: bool,
-    as_json: bool,
-    verify: bool,
-    everything: bool,
-    drop: bool,
-    store: str | None,
-    dims: Sequence[tuple[str, list[str]]],
-    external: Sequence[str],
-) -> None:
+class Given(TypedDict):
+    """The options of the command, by the names of its parameters."""
+
+    arrays: Sequence[str]
+    kinds: Sequence[str]
+    jobs: int | None
+    engine: str
+    memory: int
+    precision: int
+    columns: str | None
+    status: bool
+    as_json: bool
+    verify: bool
+    everything: bool
+    drop: bool
+    store: str | None
+    dims: Sequence[tuple[str, list[str]]]
+    external: Sequence[str]
+
+
+def run(source: str, given: Given) -> None:
     """Do what the options of ``sieva index`` ask for."""
-    if status + verify + drop > 1:
-        raise click.UsageError("--status, --verify and --drop are one or another")
-    if as_json and not status:
-        raise click.UsageError("--json goes with --status")
-    if everything and not verify:
-        raise click.UsageError("--all goes with --verify")
-    opened = _source.open(source, store=store, dims=dict(dims), external=external, learn=False)
-    if status:
+    _check_usage(click.get_current_context(), given)
+    if given["engine"] != "local":
+        raise errors.Unsupported(
+            f"--engine {given['engine']} is not supported yet",
+            "use --engine local with --jobs, on one machine",
+        )
+    opened = _source.open(
+        source, dims=dict(given["dims"]), external=given["external"], store=given["store"], learn=False
+    )
+    if given["status"]:
         found = opened.index_status()
-        click.echo(json.dumps(asdict(found), indent=2) if as_json else str(found))
-    elif verify:
-        _verify(opened, everything)
-    elif drop:
-        there = opened.drop_index(*arrays, kinds=kinds or None)
-        click.echo(f"{source}: {'removed' if there else 'there was nothing to remove'}", err=True)
+        click.echo(found.to_json() if given["as_json"] else repr(found))
+    elif given["verify"]:
+        _verify(opened, given["everything"])
+    elif given["drop"]:
+        dropped = opened.drop_index(*given["arrays"], kinds=given["kinds"] or None)
+        click.echo(f"{source}: {'removed' if dropped else 'there was nothing to remove'}", err=True)
     else:
-        started = time.perf_counter()
-        report = opened.build_index(
-            *arrays,
-            kinds=kinds or ("zonemap", "bitmap"),
-            jobs=jobs,
-            memory=memory,
-            precision=precision,
-            columns=None if columns is None else [name.strip() for name in columns.split(",")],
+        _build(opened, given)
+
+
+def _check_usage(context: click.Context, given: Given) -> None:
+    """Say what does not go together."""
+    modes = [mode for mode in ("status", "verify", "drop") if context.params[mode]]
+    if len(modes) > 1:
+        raise click.UsageError(f"--{modes[0]} and --{modes[1]} do not go together", context)
+    for option, is_given, mode in (
+        ("json", given["as_json"], "status"),
+        ("all", given["everything"], "verify"),
+    ):
+        if is_given and mode not in modes:
+            raise click.UsageError(f"--{option} is for --{mode}", context)
+    if modes:
+        # --drop takes those of replicas.
+        told = (
+            []
+            if modes == ["drop"]
+            else [o for o, k in (("var", "arrays"), ("kind", "kinds")) if context.params[k]]
+        )
+        told += [name for name in _OF_BUILDING if _is_told(context, name)]
+        if told:
+            raise click.UsageError(f"--{told[0]} does not go with --{modes[0]}", context)
+    elif "sorted" in given["kinds"] and not given["arrays"]:
+        raise click.UsageError("--kind sorted needs --var: the array to sort by", context)
+    elif given["columns"] is not None and "sorted" not in given["kinds"]:
+        raise click.UsageError("--columns is for --kind sorted", context)
+
+
+def _is_told(context: click.Context, name: str) -> bool:
+    return context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
+
+
+def _build(source: Source, given: Given) -> None:
+    kinds, columns = given["kinds"] or _DEFAULT_KINDS, given["columns"]
+    try:
+        report = source.build_index(
+            *given["arrays"],
+            kinds=kinds,
+            jobs=given["jobs"],
+            memory=given["memory"],
+            precision=given["precision"],
+            columns=None if columns is None else [c.strip() for c in columns.split(",") if c.strip()],
             progress=True,
         )
-        click.echo(f"{source}: {_built(report)} in {time.perf_counter() - started:.1f} s", err=True)
+    except KeyboardInterrupt:
+        click.echo(f"{source.path}: {_state(source)}; the same command goes on from there", err=True)
+        raise
+    paths = [source[name].path for name in given["arrays"]]
+    click.echo(summary(paths, report, source.index_status(), kinds), err=True)
+    for path, why in report.unreadable:
+        click.echo(f"{path} is left out: {why}", err=True)
 
 
-def _verify(opened: _source.Source, everything: bool) -> None:
-    report = opened.verify_index(all=everything, progress=True)
-    click.echo(f"{report.regions} regions and {report.rows} rows of replicas compared", err=True)
-    for difference in report.differences:
-        click.echo(difference)
+def _state(source: Source) -> str:
+    """Return how far a build came that was stopped."""
+    found = source.index_status()
+    known, regions = (
+        sum(getattr(array, what) for array in found.arrays) for what in ("with_zonemap", "regions")
+    )
+    kept = f"{known:,} of {regions:,} regions" if found.arrays and not found.stale else "no region"
+    return f"what was done is kept, {kept} so far"
+
+
+def _verify(source: Source, everything: bool) -> None:
+    report = source.verify_index(everything, progress=True)
+    click.echo(str(report))
     if not report:
-        click.echo("sieva: the index is not that of the data", err=True)
-        click.echo("hint: sieva index SOURCE --drop, then build it again", err=True)
-        sys.exit(1)
-
-
-def _built(report: BuildReport) -> str:
-    """Return what was built, in words."""
-    parts = []
-    if report.regions_built:
-        renewed = f" ({report.regions_renewed} unchanged)" if report.regions_renewed else ""
-        parts.append(f"{report.regions_built} regions{renewed}, {size_text(report.bytes_read)} of data")
-    if report.regions_kept:
-        parts.append(f"{report.regions_kept} regions were there")
-    if report.replicas_built:
-        parts.append(f"{report.replicas_built} sorted replica{'s' if report.replicas_built > 1 else ''}")
-    parts += [f"{path} left out ({why})" for path, why in report.unreadable]
-    return "; ".join(parts) or "all was there"
+        click.get_current_context().exit(1)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import glob as globbing
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import TracebackType
 from typing import Any, Self, TypedDict
 
 from sieva import _index, _native, errors
 from sieva._array import Array, Arrays
 from sieva._expr import Expr, quote
-from sieva._index import BuildReport, Calibration, Histogram, IndexStatus, Progress, VerifyReport
+from sieva._histogram import Histogram
+from sieva._index import BuildReport, Calibration, IndexStatus, VerifyReport
 from sieva._memory import memory_bytes
 from sieva._query import Query
 from sieva._schema import Schema
@@ -184,167 +186,177 @@ class Source:
 
     def build_index(
         self,
-        *arrays: str,
+        *arrays: str | Array,
         kinds: Sequence[str] = ("zonemap", "bitmap"),
         jobs: int | None = None,
         memory: int | str | None = None,
         precision: int = 2,
-        columns: Sequence[str] | None = None,
-        progress: Progress = False,
+        columns: Sequence[str | Array] | None = None,
+        progress: bool | Callable[[int, int], None] = False,
     ) -> BuildReport:
-        """Build augmentations of arrays beside the file, as far as they are not there yet.
+        """Build indexes of arrays, as far as they are not there; answers do not depend on them.
 
-        The file itself is never changed. A build that was stopped goes on where it was when called again.
+        The data are read once for zone maps and bitmaps of all arrays, and once more for each sorted replica.
+        A build that was stopped goes on where it was, and one of a file that was changed takes over what is
+        known of data that were not.
 
         Parameters
         ----------
         *arrays
-            Names; none: all arrays of numbers.
+            None: all numeric ones.
         kinds
-            ``"zonemap"``: least and greatest value, missing ones, and a histogram of each region;
-            ``"bitmap"``: a bitmap index, and zone maps; ``"sorted"``: a replica sorted by each of the arrays.
+            ``"zonemap"``: least and greatest value and a histogram of each region. ``"bitmap"``: which
+            elements lie in which range, with the zone maps. ``"sorted"``: a copy of arrays ordered by the
+            named one.
         jobs
             Workers; by default one for each core.
         memory
             Bytes that a sort may take, as a number or text: ``"512MiB"``; by default 1 GiB.
         precision
-            Significant decimal digits of the bounds of bitmaps' bins: conditions with constants of so many
-            digits are answered without reading data.
+            Significant decimal digits of the bounds of a bitmap's bins: conditions whose constants have no
+            more are answered without the data.
         columns
-            Arrays that a sorted replica carries besides its key; None: all of the same dimensions.
+            Arrays that a sorted replica carries besides its key; None: all numeric ones of its dimensions.
         progress
-            True: a bar, if stderr is a terminal. A function is called with bytes done and bytes in all.
-
-        Returns
-        -------
-        BuildReport
-            What was built, and what was there already.
+            True shows a bar on stderr, if that is a terminal. A function is called with the bytes that are
+            done and those in all, from any thread; an exception that it raises stops the build.
 
         Raises
         ------
         UnknownArray, TypeMismatch, Unsupported
-            An array that is named is not there, or cannot be indexed.
+            A named array is not there, is text, or is read through the HDF5 library.
         PermissionDenied
-            The store cannot be written; give a directory by ``store=`` of `open` or by SIEVA_STORE.
+            The store cannot be written: open the file with ``store=``.
+        StaleSource
+            The file is not as it was when it was opened.
 
         Examples
         --------
-        >>> src.build_index("TEMP", "SALT", jobs=2, progress=True)  # doctest: +SKIP
+        >>> src.build_index("TEMP", "SALT", progress=True)  # doctest: +SKIP
+        <sieva.BuildReport 48 regions built, 0 kept; 37.6 MiB read in 0.2 s>
+        >>> src.build_index("TEMP", kinds=["sorted"], columns=["SALT"])  # doctest: +SKIP
         """
         return _index.build(
             self._native,
-            [self._array_name(a) for a in arrays],
-            [kinds] if isinstance(kinds, str) else kinds,
+            [_path_of(array) for array in arrays],
+            kinds=kinds,
             jobs=jobs,
-            memory=memory_bytes(memory),
+            memory=memory,
             precision=precision,
-            columns=columns,
+            columns=None if columns is None else [_path_of(c) for c in _listed(columns, "columns")],
             progress=progress,
         )
 
     def index_status(self) -> IndexStatus:
-        """Return what there is of augmentations: regions and bytes by array, sorted replicas, and damage."""
+        """Return what there is of indexes of this file; prints as a table. Reads the store alone."""
         return _index.status(self._native)
 
-    def verify_index(self, all: bool = False, progress: Progress = False) -> VerifyReport:  # noqa: A002
-        """Compare augmentations with the data.
+    def verify_index(
+        self,
+        all: bool = False,  # noqa: A002 - the option's name everywhere
+        progress: bool | Callable[[int, int], None] = False,
+    ) -> VerifyReport:
+        """Compare indexes with the data that they are of.
 
         Parameters
         ----------
         all
-            Everything; by default a sample of regions and rows.
+            Everything instead of a sample: it reads all data of the indexed arrays.
         progress
-            As of `build_index`.
+            As in `build_index`; what is counted are arrays and replicas.
 
         Returns
         -------
         VerifyReport
-            True where nothing differs.
+            It is true where nothing differs.
 
         Raises
         ------
         NoIndex
-            There is no index of this state of the file.
+            There is none for this state of the file.
         """
-        with _index.told(progress, "verifying") as tell:
-            return VerifyReport(**_native.verify_index(self._native, all, tell))
+        return _index.verify(self._native, all, progress)
 
-    def drop_index(self, *arrays: str, kinds: Sequence[str] | None = None) -> bool:
-        """Remove augmentations: all of them, or sorted replicas.
+    def drop_index(self, *arrays: str | Array, kinds: Sequence[str] | None = None) -> bool:
+        """Remove indexes; returns whether there was something to remove.
 
         Parameters
         ----------
         *arrays
-            With ``kinds=["sorted"]``: the keys of replicas to remove; none: all replicas.
+            Whose sorted replicas go, with ``kinds=["sorted"]``; none: all of them.
         kinds
-            None: everything. Zone maps and bitmaps are not removed one by one: drop all and build again.
+            None: the whole store goes, with all that is in it.
 
-        Returns
-        -------
-        bool
-            Whether there was something to remove.
+        Raises
+        ------
+        Unsupported
+            Zone maps or bitmaps alone, or those of one array: drop all and build again.
         """
-        if kinds is None and not arrays:
-            return _native.drop_index(self._native)
-        if kinds is None or list(kinds) != ["sorted"]:
-            raise errors.Unsupported(
-                "only sorted replicas are removed by name",
-                "drop the whole index and build what is wanted again",
-            )
-        return _native.drop_replicas(self._native, [self._array_name(a) for a in arrays]) > 0
+        return _index.drop(self._native, [_path_of(array) for array in arrays], kinds)
 
-    def histogram(self, *arrays: str) -> Histogram:
-        """Return the histogram of whole arrays, from their augmentations. Reads no data.
+    def calibrate(self) -> Calibration:
+        """Measure what reading this file costs on this host, for choosing between ways to answer.
+
+        Queries learn it as well; this is for a new machine or file system. It is kept in the store.
+
+        Raises
+        ------
+        PermissionDenied
+            The store cannot be written.
+        """
+        return _index.calibrate(self._native)
+
+    @property
+    def index_notes(self) -> list[str]:
+        """Why indexes that exist are not used, and what of them is damaged."""
+        return _native.index_notes(self._native)
+
+    def histogram(self, *arrays: str | Array) -> Histogram:
+        """Return the histogram of arrays, all their values together. Reads their zone maps alone.
 
         Parameters
         ----------
         *arrays
-            One or more; those of several are added.
+            One, or several of the same type and packing.
 
         Raises
         ------
         NoIndex
-            The statistics of not all regions are known: `build_index` makes them.
+            An array has no zone maps, or not of all of its regions: `build_index` makes them.
+        TypeMismatch
+            The arrays' bins do not go together; or an array is text.
 
         Examples
         --------
         >>> counts, edges = src.histogram("TEMP")  # doctest: +SKIP
         """
         if not arrays:
-            raise TypeError("histogram() needs the name of an array")
-        first, *rest = (Histogram(_native.Histogram.of(self._native, self._array_name(a))) for a in arrays)
-        return sum(rest, start=first)
+            raise TypeError("histogram() takes the names of arrays, got none")
+        first, *rest = (self._histogram(_path_of(array)) for array in arrays)
+        for other in rest:
+            first += other
+        return first
 
-    def calibrate(self) -> Calibration:
-        """Measure what reading this file costs here, and keep it in its store for the planner.
-
-        Returns
-        -------
-        Calibration
-            Costs of a request and of a byte in nanoseconds, by kind of layout.
-        """
-        found, kept_in = _native.calibrate(self._native)
-        costs = {name: value for name, value, _ in found}
-        return Calibration(costs, {name: n for name, _, n in found}, str(kept_in))
-
-    @property
-    def index_notes(self) -> list[str]:
-        """Why augmentations that exist are not used, and what of them is damaged."""
-        return list(_native.index_notes(self._native))
+    def _histogram(self, name: str) -> Histogram:
+        # Errors of names come from there, as of all of these methods.
+        found = _native.Histogram.of(self._native, name)
+        info = self._native.info(self._native.resolve(name))
+        return Histogram(found, info["decoded_dtype"].startswith(("int", "uint", "bool")))
 
     def close(self) -> None:
-        """Write what scans learnt of the file to its store. The source can be used again afterwards."""
+        """Save what scans learnt of the file; the source can be asked on.
+
+        It is saved as well when the source and its queries are no longer used.
+        """
         _native.save_learnt(self._native)
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
-
-    def _array_name(self, name: str) -> str:
-        """Return the path of an array."""
-        return self.arrays[name].path
 
     def _item(self, item: str | Expr) -> str:
         """Return an item of select as text; a path is always taken as one, whatever characters it has."""
@@ -361,6 +373,21 @@ class Source:
 
 def _running(access: str, fetch: str, memory: int | str | None, threads: int | None) -> _Running:
     return {"access": access, "fetch": fetch, "memory": memory_bytes(memory), "threads": threads}
+
+
+def _listed(items: Sequence[Any], name: str) -> Sequence[Any]:
+    if isinstance(items, str):
+        raise TypeError(f"{name} is a list, got {items!r}")
+    return items
+
+
+def _path_of(array: object) -> str:
+    """Return the name of an array that is given by name, or itself."""
+    if isinstance(array, Array):
+        return array.path
+    if isinstance(array, str):
+        return array
+    raise TypeError(f"an array is given by its name, or as src[name], got {array!r}")
 
 
 def _condition_text(condition: object) -> str | None:

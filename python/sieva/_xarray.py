@@ -191,6 +191,8 @@ class SievaBackendEntrypoint(BackendEntrypoint):
         "group",
         "dims",
         "external",
+        "store",
+        "learn",
     )
 
     def guess_can_open(self, filename_or_obj: Any) -> bool:  # noqa: ANN401 - as xarray has it
@@ -212,6 +214,8 @@ class SievaBackendEntrypoint(BackendEntrypoint):
         group: str | None = None,
         dims: Mapping[str, Sequence[str]] | None = None,
         external: Sequence[str | os.PathLike[str]] = (),
+        store: str | os.PathLike[str] | None = None,
+        learn: bool = True,
     ) -> xr.Dataset:
         """Open a file, or one group of it, lazily.
 
@@ -224,11 +228,11 @@ class SievaBackendEntrypoint(BackendEntrypoint):
             As of `xarray.open_dataset`.
         group
             Path of a group; None is the root.
-        dims, external
+        dims, external, store, learn
             As of `sieva.open`.
         """
         path = os.path.abspath(_source.one_file(filename_or_obj))  # noqa: PTH100 - symbolic links stay
-        options: dict[str, Any] = {"dims": dims, "external": external}
+        options: dict[str, Any] = {"dims": dims, "external": external, "store": store, "learn": learn}
         decoding: dict[str, Any] = {"decode_times": decode_times, "use_cftime": use_cftime}
         dataset = StoreBackendEntrypoint().open_dataset(
             SievaDataStore(Handle(path, options), group),

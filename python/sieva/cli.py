@@ -27,6 +27,7 @@ FORMATS = ("table", "csv", "json", "arrow", "parquet", "netcdf", "hdf5", "zarr")
 ACCESS = ("auto", "scan", "zonemap", "bitmap", "sorted")
 FETCH = ("auto", "direct", "block")
 INTERRUPTED = 130
+_WAYS = {"bitmap": "bitmap", "points": "single elements", "scan": "scan"}
 
 
 class MemoryType(click.ParamType[int]):
@@ -157,9 +158,9 @@ def query(
             out.flush()
         else:
             write_file(asked, path, kind, layout)  # type: ignore[arg-type]
+    asked.source.close()
     if stats:
         click.echo(stats_text(asked.stats()), err=True)
-    asked.source.close()
 
 
 @cli.command()
@@ -177,6 +178,7 @@ def explain(
     """Show how a query would be answered, without answering it."""
     asked = _ask(sql, **how)
     click.echo((asked.explain_json(analyze) if as_json else asked.explain(analyze)).rstrip("\n"))
+    asked.source.close()
 
 
 @cli.command()
@@ -187,7 +189,7 @@ def explain(
     "kinds",
     multiple=True,
     type=click.Choice(("zonemap", "bitmap", "sorted")),
-    help="What to build; by default zonemap and bitmap.",
+    help="What to build; by default zonemap and bitmap. sorted needs --var.",
 )
 @click.option("--jobs", type=click.IntRange(min=1), help="Number of workers; by default one for each core.")
 @click.option(
@@ -202,17 +204,17 @@ def explain(
 )
 @click.option(
     "--precision",
-    type=click.IntRange(1, 9),
+    type=click.IntRange(1, 17),
     default=2,
     show_default=True,
-    help="Decimal digits of bitmaps' bins.",
+    help="Decimal digits of constants that bitmaps answer without the data.",
 )
 @click.option(
     "--columns", metavar="A,B", help="Arrays that a sorted replica carries; by default all that fit."
 )
 @click.option("--status", is_flag=True, help="Show what there is.")
 @click.option("--json", "as_json", is_flag=True, help="With --status: print JSON.")
-@click.option("--verify", is_flag=True, help="Compare a sample of what there is with the data.")
+@click.option("--verify", is_flag=True, help="Compare a sample with the data; exit with 1 if it differs.")
 @click.option("--all", "everything", is_flag=True, help="With --verify: compare everything.")
 @click.option("--drop", is_flag=True, help="Remove the index; with --kind sorted, replicas only.")
 @store_option
@@ -221,21 +223,22 @@ def index(source: str, **options: Any) -> None:  # noqa: ANN401 - as click has t
     """Build indexes of SOURCE beside it, or look after them. SOURCE itself is never changed."""
     from sieva._index_cli import run
 
-    if options["engine"] != "local":
-        raise errors.Unsupported(
-            f"--engine {options['engine']} is not there yet", "use --engine local with --jobs, on one machine"
-        )
-    run(source, **options)
+    run(source, options)  # type: ignore[arg-type] # click checked them
 
 
 @cli.command()
 @click.argument("path")
 @store_option
-def calibrate(path: str, store: str | None) -> None:
-    """Measure what reading PATH costs here, and keep it for the planner."""
+@open_options
+def calibrate(
+    path: str, store: str | None, dims: Sequence[tuple[str, list[str]]], external: Sequence[str]
+) -> None:
+    """Measure what reading the file PATH costs here, and keep it for choosing between ways to answer."""
     import sieva
 
-    click.echo(str(sieva.open(path, store=store).calibrate()))
+    found = sieva.open(path, dims=dict(dims), external=external, store=store).calibrate()
+    click.echo(repr(found))
+    click.echo(f"kept in {found.kept_in}", err=True)
 
 
 @cli.command()
@@ -321,7 +324,7 @@ def stats_text(stats: dict[str, Any]) -> str:
     """Return what a query did, for people."""
     seconds = stats["seconds"]
     scanned, skipped = stats["tiles_scanned"], stats["tiles_skipped"]
-    ways = ", ".join(f"{stats['by_' + way]} by {way}" for way in ("bitmap", "points", "scan"))
+    ways = ", ".join(f"{stats['by_' + way]} by {name}" for way, name in _WAYS.items())
     lines = [
         f"hits        {stats['hits'] if stats['hits'] is not None else 'not counted'}",
         f"tiles       {scanned} scanned, {skipped} decided without reading",

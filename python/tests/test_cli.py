@@ -183,7 +183,8 @@ def test_demo_answers_and_keeps_its_files(tmp_path):
     assert first.stdout.count("same answer") == 4
     assert max(len(line) for line in first.stdout.splitlines()) <= 80
     assert "\x1b" not in first.stdout
-    files = {p: p.stat().st_mtime_ns for p in (tmp_path / "demo").iterdir()}
+    # Beside them may be what scans left.
+    files = {p: p.stat().st_mtime_ns for p in (tmp_path / "demo").iterdir() if p.suffix != ".sieva"}
     assert {p.name for p in files} == {"ocean.nc", "particles.h5"}
     assert run("demo", cwd=tmp_path).returncode == 0
-    assert files == {p: p.stat().st_mtime_ns for p in (tmp_path / "demo").iterdir()}
+    assert files == {p: p.stat().st_mtime_ns for p in files}
