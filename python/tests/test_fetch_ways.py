@@ -4,7 +4,6 @@ import h5py
 import netCDF4
 import numpy as np
 import pytest
-
 import sieva
 
 SHAPE = (5, 7, 300)

@@ -251,7 +251,6 @@ def test_calibrate(path):
     assert "direct.request_ns" in repr(found)
 
 
-@pytest.mark.xfail(reason="the costs of this host stay behind in a directory of their own", strict=True)
 def test_nothing_stays_of_a_store_that_is_dropped(path):
     source = sieva.open(path)
     source.build_index("energy")

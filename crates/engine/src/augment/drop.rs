@@ -3,6 +3,7 @@
 use sieva_index::store::{Listing, Store, locations};
 use sieva_types::Result;
 
+use super::profile;
 use crate::open::Source;
 
 impl Source {
@@ -15,6 +16,7 @@ impl Source {
         let mut dropped = false;
         for dir in locations(self.path(), self.options().store_dir().as_deref()).read {
             if dir.is_dir() {
+                profile::forget(&dir);
                 Store::drop_all(&dir)?;
                 dropped = true;
             }

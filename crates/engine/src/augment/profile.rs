@@ -52,6 +52,18 @@ pub fn save(store: &Path, costs: &Costs) {
     }
 }
 
+/// Removes what all hosts keep in a store.
+pub fn forget(store: &Path) {
+    for entry in std::fs::read_dir(store).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        if name.starts_with("host-") && name.contains(".json") {
+            // What stays is small and harmless.
+            let _ = std::fs::remove_file(entry.path());
+        }
+    }
+}
+
 fn write(store: &Path, costs: &Costs) -> std::io::Result<()> {
     let mut kept = serde_json::Map::new();
     for (name, estimate) in costs.named() {
