@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 
 SCANS = ["contiguous", "deflated", "scattered", "ocean", "memory", "start"]
 INDEXES = ["sds", "needles", "builds", "leaving"]
-# Their files are made by generators beside the checkout. Peers have an environment of their own: not made here.
+# Their files are made by generators beside the checkout. Peers need an environment of their own.
 OF_SHARED = ["pdc", "fetching"]
 
 

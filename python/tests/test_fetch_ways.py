@@ -23,7 +23,7 @@ def source(request, values, tmp_path_factory):
         with netCDF4.Dataset(path, "w", format="NETCDF3_64BIT_OFFSET") as f:
             for name, n in zip("tyx", SHAPE, strict=True):
                 f.createDimension(name, None if name == "t" and request.param == "records" else n)
-            # Two record variables of different sizes: a record is neither dense nor a multiple of one of them.
+            # Two record variables of different sizes: records are neither dense nor a multiple of one.
             f.createVariable("a", "f4", ("t", "y", "x"))[:] = a
             f.createVariable("b", "i2", ("t", "y", "x"))[:] = b
     else:
