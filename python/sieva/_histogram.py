@@ -6,11 +6,10 @@ import functools
 import importlib
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    import numpy as np
     from numpy.typing import NDArray
 
     from sieva import _native
@@ -48,8 +47,8 @@ class Histogram:
         the bounds exactly. Where ``scale_factor`` is negative, a bin holds its upper bound instead.
         """
         edges = self._native.edges
-        if self._is_integer and (len(edges) == 0 or np.abs(edges).max() <= _EXACT):
-            return edges.astype(np.int64)
+        if self._is_integer and (len(edges) == 0 or abs(edges).max() <= _EXACT):
+            return edges.astype("int64")
         return edges
 
     @property
