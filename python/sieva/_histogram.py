@@ -47,8 +47,8 @@ class Histogram:
         the bounds exactly. Where ``scale_factor`` is negative, a bin holds its upper bound instead.
         """
         edges = self._native.edges
-        if self._is_integer and (len(edges) == 0 or max(-edges[0], edges[-1]) <= _EXACT):
-            return edges.astype("i8")
+        if self._is_integer and (len(edges) == 0 or abs(edges).max() <= _EXACT):
+            return edges.astype("int64")
         return edges
 
     @property
