@@ -84,18 +84,30 @@ def indexed(path: Path, arrays: tuple[str, ...]) -> Path:
     return link
 
 
+_open: dict[Path, sieva.Source] = {}
+
+
 def ask(path: Path, query: Query, way: str) -> sieva.Query:
-    """Open the file and make the query."""
-    return sieva.open(path).query(query.text, select=list(query.fetch), access=way)
+    """Make the query of a file that stays open, as those of PDC's servers and of an interactive session do."""
+    if path not in _open:
+        _open[path] = sieva.open(path)
+    return _open[path].query(query.text, select=list(query.fetch), access=way)
+
+
+def forget() -> None:
+    """Close all files: the next query opens its own anew."""
+    for source in _open.values():
+        source.close()
+    _open.clear()
 
 
 def locations(path: Path, query: Query, way: str) -> np.ndarray:
-    """Return the hits as positions, opening the file included."""
+    """Return the hits as positions."""
     return ask(path, query, way).selection().coords()[:, 0]
 
 
 def values(path: Path, query: Query, way: str) -> dict[str, np.ndarray]:
-    """Return the values at the hits, opening the file included."""
+    """Return the values at the hits."""
     return columns(ask(path, query, way), query)
 
 

@@ -11,7 +11,7 @@ use sieva_format_hdf5::{Hdf5Options, Hdf5Source, is_hdf5};
 use sieva_format_netcdf3::{Netcdf3Source, is_netcdf3};
 use sieva_query::ast::{Name, Select};
 use sieva_query::bind::{BindOptions, Bound, resolve, stored_domain};
-use sieva_query::exec::{Column, Data, ExecOptions, Execution};
+use sieva_query::exec::{Access, Column, Data, ExecOptions, Execution};
 use sieva_query::parse;
 use sieva_query::values::Scalar;
 use sieva_store::{FileStore, RangedRead};
@@ -108,8 +108,21 @@ impl Source {
 
     /// A bound query, ready to run with the augmentations that there are.
     pub(crate) fn execution(&self, bound: Bound, options: ExecOptions) -> Result<Execution> {
-        let indexes = self.indexes(&bound);
-        let execution = Execution::new(Arc::clone(&self.inner), bound, indexes, options)?;
+        let run = |bound: Bound| {
+            let indexes = self.indexes(&bound);
+            Execution::new(Arc::clone(&self.inner), bound, indexes, options.clone())
+        };
+        if matches!(options.access, Access::Auto | Access::Scan) {
+            return run(bound);
+        }
+        if let Ok(execution) = run(bound.clone())
+            && execution.check_access().is_ok()
+        {
+            return Ok(execution);
+        }
+        // Somebody else may have built it meanwhile.
+        self.augmented.forget();
+        let execution = run(bound)?;
         execution.check_access()?;
         Ok(execution)
     }

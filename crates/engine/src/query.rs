@@ -237,6 +237,17 @@ impl Query {
             self.lock_stats().exec = did;
             return RowStream::new(Arc::clone(&self.execution), Arc::new(first), batch);
         }
+        if self.selection.get().is_none() {
+            let started = Instant::now();
+            if let Some(rows) = RowStream::of_replica(&self.execution, batch)? {
+                let found = self.execution.chosen().map_or(0, |c| c.len());
+                let mut stats = self.lock_stats();
+                stats.add(Phase::Select, started);
+                stats.exec = ExecStats { by_replica: found, ..ExecStats::default() };
+                stats.hits = Some(found);
+                return Ok(rows);
+            }
+        }
         RowStream::new(Arc::clone(&self.execution), self.selection()?, batch)
     }
 

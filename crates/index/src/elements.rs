@@ -63,6 +63,22 @@ impl<'a> Elements<'a> {
         }
     }
 
+    /// The key of element `i`; `None` where it is NaN, or there is none.
+    pub fn key(&self, i: usize) -> Option<i128> {
+        match self {
+            Self::F32(v) => v.get(i).filter(|x| !x.is_nan()).map(|&x| f32_key(x)),
+            Self::F64(v) => v.get(i).filter(|x| !x.is_nan()).map(|&x| f64_key(x)),
+            Self::I8(v) => v.get(i).map(|&x| x.into()),
+            Self::I16(v) => v.get(i).map(|&x| x.into()),
+            Self::I32(v) => v.get(i).map(|&x| x.into()),
+            Self::I64(v) => v.get(i).map(|&x| x.into()),
+            Self::U8(v) => v.get(i).map(|&x| x.into()),
+            Self::U16(v) => v.get(i).map(|&x| x.into()),
+            Self::U32(v) => v.get(i).map(|&x| x.into()),
+            Self::U64(v) => v.get(i).map(|&x| x.into()),
+        }
+    }
+
     /// The bytes of the elements.
     pub fn bytes(&self) -> &'a [u8] {
         crate::each!(self, v => {
@@ -80,26 +96,9 @@ pub fn content_hash(bytes: &[u8]) -> u64 {
 /// The elements whose values are in `set`, a bit each, found one by one: for checking what is faster.
 pub fn members(elements: Elements<'_>, set: &KeySet) -> Vec<u64> {
     let mut words = vec![0; elements.len().div_ceil(64)];
-    let mut mark = |i: usize, key: Option<i128>| {
-        if key.map_or(set.nan, |k| set.contains(k)) {
-            words[i / 64] |= 1 << (i % 64);
-        }
-    };
-    match elements {
-        Elements::F32(v) => {
-            v.iter().enumerate().for_each(|(i, &x)| mark(i, (!x.is_nan()).then(|| f32_key(x))));
-        }
-        Elements::F64(v) => {
-            v.iter().enumerate().for_each(|(i, &x)| mark(i, (!x.is_nan()).then(|| f64_key(x))));
-        }
-        Elements::I8(v) => v.iter().enumerate().for_each(|(i, &x)| mark(i, Some(x.into()))),
-        Elements::I16(v) => v.iter().enumerate().for_each(|(i, &x)| mark(i, Some(x.into()))),
-        Elements::I32(v) => v.iter().enumerate().for_each(|(i, &x)| mark(i, Some(x.into()))),
-        Elements::I64(v) => v.iter().enumerate().for_each(|(i, &x)| mark(i, Some(x.into()))),
-        Elements::U8(v) => v.iter().enumerate().for_each(|(i, &x)| mark(i, Some(x.into()))),
-        Elements::U16(v) => v.iter().enumerate().for_each(|(i, &x)| mark(i, Some(x.into()))),
-        Elements::U32(v) => v.iter().enumerate().for_each(|(i, &x)| mark(i, Some(x.into()))),
-        Elements::U64(v) => v.iter().enumerate().for_each(|(i, &x)| mark(i, Some(x.into()))),
+    for i in 0..elements.len() {
+        let inside = elements.key(i).map_or(set.nan, |k| set.contains(k));
+        words[i / 64] |= u64::from(inside) << (i % 64);
     }
     words
 }

@@ -292,10 +292,11 @@ impl Work<'_> {
         let mut open: Option<(SegmentWriter, u64)> = None;
         while let Some(&(job, region)) = self.pieces.get(self.next.fetch_add(1, Relaxed)) {
             if self.options.cancel.load(Relaxed) {
-                return Err(Error::new(
-                    ErrorKind::Cancelled,
-                    "the build was interrupted; what was done is kept",
-                ));
+                if let Some((writer, _)) = open {
+                    self.publish(writer)?;
+                }
+                let message = "the build was interrupted; what was done is kept";
+                return Err(Error::new(ErrorKind::Cancelled, message));
             }
             let (mut writer, written) = match open.take() {
                 Some(open) => open,

@@ -84,7 +84,7 @@ impl Augmented {
     }
 
     /// Forgets what was found, as the store is about to change or has changed; what was learnt is saved first.
-    fn forget(&self) {
+    pub(crate) fn forget(&self) {
         self.lock().take();
     }
 

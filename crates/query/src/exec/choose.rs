@@ -83,6 +83,27 @@ impl Execution {
         self.or_without(self.take(&offer, parts))
     }
 
+    /// The rows, where a replica gives them all and nothing is left to be tested.
+    pub(super) fn rows_by_replica(&self) -> Result<Option<Arc<Chosen>>> {
+        if !self.options.access.replicas() || self.indexes.replicas.is_empty() {
+            return Ok(None);
+        }
+        let parts = match &self.bound.condition {
+            Condition::All(parts) => parts.clone(),
+            other => vec![other.clone()],
+        };
+        let parts: Vec<_> = parts.into_iter().map(|c| (c, Vec::new())).collect();
+        let Some(offer) = self.best_offer(&parts) else { return Ok(None) };
+        if !parts.iter().all(|(c, _)| self.test_of(&offer.replica, c).is_some()) {
+            return Ok(None);
+        }
+        let prepared = self.prepare()?;
+        match prepared.node {
+            Node::Chosen(chosen) if chosen.rows_in(&prepared.area) => Ok(Some(chosen)),
+            _ => Ok(None),
+        }
+    }
+
     /// The count where a replica knows it without reading a position.
     pub(super) fn count_by_replica(&self) -> Result<Option<u64>> {
         let Condition::Stored { .. } = &self.bound.condition else { return Ok(None) };

@@ -7,6 +7,7 @@ use sieva_format::cf::TimeUnits;
 use sieva_types::{Error, ErrorKind, Result, Selection};
 
 use super::Execution;
+use super::chosen::Chosen;
 use super::column::Column;
 use super::evaluate::{Provider, evaluate};
 use super::gather::Gatherer;
@@ -32,6 +33,8 @@ enum Positions {
     Ranked { selection: Arc<Selection>, rank: u64 },
     /// Positions in the order of ORDER BY, from this one on.
     Sorted { positions: Vec<u64>, at: usize },
+    /// The rows that a sorted replica gave, from this one on.
+    Chosen { chosen: Arc<Chosen>, at: usize },
 }
 
 impl Positions {
@@ -47,6 +50,12 @@ impl Positions {
                 *at += part.len();
                 part
             }
+            Self::Chosen { chosen, at } => {
+                let all = chosen.positions();
+                let part = all[(*at).min(all.len())..(*at + batch).min(all.len())].to_vec();
+                *at += part.len();
+                part
+            }
         }
     }
 }
@@ -57,23 +66,42 @@ impl RowStream {
     /// # Errors
     /// Reading errors of ORDER BY's values, `memory-limit` where they do not fit.
     pub fn new(execution: Arc<Execution>, selection: Arc<Selection>, batch: usize) -> Result<Self> {
-        let bound = &execution.bound;
         let mut gatherer = Gatherer::new(Arc::clone(&execution));
-        let (mut skip, left) = (bound.offset, bound.limit.unwrap_or(u64::MAX));
-        let mut positions = if bound.order_by.is_empty() {
+        let positions = if execution.bound.order_by.is_empty() {
             Positions::Ranked { selection, rank: 0 }
         } else {
             Positions::Sorted { positions: sorted_positions(&execution, &mut gatherer, &selection)?, at: 0 }
         };
+        Ok(Self::over(execution, gatherer, positions, batch))
+    }
+
+    /// The rows that a sorted replica gave, where those are the answer and no other order is wanted; `None`
+    /// otherwise. No selection is made of them.
+    ///
+    /// # Errors
+    /// Reading errors and `cancelled`.
+    pub fn of_replica(execution: &Arc<Execution>, batch: usize) -> Result<Option<Self>> {
+        if !execution.bound.order_by.is_empty() {
+            return Ok(None);
+        }
+        let Some(chosen) = execution.rows_by_replica()? else { return Ok(None) };
+        let gatherer = Gatherer::new(Arc::clone(execution));
+        Ok(Some(Self::over(Arc::clone(execution), gatherer, Positions::Chosen { chosen, at: 0 }, batch)))
+    }
+
+    fn over(execution: Arc<Execution>, gatherer: Gatherer, mut positions: Positions, batch: usize) -> Self {
+        let bound = &execution.bound;
+        let (mut skip, left) = (bound.offset, bound.limit.unwrap_or(u64::MAX));
         if !bound.distinct {
             match &mut positions {
                 Positions::Ranked { rank, .. } => *rank = skip,
                 Positions::Sorted { positions, at } => *at = (skip.min(positions.len() as u64)) as usize,
+                Positions::Chosen { chosen, at } => *at = skip.min(chosen.len()) as usize,
             }
             skip = 0;
         }
         let seen = bound.distinct.then(HashSet::new);
-        Ok(Self { execution, gatherer, positions, batch: batch.max(1), seen, skip, left })
+        Self { execution, gatherer, positions, batch: batch.max(1), seen, skip, left }
     }
 
     /// The columns of the next rows; `None` after the last ones.
