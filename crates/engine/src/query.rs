@@ -240,7 +240,7 @@ impl Query {
         if self.selection.get().is_none() {
             let started = Instant::now();
             if let Some(rows) = RowStream::of_replica(&self.execution, batch)? {
-                let found = self.execution.chosen().map_or(0, |c| c.len());
+                let found = self.execution.chosen().map_or(0, |c| c.count());
                 let mut stats = self.lock_stats();
                 stats.add(Phase::Select, started);
                 stats.exec = ExecStats { by_replica: found, ..ExecStats::default() };

@@ -4,19 +4,16 @@
 //! SDQuery section 4.3), so that none waits for another. A worker publishes its segment from time to time:
 //! a build that is stopped goes on from there. Regions whose content did not change keep what they have.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
-use sieva_format::read::{BlockReader, ChunkCache, Workspace};
-use sieva_index::store::{ArrayHeader, ArrayRecords, Listing, Record, SegmentWriter, Store};
-use sieva_index::{Elements, RegionGrid, bitmap, content_hash, stats::RegionStats};
-use sieva_types::{Buffer, Error, ErrorKind, Result};
+use sieva_format::read::{BlockReader, ChunkCache};
+use sieva_index::RegionGrid;
+use sieva_index::store::{ArrayHeader, ArrayRecords, Store};
+use sieva_types::{Error, ErrorKind, Result};
 
-use super::sort;
+use super::{sort, worker};
 use crate::open::Source;
-
-/// A worker publishes its segment after so many bytes of data.
-const CHECKPOINT: u64 = 1 << 30;
 
 /// A kind of augmentation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,32 +105,18 @@ pub struct BuildReport {
 }
 
 /// One array to be indexed.
-struct Job {
-    header: ArrayHeader,
-    grid: RegionGrid,
-    reader: BlockReader,
+pub(super) struct Job {
+    pub header: ArrayHeader,
+    pub grid: RegionGrid,
+    pub reader: BlockReader,
     /// What an earlier build left, of this state of the source or of another.
-    old: Option<ArrayRecords>,
+    pub old: Option<ArrayRecords>,
     /// Whether that is of this state.
-    current: bool,
-    regions: Vec<usize>,
+    pub current: bool,
+    /// What is to be done.
+    pub regions: Vec<usize>,
     /// Set once some of its data could not be read.
-    failed: AtomicBool,
-}
-
-/// What workers share.
-struct Work<'a> {
-    source: &'a Source,
-    options: &'a BuildOptions,
-    jobs: &'a [Job],
-    /// Array and region of each piece of work.
-    pieces: Vec<(usize, usize)>,
-    next: AtomicUsize,
-    done: AtomicU64,
-    total: u64,
-    /// Whether an array that cannot be read ends it all.
-    strict: bool,
-    report: Mutex<BuildReport>,
+    pub failed: AtomicBool,
 }
 
 impl Source {
@@ -164,7 +147,7 @@ impl Source {
         let bitmaps = options.kinds.contains(&IndexKind::Bitmap);
         if bitmaps || options.kinds.contains(&IndexKind::ZoneMap) {
             let jobs = arrays.iter().map(|&a| self.job(a, bitmaps)).collect::<Result<Vec<_>>>()?;
-            *report = self.run(&jobs, options, strict)?;
+            *report = worker::run(self, &jobs, options, strict)?;
         }
         if options.kinds.contains(&IndexKind::Sorted) {
             for &key in arrays {
@@ -211,198 +194,19 @@ impl Source {
         let reader = BlockReader::new(Arc::clone(self.reader()), array, cache, u64::MAX)?;
         Ok(Job { header, grid, reader, old, current, regions, failed: AtomicBool::new(false) })
     }
-
-    fn run(&self, jobs: &[Job], options: &BuildOptions, strict: bool) -> Result<BuildReport> {
-        let pieces: Vec<(usize, usize)> =
-            jobs.iter().enumerate().flat_map(|(j, job)| job.regions.iter().map(move |&r| (j, r))).collect();
-        let all: usize = jobs.iter().map(|j| j.grid.len()).sum();
-        let total = pieces.iter().map(|&(j, r)| jobs[j].bytes(r)).sum();
-        let report = BuildReport { kept: (all - pieces.len()) as u64, ..BuildReport::default() };
-        let work = Work {
-            source: self,
-            options,
-            jobs,
-            pieces,
-            next: AtomicUsize::new(0),
-            done: AtomicU64::new(0),
-            total,
-            strict,
-            report: Mutex::new(report),
-        };
-        if work.pieces.is_empty() {
-            return Ok(work.report.into_inner().unwrap_or_else(PoisonError::into_inner));
-        }
-        std::thread::scope(|scope| {
-            let threads: Vec<_> =
-                (1..options.jobs.clamp(1, work.pieces.len())).map(|_| scope.spawn(|| work.run())).collect();
-            let mut done = vec![work.run()];
-            let panicked = || Error::new(ErrorKind::Internal, "a worker thread ended unexpectedly");
-            done.extend(threads.into_iter().map(|t| t.join().unwrap_or_else(|_| Err(panicked()))));
-            done.into_iter().collect::<Result<()>>()
-        })?;
-        Ok(work.report.into_inner().unwrap_or_else(PoisonError::into_inner))
-    }
 }
 
 impl Job {
-    fn bytes(&self, region: usize) -> u64 {
+    /// Bytes of a region's elements.
+    pub fn bytes(&self, region: usize) -> u64 {
         self.grid.bx(region).len() * self.header.dtype.size() as u64
     }
 
     /// The number that a region had in the old grid, where it was the same block then.
-    fn old_number(&self, region: usize) -> Option<usize> {
+    pub fn old_number(&self, region: usize) -> Option<usize> {
         let old = self.old.as_ref()?;
         let grid = RegionGrid::new(&old.header().shape, &old.header().region).ok()?;
         let number = grid.number(&self.grid.coords(region))?;
         (grid.bx(number) == self.grid.bx(region)).then_some(number)
     }
-}
-
-/// What one worker reuses from region to region.
-#[derive(Default)]
-struct Tools {
-    buffer: Buffer,
-    reading: Workspace,
-    bitmap: bitmap::Workspace,
-    record: Bytes,
-}
-
-/// A region's records.
-#[derive(Default)]
-struct Bytes {
-    stats: Vec<u8>,
-    head: Vec<u8>,
-    body: Vec<u8>,
-}
-
-impl Work<'_> {
-    fn run(&self) -> Result<()> {
-        let done = self.segments();
-        if done.is_err() {
-            // The others need not go on.
-            self.next.store(self.pieces.len(), Relaxed);
-        }
-        done
-    }
-
-    fn segments(&self) -> Result<()> {
-        let loaded = self.source.loaded()?;
-        let mut tools = Tools::default();
-        let mut did = BuildReport::default();
-        let mut open: Option<(SegmentWriter, u64)> = None;
-        while let Some(&(job, region)) = self.pieces.get(self.next.fetch_add(1, Relaxed)) {
-            if self.options.cancel.load(Relaxed) {
-                if let Some((writer, _)) = open {
-                    self.publish(writer)?;
-                }
-                let message = "the build was interrupted; what was done is kept";
-                return Err(Error::new(ErrorKind::Cancelled, message));
-            }
-            let (mut writer, written) = match open.take() {
-                Some(open) => open,
-                None => (SegmentWriter::create(&loaded.write)?, 0),
-            };
-            let job = &self.jobs[job];
-            let bytes = job.bytes(region);
-            if !job.failed.load(Relaxed)
-                && let Err(e) = self.region(job, region, &mut tools, &mut writer, &mut did)
-            {
-                if self.strict || !matches!(e.kind(), ErrorKind::CorruptFile | ErrorKind::FilterUnavailable) {
-                    return Err(e);
-                }
-                if !job.failed.swap(true, Relaxed) {
-                    did.unreadable.push((job.header.path.clone(), e.message().to_string()));
-                }
-            }
-            if written + bytes < CHECKPOINT {
-                open = Some((writer, written + bytes));
-            } else {
-                self.publish(writer)?;
-            }
-            if let Some(progress) = &self.options.progress {
-                progress(Progress { done: self.done.fetch_add(bytes, Relaxed) + bytes, total: self.total });
-            }
-        }
-        if let Some((writer, _)) = open {
-            self.publish(writer)?;
-        }
-        let mut report = self.report.lock().unwrap_or_else(PoisonError::into_inner);
-        report.built += did.built;
-        report.renewed += did.renewed;
-        report.bytes += did.bytes;
-        report.unreadable.append(&mut did.unreadable);
-        Ok(())
-    }
-
-    /// Indexes one region.
-    fn region(
-        &self,
-        job: &Job,
-        region: usize,
-        tools: &mut Tools,
-        writer: &mut SegmentWriter,
-        did: &mut BuildReport,
-    ) -> Result<()> {
-        job.reader.read(&job.grid.bx(region), &mut tools.buffer, &mut tools.reading)?;
-        let Some(elements) = Elements::new(job.header.dtype, &tools.buffer) else {
-            return Err(Error::new(ErrorKind::Internal, "texts were to be indexed"));
-        };
-        let bytes = elements.bytes().len() as u64;
-        let content = content_hash(elements.bytes());
-        did.built += 1;
-        did.bytes += bytes;
-        let out = &mut tools.record;
-        [&mut out.stats, &mut out.head, &mut out.body].into_iter().for_each(Vec::clear);
-        let bitmaps = self.options.kinds.contains(&IndexKind::Bitmap);
-        let unchanged =
-            job.old.as_ref().zip(job.old_number(region)).filter(|(o, n)| o.content(*n) == Some(content));
-        let copied = unchanged.is_some_and(|(old, number)| copy(old, number, bitmaps, out));
-        if copied {
-            did.renewed += u64::from(!job.current);
-        } else {
-            RegionStats::full(elements, &job.header.missing).encode(&mut out.stats);
-            if bitmaps {
-                let missing = &job.header.missing;
-                let (head, body) = (&mut out.head, &mut out.body);
-                bitmap::build(elements, missing, self.options.precision, &mut tools.bitmap, head, body);
-            }
-        }
-        let bitmap = (!out.head.is_empty()).then_some((&out.head[..], &out.body[..]));
-        let record = Record { region: region as u64, content: Some(content), stats: &out.stats, bitmap };
-        writer.put(&job.header, &record)
-    }
-
-    /// Lists a worker's segment. What another state of the source left is dropped by the first one.
-    fn publish(&self, writer: SegmentWriter) -> Result<()> {
-        self.source.reader().store().check_unchanged()?;
-        let loaded = self.source.loaded()?;
-        let name = writer.finish(true)?;
-        Store::publish(
-            &loaded.write,
-            loaded.fingerprint()?,
-            &|listing: &Listing| {
-                let mut listing = listing.clone();
-                listing.segments.push(name.clone());
-                listing
-            },
-            true,
-        )
-    }
-}
-
-/// Takes over the records of a region that did not change; `false` where they are not all there.
-fn copy(old: &ArrayRecords, number: usize, bitmaps: bool, out: &mut Bytes) -> bool {
-    let Some(stats) = old.stats(number) else { return false };
-    if !RegionStats::decode(stats).is_ok_and(|s| s.histogram.is_some() || s.present() == 0) {
-        return false;
-    }
-    if bitmaps {
-        let Ok(Some(head)) = old.bitmap_head(number) else { return false };
-        if old.read_body(number, 0..head.body_len, &mut out.body).is_err() {
-            return false;
-        }
-        out.head.extend_from_slice(&head);
-    }
-    out.stats.extend_from_slice(stats);
-    true
 }

@@ -11,6 +11,7 @@ mod profile;
 mod sort;
 mod status;
 mod verify;
+mod worker;
 
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;

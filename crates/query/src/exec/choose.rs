@@ -19,6 +19,9 @@ const FEW: u64 = 1 << 12;
 /// Nanoseconds of reading a row's position and putting it in its place, about.
 const ROW_COST: f64 = 25.0;
 
+/// Tiles that tell how many are left open by zone maps.
+const SAMPLED_TILES: usize = 64;
+
 /// What a replica answered.
 pub struct Choice {
     /// The rows, or `None` where there is none.
@@ -171,14 +174,19 @@ impl Execution {
         let mut arrays = Vec::new();
         parts.iter().for_each(|(c, _)| self.arrays_of(c, &mut arrays));
         let tiles = Tiles::new(Bx::whole(&self.bound.rows.shape), self.tile_shape(&arrays, &axes));
-        let open = (0..tiles.len()).filter(|&i| {
+        let Condition::Stored { array, .. } = &parts[offer.part].0 else { return false };
+        let tile = Bx::new(vec![0; tiles.shape().len()], tiles.shape().to_vec());
+        let of_tile = self.scan_cost(*array, &self.own_box(*array, &tile)) / self.options.threads as f64;
+        if by_replica >= tiles.len() as f64 * of_tile {
+            return false;
+        }
+        // Some of them tell how many of all are left open.
+        let step = tiles.len().div_ceil(SAMPLED_TILES).max(1);
+        let open = (0..tiles.len()).step_by(step).filter(|&i| {
             let tile = tiles.tile(i);
             !nodes.iter().any(|n| matches!(self.foresee(n, &tile), Verdict::None))
         });
-        let Condition::Stored { array, .. } = &parts[offer.part].0 else { return false };
-        let tile = Bx::new(vec![0; tiles.shape().len()], tiles.shape().to_vec());
-        let by_tiles = open.count() as f64 * self.scan_cost(*array, &self.own_box(*array, &tile));
-        by_replica < by_tiles / self.options.threads as f64
+        by_replica < (open.count() * step) as f64 * of_tile
     }
 
     fn slices(&self, offer: &Offer, parts: &[(Condition, Vec<usize>)]) -> Result<Vec<Range<u64>>> {
@@ -240,7 +248,7 @@ impl Execution {
 
     /// What the replica contributed to a run.
     pub(super) fn replica_stats(&self) -> ExecStats {
-        ExecStats { by_replica: self.chosen().map_or(0, |c| c.len()), ..ExecStats::default() }
+        ExecStats { by_replica: self.chosen().map_or(0, |c| c.count()), ..ExecStats::default() }
     }
 }
 

@@ -15,12 +15,11 @@ use sieva_types::{Bx, DType, ErrorKind, Result};
 use super::column::{Column, Data};
 use super::leaves::element_size;
 use super::pool::{Flow, in_order};
+use super::runs::{MAX_SPAN_BYTES, read_runs};
 use super::{Execution, FetchWay};
 
 /// Arrays of at most this many elements (coordinates) are read whole and kept.
 const SMALL_ARRAY: u64 = 1 << 20;
-/// Bytes that one range may span.
-const MAX_SPAN_BYTES: u64 = 1 << 20;
 /// What a text is taken to need at least, where its length is not fixed.
 const TEXT_BYTES: usize = 64;
 /// Positions in a piece of work where they are fetched run by run.
@@ -70,7 +69,7 @@ impl Gatherer {
         let mut out = Buffer::default();
         out.resize(own.len() * size);
         let auto = execution.options.fetch == FetchWay::Auto;
-        if auto && self.from_replica(bound.index, &own, size, &mut out)? {
+        if auto && self.by_replica(bound.index, &own, size, &mut out)? {
             return Ok(Column::decode(&out, own.len(), domain));
         }
         if auto && info.shape.iter().product::<u64>() <= SMALL_ARRAY {
@@ -110,7 +109,7 @@ impl Gatherer {
 
     /// Fetches from the replica that gave the rows, where one did and carries the array. Its positions are those
     /// of all arrays that it carries.
-    fn from_replica(&self, array: usize, own: &[u64], size: usize, out: &mut Buffer) -> Result<bool> {
+    fn by_replica(&self, array: usize, own: &[u64], size: usize, out: &mut Buffer) -> Result<bool> {
         let Some(chosen) = self.execution.chosen() else { return Ok(false) };
         match chosen.fetch(array, own, size, out.bytes_mut()) {
             Err(e) if e.kind() == ErrorKind::CorruptIndex => {
@@ -228,65 +227,6 @@ impl Gatherer {
     }
 }
 
-/// Reads the elements at sorted positions of a reader made by [`BlockReader::flat`] into `out`. Positions less
-/// than `gap` bytes apart share a request. Returns the number of requests and their bytes.
-pub(super) fn read_runs(
-    flat: &BlockReader,
-    positions: &[u64],
-    size: usize,
-    gap: u64,
-    ws: &mut Workspace,
-    out: &mut [u8],
-) -> Result<(u64, u64)> {
-    let (mut at, mut requests, mut bytes) = (0, 0, 0);
-    let mut block = Buffer::default();
-    for run in runs_of(positions, size as u64, gap) {
-        let (first, n) = (run[0], (run[run.len() - 1] - run[0] + 1) as usize);
-        flat.read_run(first, n, &mut block, ws)?;
-        let target = &mut out[at..at + run.len() * size];
-        if n == run.len() {
-            target.copy_from_slice(block.bytes());
-        } else {
-            pick(block.bytes(), run, first, size, target);
-        }
-        at += run.len() * size;
-        requests += 1;
-        bytes += (n * size) as u64;
-    }
-    Ok((requests, bytes))
-}
-
-/// Sorted positions cut where a gap is larger than `gap` bytes or a span is long.
-fn runs_of(mut rest: &[u64], size: u64, gap: u64) -> impl Iterator<Item = &[u64]> {
-    std::iter::from_fn(move || {
-        let first = *rest.first()?;
-        // Neighbours have no gap.
-        let ends = |i: &usize| {
-            (rest[*i] - rest[*i - 1] - 1) * size > gap || (rest[*i] - first) * size > MAX_SPAN_BYTES
-        };
-        let n = (1..rest.len()).find(ends).unwrap_or(rest.len());
-        let (run, left) = rest.split_at(n);
-        rest = left;
-        Some(run)
-    })
-}
-
-/// Copies the elements at the positions of `run` from a block that begins at position `first`.
-fn pick(block: &[u8], run: &[u64], first: u64, size: usize, out: &mut [u8]) {
-    fn by<const N: usize>(block: &[u8], run: &[u64], first: u64, out: &mut [u8]) {
-        let block = block.as_chunks::<N>().0;
-        for (slot, &p) in out.as_chunks_mut::<N>().0.iter_mut().zip(run) {
-            *slot = block[(p - first) as usize];
-        }
-    }
-    match size {
-        1 => by::<1>(block, run, first, out),
-        2 => by::<2>(block, run, first, out),
-        4 => by::<4>(block, run, first, out),
-        _ => by::<8>(block, run, first, out),
-    }
-}
-
 /// The unit that is read at once: a chunk, or as many rows as a span may take.
 fn block_shape(reader: &BlockReader, shape: &[u64], size: usize) -> Vec<u64> {
     let layout = reader.layout();
@@ -383,16 +323,5 @@ mod tests {
         assert_eq!(jobs.len(), 2);
         assert_eq!(jobs[0].bx, Bx::new(vec![0, 1], vec![2, 2]));
         assert_eq!(offset_in(8, &shape, &jobs[0].bx), 3);
-    }
-
-    #[test]
-    fn large_gaps_and_long_spans_split_runs() {
-        let positions = [5, 10, 11 + 1024, 13 + 2 * 1024];
-        let runs: Vec<&[u64]> = runs_of(&positions, 4, 4096).collect();
-        assert_eq!(runs, [&positions[..3], &positions[3..]]);
-        let dense: Vec<u64> = (0..3 * MAX_SPAN_BYTES / 4).collect();
-        assert_eq!(runs_of(&dense, 4, 0).map(<[u64]>::len).sum::<usize>(), dense.len());
-        assert_eq!(runs_of(&dense, 4, 0).count(), 3);
-        assert_eq!(runs_of(&[], 4, 0).count(), 0);
     }
 }

@@ -64,7 +64,7 @@ impl Evaluator<'_, '_> {
         let scan = self.execution.scan_cost(array, &own);
         let Some(mut found) = self.by_bitmaps(array, raw, set, &own, scan)? else {
             let open = (mask.len() as u64 == own.len()).then_some(&*mask);
-            let held = self.from_data(array, raw, set, bx, &own, open, scan)?;
+            let held = self.in_data(array, raw, set, bx, &own, open, scan)?;
             apply(mask, bx, &held, &axes);
             return Ok(());
         };
@@ -73,7 +73,7 @@ impl Evaluator<'_, '_> {
             found.check.and(mask);
         }
         if !found.check.none() {
-            let mut held = self.from_data(array, raw, set, bx, &own, Some(&found.check), scan)?;
+            let mut held = self.in_data(array, raw, set, bx, &own, Some(&found.check), scan)?;
             held.and(&found.check);
             found.sure.or(&held);
         }
@@ -83,7 +83,7 @@ impl Evaluator<'_, '_> {
 
     /// Where the data themselves satisfy the condition; only the positions `open` are of interest, if given.
     #[allow(clippy::too_many_arguments)] // a condition, a place, and what is open in it
-    fn from_data(
+    fn in_data(
         &mut self,
         array: usize,
         raw: bool,

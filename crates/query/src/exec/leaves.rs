@@ -122,7 +122,7 @@ impl<'e> Leaves<'e> {
         let costs = &self.execution.indexes.costs.direct;
         let (gap, started) = (costs.gap(), Instant::now());
         let (requests, bytes) =
-            super::gather::read_runs(flat, &positions, size, gap, &mut self.workspace, values.bytes_mut())?;
+            super::runs::read_runs(flat, &positions, size, gap, &mut self.workspace, values.bytes_mut())?;
         costs.observe(requests, bytes, started.elapsed().as_secs_f64() * 1e9);
         let mut found = Mask::zeros(positions.len());
         RawTest::new(domain.dtype(), set).test(&values, found.words_mut());

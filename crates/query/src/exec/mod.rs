@@ -20,8 +20,10 @@ mod plan;
 mod pool;
 mod prepare;
 mod prune;
+mod radix;
 mod rank;
 mod rows;
+mod runs;
 mod select;
 mod tiles;
 

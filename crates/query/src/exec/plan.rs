@@ -109,7 +109,7 @@ impl Execution {
                 out.push((depth, format!("known on ({}): {n} of {all} positions", axes.join(", "))));
             }
             Node::Chosen(chosen) => {
-                out.push((depth, format!("sorted replica: {} rows", chosen.len())));
+                out.push((depth, format!("sorted replica: {} rows", chosen.count())));
             }
             Node::Leaf(condition) => self.describe_leaf(condition, depth, tiles, out),
         }

@@ -125,7 +125,7 @@ impl Execution {
             }
             Node::Chosen(chosen) => match chosen.foresee(&self.bound.rows.shape, bx) {
                 Verdict::None => (0, 0),
-                _ => (0, n.min(chosen.len())),
+                _ => (0, n.min(chosen.count())),
             },
             Node::All(parts) => all_bounds(n, parts.iter().map(|p| self.node_bounds(p, bx))),
             Node::Any(parts) => any_bounds(n, parts.iter().map(|p| self.node_bounds(p, bx))),

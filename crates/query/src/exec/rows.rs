@@ -96,7 +96,7 @@ impl RowStream {
             match &mut positions {
                 Positions::Ranked { rank, .. } => *rank = skip,
                 Positions::Sorted { positions, at } => *at = (skip.min(positions.len() as u64)) as usize,
-                Positions::Chosen { chosen, at } => *at = skip.min(chosen.len()) as usize,
+                Positions::Chosen { chosen, at } => *at = skip.min(chosen.count()) as usize,
             }
             skip = 0;
         }

@@ -105,7 +105,7 @@ pub fn count(execution: &Execution) -> Result<(u64, ExecStats)> {
 pub(super) fn product(prepared: &Prepared) -> Option<u64> {
     let known: Vec<&KnownMask> = match &prepared.node {
         Node::Decided(false) => return Some(0),
-        Node::Chosen(chosen) if chosen.rows_in(&prepared.area) => return Some(chosen.len()),
+        Node::Chosen(chosen) if chosen.rows_in(&prepared.area) => return Some(chosen.count()),
         Node::Decided(true) => Vec::new(),
         Node::Known(k) => vec![k],
         Node::All(parts) => parts
