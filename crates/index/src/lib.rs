@@ -12,6 +12,9 @@ mod array;
 pub mod bitmap;
 mod elements;
 mod grid;
+#[cfg(test)]
+#[allow(clippy::unwrap_used, missing_docs)]
+mod scratch;
 pub mod sorted;
 pub mod stats;
 pub mod store;

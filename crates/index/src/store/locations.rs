@@ -50,7 +50,7 @@ mod tests {
 
     #[test]
     fn a_store_lies_beside_its_source_or_where_it_is_told() {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = crate::scratch::Scratch::new();
         let source = dir.path().join("pop.nc");
         std::fs::write(&source, b"x").unwrap();
         let plain = locations(&source, None);
@@ -68,7 +68,7 @@ mod tests {
 
     #[test]
     fn names_of_one_file_share_a_given_store() {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = crate::scratch::Scratch::new();
         let source = dir.path().join("run17.nc");
         std::fs::write(&source, b"x").unwrap();
         let link = dir.path().join("latest.nc");

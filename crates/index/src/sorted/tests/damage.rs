@@ -43,7 +43,7 @@ fn files_below(dir: &Path) -> Vec<PathBuf> {
 fn a_flipped_bit_is_noticed_or_changes_nothing() {
     let values: Vec<[u8; 8]> = (0..30_u64).map(|i| (i * 0x0123_4567_89ab_cdef).to_le_bytes()).collect();
     let table = rows(&[10, 9], &[3, 4], &[DType::F64, DType::U16], &values, 9);
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::scratch::Scratch::new();
     table.build(dir.path(), How { layout: Layout { chunk: 16, shard: 3 }, ..PLAIN }).unwrap();
     let want = answers(dir.path()).unwrap();
     let mut noticed = BTreeSet::new();
@@ -71,7 +71,7 @@ fn a_flipped_bit_is_noticed_or_changes_nothing() {
 #[test]
 fn keys_and_fences_of_another_build_are_noticed() {
     let values: Vec<[u8; 8]> = (0..999_u64).map(|i| (i * 0x0123_4567_89ab_cdef).to_le_bytes()).collect();
-    let (dir, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (dir, other) = (crate::scratch::Scratch::new(), crate::scratch::Scratch::new());
     let how = How { layout: Layout { chunk: 16, shard: 3 }, ..PLAIN };
     rows(&[90], &[30], &[DType::I64], &values, 1).build(dir.path(), how).unwrap();
     rows(&[90], &[30], &[DType::I64], &values, 2).build(other.path(), how).unwrap();
@@ -111,7 +111,7 @@ proptest! {
         ],
     ) {
         let table = rows(&[40], &[7], &[DType::F64, DType::U16], &[[3; 8], [0xff; 8], [9; 8]], 4);
-        let dir = tempfile::tempdir().unwrap();
+        let dir = crate::scratch::Scratch::new();
         table.build(dir.path(), How { layout: Layout { chunk: 16, shard: 3 }, threads: 1, ..PLAIN }).unwrap();
         let path = dir.path().join("zarr.json");
         let mut group: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
@@ -127,7 +127,7 @@ proptest! {
 
     #[test]
     fn texts_that_are_no_metadata_never_panic(text in "\\PC{0,80}", head: bool) {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = crate::scratch::Scratch::new();
         let text = if head { format!("{{\"check\": \"{text}") } else { text };
         fs::write(dir.path().join("zarr.json"), text).unwrap();
         prop_assert_eq!(SortedReplica::open(dir.path()).unwrap_err().kind(), ErrorKind::CorruptIndex);

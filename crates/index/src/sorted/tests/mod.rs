@@ -249,7 +249,7 @@ proptest! {
         table in table(), how in how(), nan: bool,
         cuts in prop::collection::vec((any::<u16>(), 0..5_i128, 0..300_i128), 0..6),
     ) {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = crate::scratch::Scratch::new();
         match table.build(dir.path(), how) {
             Ok(()) => {
                 assert_no_spills(dir.path());
@@ -280,7 +280,7 @@ fn little_memory_gives_the_same_rows() {
         let table = rows(&shape, &region, &[dtype, DType::U64, DType::I16], values, 5);
         let layout = Layout { chunk: 512, shard: 16 };
         for (bucket_rows, memory) in [(None, 1 << 19), (Some(40), 1 << 19), (Some(3000), 1 << 30)] {
-            let dir = tempfile::tempdir().unwrap();
+            let dir = crate::scratch::Scratch::new();
             table.build(dir.path(), How { layout, bucket_rows, threads: 3, memory }).unwrap();
             table.check(dir.path());
         }
@@ -291,7 +291,7 @@ fn little_memory_gives_the_same_rows() {
 fn more_rows_than_a_chunk_in_the_standard_layout() {
     let values: Vec<[u8; 8]> = (0..997_u64).map(|i| (i * 0x0123_4567_89ab_cdef).to_le_bytes()).collect();
     let table = rows(&[100_003], &[30_000], &[DType::F64, DType::F32], &values, 1);
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::scratch::Scratch::new();
     table.build(dir.path(), PLAIN).unwrap();
     table.check(dir.path());
     table.check_slices(dir.path(), &KeySet::interval(0, 1 << 62));
@@ -305,7 +305,7 @@ fn more_rows_than_a_chunk_in_the_standard_layout() {
 #[test]
 fn memory_that_no_region_fits_is_refused_with_what_would() {
     let table = rows(&[10_000], &[10_000], &[DType::F64], &[[1; 8]], 1);
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::scratch::Scratch::new();
     let how = How { memory: 100_000, ..PLAIN };
     let e = table.build(&dir.path().join("a"), how).unwrap_err();
     assert_eq!(e.kind(), ErrorKind::MemoryLimit);
@@ -340,7 +340,7 @@ fn errors_and_cancellation_end_the_build_without_spill_files() {
     let table = rows(&[1000], &[100], &[DType::F64], &[[1; 8]], 1);
     let columns = [table.columns[0].0.clone()];
     for cancels in [true, false] {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = crate::scratch::Scratch::new();
         let cancel = AtomicBool::new(false);
         let failing = Failing(&table, AtomicU64::new(0), cancels.then_some(&cancel));
         let options = SortOptions { threads: 2, memory: 1 << 20, cancel: &cancel, progress: &|_, _| {} };
@@ -357,7 +357,7 @@ fn what_is_no_table_is_refused() {
     let cancel = AtomicBool::new(false);
     let options = SortOptions { threads: 1, memory: 1 << 20, cancel: &cancel, progress: &|_, _| {} };
     let column = |name: &str, dtype| Column { name: name.into(), dtype };
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::scratch::Scratch::new();
     for (shape, columns) in [
         (&[11][..], vec![column("a", DType::F64)]),
         (&[9], vec![column("a", DType::F64)]),
@@ -375,7 +375,7 @@ fn what_is_no_table_is_refused() {
 fn threads_read_one_replica_at_once() {
     let values: Vec<[u8; 8]> = (0..97_u64).map(|i| (i * 0x0123_4567_89ab_cdef).to_le_bytes()).collect();
     let table = rows(&[2000], &[300], &[DType::I64, DType::F32], &values, 3);
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::scratch::Scratch::new();
     // More shards than may be open.
     table.build(dir.path(), How { layout: Layout { chunk: 2, shard: 2 }, ..PLAIN }).unwrap();
     let (replica, order) = (SortedReplica::open(dir.path()).unwrap(), table.order());

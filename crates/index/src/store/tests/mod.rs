@@ -68,8 +68,8 @@ fn names_in(dir: &Path) -> Vec<String> {
 }
 
 /// A fresh place for a store, which is not there yet.
-fn place() -> (tempfile::TempDir, PathBuf) {
-    let parent = tempfile::tempdir().unwrap();
+fn place() -> (crate::scratch::Scratch, PathBuf) {
+    let parent = crate::scratch::Scratch::new();
     let dir = parent.path().join("x.nc.sieva");
     (parent, dir)
 }
