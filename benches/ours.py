@@ -88,7 +88,7 @@ _open: dict[Path, sieva.Source] = {}
 
 
 def ask(path: Path, query: Query, way: str) -> sieva.Query:
-    """Make the query of a file that stays open, as those of PDC's servers and of an interactive session do."""
+    """Make the query of a file that stays open, as in a session or in PDC's servers."""
     if path not in _open:
         _open[path] = sieva.open(path)
     return _open[path].query(query.text, select=list(query.fetch), access=way)

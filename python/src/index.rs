@@ -143,8 +143,11 @@ pub fn drop_replicas(source: &Source, py: Python<'_>, arrays: Vec<String>) -> Py
     py.detach(|| source.0.drop_replicas(&arrays)).map_err(to_python)
 }
 
+/// A cost's name, nanoseconds, and number of observations.
+type Cost = (String, f64, u64);
+
 #[pyfunction]
-pub fn calibrate(source: &Source, py: Python<'_>) -> PyResult<(Vec<(String, f64, u64)>, PathBuf)> {
+pub fn calibrate(source: &Source, py: Python<'_>) -> PyResult<(Vec<Cost>, PathBuf)> {
     let found = py.detach(|| source.0.calibrate()).map_err(to_python)?;
     Ok((found.costs, found.kept_in))
 }

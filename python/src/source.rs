@@ -153,6 +153,7 @@ impl Source {
     }
 
     #[pyo3(signature = (condition=None, select=None, *, access="auto", fetch="auto", memory=None, threads=None))]
+    #[allow(clippy::too_many_arguments)] // the options of one call, by name
     fn query(
         &self,
         py: Python<'_>,
