@@ -222,7 +222,9 @@ impl Execution {
         if len == 0 {
             return Ok(Some(Choice { node: None, answered }));
         }
-        let node = if len * Chosen::ROW_BYTES <= self.options.memory / 4 {
+        // A place among the rows is kept in 32 bits.
+        let listed = len * Chosen::ROW_BYTES <= self.options.memory / 4 && len <= u64::from(u32::MAX);
+        let node = if listed {
             let chosen = Arc::new(Chosen::new(Arc::clone(&offer.replica), slices, kept, len)?);
             Node::Chosen(Arc::clone(self.chosen.get_or_init(|| chosen)))
         } else {
