@@ -249,7 +249,7 @@ mod tests {
         let e = in_order(1000, 2, &cancel, || (), fail, |_| Ok(Flow::Continue(()))).unwrap_err();
         assert_eq!(e.message(), "job 30");
         let consume = |j: usize| {
-            cancel.store(j == 20, Ordering::Relaxed);
+            cancel.fetch_or(j == 20, Ordering::Relaxed);
             Ok(Flow::Continue(()))
         };
         let e = in_order(1_000_000, 2, &cancel, || (), |(), j| Ok(j), consume).unwrap_err();
