@@ -77,6 +77,9 @@ pub enum Placement {
     Inline(Arc<[u8]>),
     /// Chunks that are decoded as a whole.
     Chunks(ChunkIndex),
+    /// Chunks that are decoded as a whole and fetched by the source itself, by their C-order number in the grid
+    /// ([`crate::ArraySource::fetch_chunk`]): objects of their own, or ranges of several objects.
+    Objects,
     /// Never written: all fill value.
     Unallocated,
     /// Read by the format's own library, with the reason.
@@ -136,7 +139,7 @@ impl Layout {
 
     /// Whether data lie in chunks that must be decoded as a whole.
     pub fn is_chunked(&self) -> bool {
-        matches!(self.placement, Placement::Chunks(_))
+        matches!(self.placement, Placement::Chunks(_) | Placement::Objects)
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use sieva_store::RangedRead;
-use sieva_types::{Bx, Result};
+use sieva_types::{Bx, Error, ErrorKind, Result};
 
 use crate::layout::Layout;
 use crate::schema::Schema;
@@ -23,6 +23,22 @@ pub trait ArraySource: Send + Sync {
 
     /// The object that layouts' offsets refer to.
     fn store(&self) -> &Arc<dyn RangedRead>;
+
+    /// Puts the stored bytes of a chunk into `out` (cleared first); false where the chunk was never written. Of arrays
+    /// whose placement is [`crate::layout::Placement::Objects`]; `number` is the chunk's C-order number in the grid.
+    ///
+    /// # Errors
+    /// `io-error` and the like of the storage, `corrupt-file`.
+    fn fetch_chunk(&self, array: usize, number: u64, out: &mut Vec<u8>) -> Result<bool> {
+        let _ = (number, out);
+        let path = &self.schema().arrays[array].path;
+        Err(Error::new(ErrorKind::Internal, format!("'{path}' has no chunks that are objects")))
+    }
+
+    /// Says that these chunks of such an array are about to be fetched: see [`RangedRead::will_need`].
+    fn will_need_chunks(&self, array: usize, numbers: &[u64]) {
+        let _ = (array, numbers);
+    }
 
     /// Fills `out` with the box `bx` (of the layout's rank) of an array whose placement is
     /// [`crate::layout::Placement::Library`], in C order and native byte order.

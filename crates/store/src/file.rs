@@ -86,6 +86,10 @@ impl RangedRead for FileStore {
         since.map_or_else(String::new, |t| format!("{} ns", t.as_nanos()))
     }
 
+    fn local_path(&self) -> Option<&Path> {
+        Some(&self.path)
+    }
+
     fn name(&self) -> &str {
         &self.name
     }

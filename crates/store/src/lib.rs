@@ -6,10 +6,15 @@
 mod counters;
 mod file;
 mod memory;
+mod tree;
+
+use std::ops::Range;
+use std::path::Path;
 
 pub use counters::{Counters, CountersSnapshot};
 pub use file::FileStore;
 pub use memory::MemoryStore;
+pub use tree::{DirTree, Entry, ObjectTree, Span, Want};
 
 use sieva_types::Result;
 
@@ -41,6 +46,22 @@ pub trait RangedRead: Send + Sync {
     /// What changes when the object does: its time of modification, or its tag. Empty where nothing is known.
     fn version(&self) -> String {
         String::new()
+    }
+
+    /// Says that these byte ranges are about to be read. An object behind a network fetches them at once, in as few
+    /// requests as pay; what cannot be fetched is told when it is read. Nothing happens where reads are cheap.
+    fn will_need(&self, ranges: &[Range<u64>]) {
+        let _ = ranges;
+    }
+
+    /// Whether a network lies between: a request then costs far more than the bytes that it brings.
+    fn is_remote(&self) -> bool {
+        false
+    }
+
+    /// The local file that it is, where it is one.
+    fn local_path(&self) -> Option<&Path> {
+        None
     }
 
     /// How messages name the object.

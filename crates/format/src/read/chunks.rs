@@ -6,12 +6,26 @@ use sieva_types::{Bx, Error, ErrorKind, Result};
 
 use super::strided::{self, Side};
 use super::{BlockReader, Workspace, dot};
-use crate::layout::{ChunkIndex, ChunkRef};
+use crate::layout::ChunkRef;
+
+/// Where a chunk's stored bytes come from.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Piece {
+    /// A range of the source's one object.
+    In(ChunkRef),
+    /// The source itself, by the chunk's number; it may turn out never to have been written.
+    Object(u64),
+}
+
+/// Offsets in an object stay below this; the keys of other chunks in the cache lie above.
+const OBJECT_KEYS: u64 = 1 << 63;
+/// Bits of a key that count the chunks of an array.
+const NUMBER_BITS: u32 = 40;
 
 impl BlockReader {
     pub(super) fn read_chunks(
         &self,
-        index: &ChunkIndex,
+        find: impl Fn(u64) -> Option<Piece>,
         bx: &Bx,
         out: &mut [u8],
         to: Side,
@@ -21,10 +35,13 @@ impl BlockReader {
         let grid = layout.grid();
         let first: Vec<u64> = bx.start.iter().zip(&layout.chunk_shape).map(|(s, c)| s / c).collect();
         let last: Vec<u64> = (0..bx.rank()).map(|d| (bx.end(d) - 1) / layout.chunk_shape[d]).collect();
+        let number = |coords: &[u64]| coords.iter().zip(&grid).fold(0, |n, (c, g)| n * g + c);
+        if first != last {
+            self.announce(&first, &last, |coords| find(number(coords)));
+        }
         let mut coords = first.clone();
         loop {
-            let number = coords.iter().zip(&grid).fold(0, |n, (c, g)| n * g + c);
-            self.read_chunk(index.get(number), &coords, bx, out, to, ws)
+            self.read_chunk(find(number(&coords)), &coords, bx, out, to, ws)
                 .map_err(|e| e.at(format!("chunk {coords:?}")))?;
             if !advance(&mut coords, &first, &last) {
                 return Ok(());
@@ -32,10 +49,41 @@ impl BlockReader {
         }
     }
 
+    /// Tells a storage behind a network which chunks are wanted, so that they come together.
+    fn announce(&self, first: &[u64], last: &[u64], find: impl Fn(&[u64]) -> Option<Piece>) {
+        if !self.source.store().is_remote() {
+            return;
+        }
+        let (mut ranges, mut numbers) = (Vec::new(), Vec::new());
+        let mut coords = first.to_vec();
+        loop {
+            match find(&coords) {
+                Some(Piece::In(c)) if self.cache.get(c.offset).is_none() => {
+                    ranges.push(c.offset..c.offset.saturating_add(c.size));
+                }
+                Some(Piece::Object(n)) if self.cache.get(self.object_key(n)).is_none() => numbers.push(n),
+                _ => {}
+            }
+            if !advance(&mut coords, first, last) {
+                break;
+            }
+        }
+        if !ranges.is_empty() {
+            self.source.store().will_need(&ranges);
+        }
+        if !numbers.is_empty() {
+            self.source.will_need_chunks(self.array, &numbers);
+        }
+    }
+
+    fn object_key(&self, number: u64) -> u64 {
+        OBJECT_KEYS | (self.array as u64) << NUMBER_BITS ^ number
+    }
+
     /// The part of one chunk that lies in `bx`.
     fn read_chunk(
         &self,
-        chunk: Option<ChunkRef>,
+        chunk: Option<Piece>,
         coords: &[u64],
         bx: &Bx,
         out: &mut [u8],
@@ -53,26 +101,39 @@ impl BlockReader {
             return Ok(());
         };
         let within: Vec<u64> = part.start.iter().zip(&chunk_box.start).map(|(p, c)| p - c).collect();
-        if layout.pipeline.filters.is_empty() && chunk.size == layout.chunk_bytes {
+        if let Piece::In(chunk) = chunk
+            && layout.pipeline.filters.is_empty()
+            && chunk.size == layout.chunk_bytes
+        {
             return self.read_direct(chunk.offset, &within, &part.shape, out, to, ws);
         }
         let dense = part.shape == layout.chunk_shape && to.strides == layout.strides && layout.base == 0;
         if dense && layout.chunk_bytes == part.len() * layout.element_size as u64 {
             let end = to.base + layout.chunk_bytes as usize;
-            return self.decode(chunk, &mut out[to.base..end], ws);
+            if !self.decode(chunk, &mut out[to.base..end], ws)? {
+                strided::fill(&part.shape, &layout.fill, out, to);
+            }
+            return Ok(());
         }
-        let whole = part == chunk_box;
-        let bytes = self.decoded(chunk, whole, ws)?;
+        let Some(bytes) = self.decoded(chunk, part == chunk_box, ws)? else {
+            strided::fill(&part.shape, &layout.fill, out, to);
+            return Ok(());
+        };
         let from =
             Side { base: (layout.base + dot(&within, &layout.strides)) as usize, strides: &layout.strides };
         strided::copy(&part.shape, layout.element_size, &bytes, from, out, to);
         Ok(())
     }
 
-    /// The decoded chunk, from the cache or decoded now; kept only if more of it may be wanted.
-    fn decoded(&self, chunk: ChunkRef, whole: bool, ws: &mut Workspace) -> Result<Arc<Vec<u8>>> {
-        if let Some(bytes) = self.cache.get(chunk.offset) {
-            return Ok(bytes);
+    /// The decoded chunk, from the cache or decoded now; kept only if more of it may be wanted. `None` where it was
+    /// never written.
+    fn decoded(&self, chunk: Piece, whole: bool, ws: &mut Workspace) -> Result<Option<Arc<Vec<u8>>>> {
+        let key = match chunk {
+            Piece::In(chunk) => chunk.offset,
+            Piece::Object(number) => self.object_key(number),
+        };
+        if let Some(bytes) = self.cache.get(key) {
+            return Ok(Some(bytes));
         }
         let size =
             usize::try_from(self.layout.chunk_bytes).ok().filter(|_| self.layout.chunk_bytes <= self.memory);
@@ -87,12 +148,14 @@ impl BlockReader {
             .hint("raise the limit with --memory (memory= in Python)"));
         };
         let mut bytes = vec![0; size];
-        self.decode(chunk, &mut bytes, ws)?;
+        if !self.decode(chunk, &mut bytes, ws)? {
+            return Ok(None);
+        }
         let bytes = Arc::new(bytes);
         if !whole || self.layout.base != 0 || self.shares_chunks() {
-            self.cache.put(chunk.offset, Arc::clone(&bytes));
+            self.cache.put(key, Arc::clone(&bytes));
         }
-        Ok(bytes)
+        Ok(Some(bytes))
     }
 
     /// Whether other arrays (members of the same compound) decode the same chunks.
@@ -101,19 +164,33 @@ impl BlockReader {
         item != self.layout.chunk_bytes
     }
 
-    fn decode(&self, chunk: ChunkRef, out: &mut [u8], ws: &mut Workspace) -> Result<()> {
-        let store = self.source.store();
-        if chunk.size > store.len() {
-            return Err(Error::corrupt(format!("{} stored bytes, more than the file has", chunk.size)));
-        }
+    /// Decodes a chunk into `out`; false where it was never written.
+    fn decode(&self, chunk: Piece, out: &mut [u8], ws: &mut Workspace) -> Result<bool> {
         let mut encoded = std::mem::take(&mut ws.encoded);
-        encoded.resize(chunk.size as usize, 0);
-        let done = store
-            .read_exact_at(chunk.offset, &mut encoded)
-            .and_then(|()| self.layout.pipeline.decode(chunk.filter_mask, &encoded, out, &mut ws.scratch));
+        let done = self.stored_bytes(chunk, &mut encoded).and_then(|mask| {
+            let Some(mask) = mask else { return Ok(false) };
+            self.source.store().counters().add_chunk();
+            self.layout.pipeline.decode(mask, &encoded, out, &mut ws.scratch).map(|()| true)
+        });
         ws.encoded = encoded;
-        store.counters().add_chunk();
         done
+    }
+
+    /// Puts a chunk's stored bytes into `out` and returns its filter mask; `None` where it was never written.
+    fn stored_bytes(&self, chunk: Piece, out: &mut Vec<u8>) -> Result<Option<u32>> {
+        match chunk {
+            Piece::In(chunk) => {
+                let store = self.source.store();
+                if chunk.size > store.len() {
+                    let message = format!("{} stored bytes, more than the file has", chunk.size);
+                    return Err(Error::corrupt(message));
+                }
+                out.resize(chunk.size as usize, 0);
+                store.read_exact_at(chunk.offset, out)?;
+                Ok(Some(chunk.filter_mask))
+            }
+            Piece::Object(number) => Ok(self.source.fetch_chunk(self.array, number, out)?.then_some(0)),
+        }
     }
 }
 

@@ -18,6 +18,7 @@ use crate::buffer::{Buffer, swap_bytes, widen_f16};
 use crate::filters::Scratch;
 use crate::layout::{Layout, Placement, c_strides};
 pub use cache::ChunkCache;
+use chunks::Piece;
 use strided::Side;
 
 /// What one worker reuses from block to block.
@@ -210,7 +211,10 @@ impl BlockReader {
                 self.read_direct(*offset, &inside.start, &inside.shape, out, to, ws)?
             }
             Placement::Inline(bytes) => self.read_inline(bytes, &inside, out, to)?,
-            Placement::Chunks(index) => self.read_chunks(index, &inside, out, to, ws)?,
+            Placement::Chunks(index) => {
+                self.read_chunks(|number| Some(Piece::In(index.get(number)?)), &inside, out, to, ws)?;
+            }
+            Placement::Objects => self.read_chunks(|n| Some(Piece::Object(n)), &inside, out, to, ws)?,
             Placement::Library(_) => self.read_by_library(&inside, out, to)?,
         }
         Ok(())
