@@ -5,6 +5,7 @@ pub mod buffer;
 pub mod cf;
 pub mod decoding;
 pub mod filters;
+pub mod join;
 pub mod layout;
 pub mod read;
 pub mod schema;

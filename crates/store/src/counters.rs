@@ -1,10 +1,18 @@
 //! What was read: counters that many threads add to.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Counters of a source's data path. Cheap to add to from many threads.
 #[derive(Debug, Default)]
 pub struct Counters {
+    own: Arc<Totals>,
+    /// Those of the objects that this one is made of.
+    others: Mutex<Vec<Arc<Totals>>>,
+}
+
+#[derive(Debug, Default)]
+struct Totals {
     bytes_read: AtomicU64,
     requests: AtomicU64,
     chunks_decoded: AtomicU64,
@@ -27,29 +35,37 @@ pub struct CountersSnapshot {
 impl Counters {
     /// Counts one request of `bytes`.
     pub fn add_request(&self, bytes: u64) {
-        self.bytes_read.fetch_add(bytes, Relaxed);
-        self.requests.fetch_add(1, Relaxed);
+        self.own.bytes_read.fetch_add(bytes, Relaxed);
+        self.own.requests.fetch_add(1, Relaxed);
     }
 
     /// Counts one chunk decoded.
     pub fn add_chunk(&self) {
-        self.chunks_decoded.fetch_add(1, Relaxed);
+        self.own.chunks_decoded.fetch_add(1, Relaxed);
     }
 
     /// Counts one block of `bytes` read through a library.
     pub fn add_library_read(&self, bytes: u64) {
-        self.bytes_read.fetch_add(bytes, Relaxed);
-        self.library_reads.fetch_add(1, Relaxed);
+        self.own.bytes_read.fetch_add(bytes, Relaxed);
+        self.own.library_reads.fetch_add(1, Relaxed);
+    }
+
+    /// Counts what another counter counts from now on as well; what it has counted before, too.
+    pub fn include(&self, other: &Counters) {
+        self.others.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&other.own));
     }
 
     /// The values now.
     pub fn snapshot(&self) -> CountersSnapshot {
-        CountersSnapshot {
-            bytes_read: self.bytes_read.load(Relaxed),
-            requests: self.requests.load(Relaxed),
-            chunks_decoded: self.chunks_decoded.load(Relaxed),
-            library_reads: self.library_reads.load(Relaxed),
+        let others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = CountersSnapshot::default();
+        for t in others.iter().chain([&self.own]) {
+            all.bytes_read += t.bytes_read.load(Relaxed);
+            all.requests += t.requests.load(Relaxed);
+            all.chunks_decoded += t.chunks_decoded.load(Relaxed);
+            all.library_reads += t.library_reads.load(Relaxed);
         }
+        all
     }
 }
 
