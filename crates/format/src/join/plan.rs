@@ -49,7 +49,8 @@ pub(super) struct Whole {
 /// # Errors
 /// `dimension-mismatch` naming files, arrays or dimensions and what differs.
 pub(super) fn plan(files: &Files<'_>, wanted: Option<&str>, valid_range: bool) -> Result<Whole> {
-    let mut builder = Builder { files, valid_range, whole: Whole::default(), coords: HashMap::new() };
+    let mut builder =
+        Builder { files, valid_range, whole: Whole::default(), coords: HashMap::new(), seen: HashMap::new() };
     for group in groups(files.outlines) {
         let along = if group.len() > 1 { Some(files.along(&group, wanted)?) } else { None };
         if let Some(along) = &along {
@@ -84,8 +85,10 @@ struct Builder<'a> {
     files: &'a Files<'a>,
     valid_range: bool,
     whole: Whole,
-    /// Values of the dimensions' coordinates, with the file that they were first seen in.
-    coords: HashMap<usize, (Values, usize)>,
+    /// Values of the dimensions' coordinates.
+    coords: HashMap<usize, Values>,
+    /// The file that a dimension was first seen in.
+    seen: HashMap<usize, usize>,
 }
 
 impl Builder<'_> {
@@ -161,7 +164,7 @@ impl Builder<'_> {
         while let Some(known) = self.whole.schema.dims.iter().position(|k| k.path == path) {
             let other = self.coords.get(&known);
             if self.whole.schema.dims[known].len == len
-                && other.is_none_or(|(v, _)| values.as_ref().is_none_or(|own| own == v))
+                && other.is_none_or(|v| values.as_ref().is_none_or(|own| own == v))
             {
                 return Ok(known);
             }
@@ -173,26 +176,33 @@ impl Builder<'_> {
         let name = crate::schema::leaf(&path).to_string();
         self.whole.schema.dims.push(Dimension { name, path, len, coordinate: None, ..dim.clone() });
         let index = self.whole.schema.dims.len() - 1;
+        self.seen.insert(index, first);
         if let Some(values) = values {
-            self.coords.insert(index, (values, first));
+            self.coords.insert(index, values);
         }
         Ok(index)
     }
 
+    /// Files of different arrays whose dimensions do not agree; one array too many may be all that parts them.
     fn differs(&self, file: usize, known: usize, len: u64) -> Error {
         let dim = &self.whole.schema.dims[known];
         let name = &self.files.names[file];
-        let elsewhere = match self.coords.get(&known) {
-            Some((_, other)) => format!("'{}'", self.files.names[*other]),
-            None => "other files".into(),
-        };
-        let message = if dim.len == len {
-            format!("'{name}' and {elsewhere} have different values of '{}'", dim.path)
+        let other = self.seen.get(&known).copied().unwrap_or_default();
+        let elsewhere = &self.files.names[other];
+        let what = if dim.len == len {
+            format!("'{name}' and '{elsewhere}' have different values of '{}'", dim.path)
         } else {
-            format!("dimension '{}' has length {len} in '{name}' and {} in {elsewhere}", dim.path, dim.len)
+            format!("dimension '{}' has length {len} in '{name}' and {} in '{elsewhere}'", dim.path, dim.len)
         };
-        Error::new(ErrorKind::DimensionMismatch, message)
-            .hint("files of different arrays are put together where their dimensions agree")
+        let only = |a: usize, b: usize| {
+            let (a, b) = (&self.files.outlines[a].schema, &self.files.outlines[b].schema);
+            a.arrays.iter().find(|i| b.array(&i.path).is_none()).map(|i| i.path.clone())
+        };
+        let each = [(file, other), (other, file)]
+            .map(|(a, b)| only(a, b).map(|array| format!("'{array}' is in '{}' only", self.files.names[a])));
+        let each: Vec<String> = each.into_iter().flatten().collect();
+        Error::new(ErrorKind::DimensionMismatch, format!("{what}; {}", each.join(", ")))
+            .hint("files follow one another where they hold the same arrays, and lie side by side where their dimensions agree")
     }
 
     fn len_along(&self, file: usize, dim: &str) -> u64 {
@@ -249,8 +259,7 @@ impl Builder<'_> {
             own.insert(0, d);
         }
         let shape: Vec<u64> = own.iter().map(|&d| self.whole.schema.dims[d].len).collect();
-        let held =
-            axis.filter(|_| is_coordinate).and_then(|_| self.coords.get(&own[0]).map(|(v, _)| v.clone()));
+        let held = axis.filter(|_| is_coordinate).and_then(|_| self.coords.get(&own[0]).cloned());
         if let Some(Values::Numbers(dtype, bytes)) = held {
             self.push(info, own, shape.clone(), dtype, true);
             self.whole.layouts.push(Arc::new(inline(dtype, shape, bytes)));

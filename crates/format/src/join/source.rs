@@ -131,6 +131,7 @@ impl JoinedSource {
     fn check(&self, file: usize, source: &dyn ArraySource) -> Result<()> {
         let outline = &self.outlines[file];
         let store = source.store();
+        store.check_unchanged()?;
         if (store.len(), store.version()) == (outline.size, outline.version.clone()) {
             return Ok(());
         }
