@@ -1,7 +1,7 @@
 //! Codecs by name, as stages of the shared pipeline.
 //!
 //! Version 2 has the codecs of numcodecs under `id`; version 3 has a few of its own and, with the prefix `numcodecs.`,
-//! the others. Stages that only change what a writer keeps (`quantize`, `bitround`) are nothing to a reader.
+//! the others. Of stages that only change what a writer keeps (`quantize`, `bitround`) nothing is left to a reader but a type.
 
 use serde_json::Value;
 use sieva_format::filters::{Checksum, ChecksumKind, Computation, Filter, NumberType, Numbers};
@@ -45,7 +45,7 @@ impl<'a> Codec<'a> {
     /// The codec as a stage. Numbers are in the byte order `endian` where their type does not say.
     pub(crate) fn stage(&self, endian: Option<Endian>) -> Result<Stage> {
         Ok(Stage::Filter(match self.name {
-            "quantize" | "bitround" => return Ok(Stage::Nothing),
+            "bitround" => return Ok(Stage::Nothing),
             "vlen-utf8" | "vlen-bytes" => return Ok(Stage::VarTexts),
             "gzip" => Filter::Gzip,
             "zlib" => Filter::Deflate,
@@ -60,6 +60,8 @@ impl<'a> Codec<'a> {
             "crc32" => self.checksum(ChecksumKind::Crc32, "start")?,
             "adler32" => self.checksum(ChecksumKind::Adler32, "start")?,
             "delta" => self.numbers(Computation::Delta, ("astype", "dtype"), endian)?,
+            // What was rounded stays rounded; it may be stored as another type.
+            "quantize" => self.numbers(Computation::AsType, ("astype", "dtype"), endian)?,
             "astype" => self.numbers(Computation::AsType, ("encode_dtype", "decode_dtype"), endian)?,
             "fixedscaleoffset" => {
                 let bits = |name| {

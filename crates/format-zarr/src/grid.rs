@@ -33,8 +33,6 @@ pub(crate) struct Grid {
     /// The array's dimension for each dimension of a decoded chunk's memory, outermost first.
     pub(crate) axes: Vec<usize>,
     pub(crate) pipeline: Pipeline,
-    /// Whether a chunk holds framed texts.
-    pub(crate) is_var_text: bool,
 }
 
 impl Level {
@@ -83,7 +81,7 @@ impl Grid {
             return Err(unsupported(message));
         }
         let pipeline = Pipeline { filters: chain.filters };
-        Ok(Self { levels, chunk_shape, counts, axes, pipeline, is_var_text: chain.is_var_text })
+        Ok(Self { levels, chunk_shape, counts, axes, pipeline })
     }
 
     /// Byte strides of a decoded chunk of items of `size` bytes, in the array's dimensions, and its bytes.
