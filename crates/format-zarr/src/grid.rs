@@ -26,6 +26,8 @@ pub(crate) struct Level {
 pub(crate) struct Grid {
     /// Shards from the outermost; none where objects are the chunks that are decoded.
     pub(crate) levels: Vec<Level>,
+    /// Codecs over whole objects that are shards: such an object has to be read and decoded as a whole.
+    pub(crate) around: Pipeline,
     /// Shape of the chunks that are decoded.
     pub(crate) chunk_shape: Vec<u64>,
     /// Chunks along each dimension.
@@ -58,16 +60,14 @@ impl Grid {
         // A chunk of length 0 can only be that of an array without elements.
         let mut chunk_shape: Vec<u64> = object_shape.iter().map(|&n| n.max(1)).collect();
         let (mut levels, mut axes): (_, Vec<usize>) = (Vec::new(), (0..rank).collect());
-        let mut chain = chain;
+        let (mut chain, mut around) = (chain, Pipeline::default());
         loop {
             axes = chain.axes.iter().map(|&d| axes[d]).collect();
             let Some(shards) = chain.shards.take() else { break };
-            if let Some(filter) = chain.filters.first() {
-                let name = filter.name().to_owned();
-                return Err(unsupported(format!("codec '{name}' over whole shards")).hint(
-                    "write shards without codecs around them: only then can their chunks be read alone",
-                ));
+            if levels.is_empty() {
+                around.filters = std::mem::take(&mut chain.filters);
             }
+            check_around(&around, &chain.filters)?;
             let counts = divide(&mut chunk_shape, &shards.chunk_shape, &axes)?;
             let level = Level { counts, axes: axes.clone(), index: shards.index };
             levels.push(level);
@@ -81,7 +81,7 @@ impl Grid {
             return Err(unsupported(message));
         }
         let pipeline = Pipeline { filters: chain.filters };
-        Ok(Self { levels, chunk_shape, counts, axes, pipeline })
+        Ok(Self { levels, around, chunk_shape, counts, axes, pipeline })
     }
 
     /// Byte strides of a decoded chunk of items of `size` bytes, in the array's dimensions, and its bytes.
@@ -136,6 +136,16 @@ impl Grid {
     pub(crate) fn codec_names(&self) -> Vec<String> {
         let shards = self.levels.iter().map(|_| "sharding_indexed".to_owned());
         shards.chain(self.pipeline.filters.iter().map(|f: &Filter| f.name().to_owned())).collect()
+    }
+}
+
+/// Codecs over shards may change bytes only, and only over the outermost.
+fn check_around(around: &Pipeline, within: &[Filter]) -> Result<()> {
+    let is_bytes = |f: &Filter| f.is_supported() && !matches!(f, Filter::Numbers(_) | Filter::PackBits);
+    match around.filters.iter().find(|f| !is_bytes(f)).or(within.first()) {
+        None => Ok(()),
+        Some(filter) => Err(unsupported(format!("codec '{}' over whole shards", filter.name()))
+            .hint("write shards without codecs around them: only then can their chunks be read alone")),
     }
 }
 

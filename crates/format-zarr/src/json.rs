@@ -81,12 +81,12 @@ fn quote_non_finite(bytes: &[u8]) -> Vec<u8> {
 }
 
 /// The object that `value` is.
-pub(crate) fn object<'a>(value: &'a Value, what: impl Display) -> Result<&'a Map<String, Value>> {
+pub(crate) fn object(value: &Value, what: impl Display) -> Result<&Map<String, Value>> {
     value.as_object().ok_or_else(|| wrong(what, "an object", value))
 }
 
 /// The list that `value` is.
-pub(crate) fn list<'a>(value: &'a Value, what: impl Display) -> Result<&'a [Value]> {
+pub(crate) fn list(value: &Value, what: impl Display) -> Result<&[Value]> {
     value.as_array().map(Vec::as_slice).ok_or_else(|| wrong(what, "a list", value))
 }
 
@@ -122,7 +122,7 @@ pub(crate) fn shown(value: &Value) -> String {
 }
 
 /// A name with its configuration: `"name"` or `{"name": ..., "configuration": {...}}`.
-pub(crate) fn named<'a>(value: &'a Value, what: impl Display) -> Result<(&'a str, &'a Value)> {
+pub(crate) fn named(value: &Value, what: impl Display) -> Result<(&str, &Value)> {
     let name = value.as_str().or_else(|| member(value, "name").as_str());
     Ok((
         name.ok_or_else(|| wrong(what, "a name with its configuration", value))?,

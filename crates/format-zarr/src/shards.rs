@@ -7,8 +7,9 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use sieva_format::filters::Scratch;
 use sieva_store::{ObjectTree, Span};
-use sieva_types::{Endian, Error, Result};
+use sieva_types::{Endian, Error, ErrorKind, Result};
 
 use crate::build::Chunks;
 use crate::grid::Level;
@@ -18,7 +19,9 @@ use crate::once::OnceCache;
 const CHECKSUM_LEN: u64 = 4;
 /// Bytes of an entry.
 const ENTRY_LEN: u64 = 16;
-/// Memory that indexes of one source may take.
+/// The most bytes of a shard that can only be decoded as a whole.
+const MAX_SHARD: usize = 256 << 20;
+/// Memory that indexes of one source may take, and decoded shards.
 const CACHE_BYTES: usize = 64 << 20;
 
 /// Bytes of an object: all, or a range.
@@ -33,31 +36,70 @@ type Index = Vec<Option<Range<u64>>>;
 /// The array's node, the object's key and the positions of the shards within it.
 type IndexKey = (u32, String, Vec<Vec<u64>>);
 
-/// The indexes of a source's shards, kept as memory allows. An empty one is that of a shard never written.
+/// What is known of a source's shards, kept as memory allows.
 pub(crate) struct Shards {
+    tree: Arc<dyn ObjectTree>,
+    /// An empty index is that of a shard never written.
     indexes: OnceCache<IndexKey, Index>,
+    /// Shards behind codecs of their own, decoded.
+    decoded: OnceCache<String, Option<Vec<u8>>>,
 }
 
 impl Shards {
-    pub(crate) fn new() -> Self {
-        Self { indexes: OnceCache::new(CACHE_BYTES) }
+    pub(crate) fn new(tree: Arc<dyn ObjectTree>) -> Self {
+        Self { tree, indexes: OnceCache::new(CACHE_BYTES), decoded: OnceCache::new(CACHE_BYTES) }
+    }
+
+    /// Puts bytes of an object of the array into `out`; false where there is no such object.
+    pub(crate) fn get(&self, chunks: &Chunks, key: &str, span: &Span, out: &mut Vec<u8>) -> Result<bool> {
+        if chunks.grid.around.filters.is_empty() {
+            return self.tree.get(key, span, out);
+        }
+        out.clear();
+        let decoded = self.decoded.get(&key.to_owned(), || {
+            let decoded = self.decode(chunks, key)?;
+            let bytes = decoded.as_ref().map_or(0, Vec::len) + 64;
+            Ok((decoded, bytes))
+        })?;
+        let Some(bytes) = &*decoded else { return Ok(false) };
+        let len = bytes.len() as u64;
+        let range = match span {
+            Span::All => 0..len,
+            Span::Range(range) => range.clone(),
+            Span::Last(n) => len.saturating_sub(*n)..len,
+        };
+        let place = usize::try_from(range.start).ok().zip(usize::try_from(range.end).ok());
+        let part = place.and_then(|(start, end)| bytes.get(start..end));
+        let part =
+            part.ok_or_else(|| Error::corrupt(format!("'{key}' is cut off: {range:?} of {len} bytes")))?;
+        out.extend_from_slice(part);
+        Ok(true)
+    }
+
+    /// A shard behind codecs of its own.
+    fn decode(&self, chunks: &Chunks, key: &str) -> Result<Option<Vec<u8>>> {
+        let mut stored = Vec::new();
+        if !self.tree.get(key, &Span::Last(MAX_SHARD as u64 + 1), &mut stored)? {
+            return Ok(None);
+        }
+        if stored.len() > MAX_SHARD {
+            let message = format!("'{key}': a shard behind codecs of more than {MAX_SHARD} bytes");
+            return Err(Error::new(ErrorKind::MemoryLimit, message)
+                .hint("write shards without codecs around them: only then can their chunks be read alone"));
+        }
+        let decoded = chunks.grid.around.decode_unsized(&stored, MAX_SHARD, &mut Scratch::default());
+        decoded.map(Some).map_err(|e| e.at(format!("'{key}'")))
     }
 
     /// Where the chunk at `position` of the grid lies; `None` where it was never written, as far as indexes tell.
-    pub(crate) fn locate(
-        &self,
-        tree: &dyn ObjectTree,
-        node: u32,
-        chunks: &Chunks,
-        position: &[u64],
-    ) -> Result<Option<Location>> {
+    pub(crate) fn locate(&self, node: u32, chunks: &Chunks, position: &[u64]) -> Result<Option<Location>> {
         let (object, within) = chunks.grid.path(position);
         let key = chunks.keys.key(&object);
         let mut range: Option<Range<u64>> = None;
         for (depth, level) in chunks.grid.levels.iter().enumerate() {
             let index_key = (node, key.clone(), within[..depth].to_vec());
             let make = || {
-                let index = read_index(tree, &key, range.as_ref(), level)?;
+                let index = self.read_index(chunks, &key, range.as_ref(), level)?;
                 let bytes = index.len() * size_of::<Option<Range<u64>>>() + 256;
                 Ok((index, bytes))
             };
@@ -70,11 +112,45 @@ impl Shards {
         Ok(Some(Location { key, range }))
     }
 
+    fn read_index(
+        &self,
+        chunks: &Chunks,
+        key: &str,
+        shard: Option<&Range<u64>>,
+        level: &Level,
+    ) -> Result<Index> {
+        let len = level.index_len();
+        let span = match shard {
+            None => level.span(),
+            Some(shard) if shard.end - shard.start < len => {
+                let have = shard.end - shard.start;
+                return Err(Error::corrupt(format!(
+                    "'{key}': a shard of {have} bytes has an index of {len}"
+                )));
+            }
+            Some(shard) if level.index.at_start => Span::Range(shard.start..shard.start + len),
+            Some(shard) => Span::Range(shard.end - len..shard.end),
+        };
+        let mut bytes = Vec::new();
+        if !self.get(chunks, key, &span, &mut bytes)? {
+            return Ok(Index::new());
+        }
+        if bytes.len() as u64 != len {
+            let have = bytes.len();
+            return Err(Error::corrupt(format!(
+                "'{key}': a shard of {have} bytes, its index alone takes {len}"
+            )));
+        }
+        parse_index(&bytes, level).map_err(|e| e.at(format!("index of the shard '{key}'")))
+    }
+
     /// The bytes of the index that has to be read before the chunk at `position` can be, of the outermost shard.
     pub(crate) fn first_index(&self, chunks: &Chunks, position: &[u64]) -> Option<(String, Span)> {
         let level = chunks.grid.levels.first()?;
         let (object, _) = chunks.grid.path(position);
-        Some((chunks.keys.key(&object), level.span()))
+        let is_whole = !chunks.grid.around.filters.is_empty();
+        let span = if is_whole { Span::Last(MAX_SHARD as u64 + 1) } else { level.span() };
+        Some((chunks.keys.key(&object), span))
     }
 }
 
@@ -98,28 +174,6 @@ fn shift(inner: Range<u64>, shard: Option<&Range<u64>>) -> Result<Range<u64>> {
         return Err(Error::corrupt(format!("a shard's index names bytes {inner:?} of {len}")));
     }
     Ok(shard.start + inner.start..shard.start + inner.end)
-}
-
-fn read_index(tree: &dyn ObjectTree, key: &str, shard: Option<&Range<u64>>, level: &Level) -> Result<Index> {
-    let len = level.index_len();
-    let span = match shard {
-        None => level.span(),
-        Some(shard) if shard.end - shard.start < len => {
-            let have = shard.end - shard.start;
-            return Err(Error::corrupt(format!("'{key}': a shard of {have} bytes has an index of {len}")));
-        }
-        Some(shard) if level.index.at_start => Span::Range(shard.start..shard.start + len),
-        Some(shard) => Span::Range(shard.end - len..shard.end),
-    };
-    let mut bytes = Vec::new();
-    if !tree.get(key, &span, &mut bytes)? {
-        return Ok(Index::new());
-    }
-    if bytes.len() as u64 != len {
-        let have = bytes.len();
-        return Err(Error::corrupt(format!("'{key}': a shard of {have} bytes, its index alone takes {len}")));
-    }
-    parse_index(&bytes, level).map_err(|e| e.at(format!("index of the shard '{key}'")))
 }
 
 fn parse_index(bytes: &[u8], level: &Level) -> Result<Index> {

@@ -64,7 +64,7 @@ impl ZarrSource {
             schema.resolve();
         }
         let store = MetadataStore::new(Arc::clone(&tree), found.documents, found.listing.as_deref());
-        let (shards, texts) = (Shards::new(), OnceCache::new(TEXT_CACHE));
+        let (shards, texts) = (Shards::new(Arc::clone(&tree)), OnceCache::new(TEXT_CACHE));
         Ok(Self { tree, store: Arc::new(store), schema, places, shards, texts })
     }
 
@@ -92,7 +92,7 @@ impl ZarrSource {
     ) -> Result<bool> {
         out.clear();
         let position = chunks.grid.position(number);
-        let Some(location) = self.shards.locate(&*self.tree, place.node, chunks, &position)? else {
+        let Some(location) = self.shards.locate(place.node, chunks, &position)? else {
             return Ok(false);
         };
         let too_long = |len: u64| {
@@ -106,7 +106,7 @@ impl ZarrSource {
             Some(range) => Span::Range(range.clone()),
             None => self.whole(limit),
         };
-        let there = self.tree.get(&location.key, &span, out)?;
+        let there = self.shards.get(chunks, &location.key, &span, out)?;
         if out.len() as u64 > limit {
             return Err(too_long(out.len() as u64));
         }
@@ -224,13 +224,16 @@ impl ArraySource for ZarrSource {
         let mut wants = Vec::with_capacity(positions.len());
         for position in &positions {
             // What fails here fails again, and is told, when the chunk is fetched.
-            let Ok(Some(location)) = self.shards.locate(&*self.tree, place.node, chunks, position) else {
+            let Ok(Some(location)) = self.shards.locate(place.node, chunks, position) else {
                 continue;
             };
             let span = location.range.map_or_else(|| self.whole(limit), Span::Range);
             wants.push(Want { key: location.key, span });
         }
-        self.tree.will_need(&wants);
+        // Shards that are decoded as a whole are here by now.
+        if chunks.grid.around.filters.is_empty() {
+            self.tree.will_need(&wants);
+        }
     }
 
     fn read_library(&self, array: usize, _bx: &Bx, _out: &mut [u8]) -> Result<()> {

@@ -207,6 +207,7 @@ def shards() -> list[dict[str, Any]]:
         "turned inside": [shard((2, 3), *turned)],
         "turned outside": [TransposeCodec(order=(1, 0)), shard((3, 2), *packed)],
         "turned twice": [TransposeCodec(order=(1, 0)), shard((3, 2), *turned)],
+        "behind codecs": [shard((2, 3), *packed), Crc32cCodec(), GzipCodec()],
         "nested": [shard((6, 3), shard((2, 1), *packed))],
         "nested start": [shard((6, 3), shard((2, 1), *plain, location="start"), location="start")],
         "nested turned": [TransposeCodec(order=(1, 0)), shard((6, 3), TransposeCodec(order=(1, 0)), shard((3, 3), *turned))],
