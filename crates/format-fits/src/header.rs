@@ -152,7 +152,7 @@ mod tests {
 
     #[test]
     fn the_first_of_a_keyword_counts() {
-        let h = header(&["A       = 1", "A       = 'two&'", "CONTINUE  'x'", "F = 16.0"]);
+        let h = header(&["A       = 1", "A       = 'two&'", "CONTINUE  'x'", "F       = 16.0"]);
         assert_eq!(h.int("A"), Some(1));
         assert_eq!(h.int("F"), Some(16));
     }

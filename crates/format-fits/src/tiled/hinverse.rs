@@ -90,8 +90,8 @@ fn away(v: i64, step: i64) -> i64 {
 fn full([h0, hy, hx, hc]: [i64; 4], r: &Roundings, shift: u32) -> [i64; 4] {
     let hc = if shift == 2 { hc } else { round(hc, r.bit0) };
     let low0 = hc & r.bit0;
-    let hx = away(round(hx, r.bit1), low0);
-    let hy = away(round(hy, r.bit1), low0);
+    let hx = away(round(hx, r.bit1), -low0);
+    let hy = away(round(hy, r.bit1), -low0);
     let low1 = (hc ^ hx ^ hy) & r.bit1;
     let h0 = if h0 >= 0 {
         h0.wrapping_add(low0).wrapping_sub(low1)
