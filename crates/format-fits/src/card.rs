@@ -168,10 +168,7 @@ mod tests {
     #[test]
     fn long_names_and_commentary() {
         assert_eq!(one("HIERARCH ESO INS = 'X'"), key("ESO INS", Value::Text("X".into())));
-        assert_eq!(
-            one("HISTORY  made = by us"),
-            Card::Commentary("HISTORY".into(), " made = by us".into())
-        );
+        assert_eq!(one("HISTORY  made = by us"), Card::Commentary("HISTORY".into(), " made = by us".into()));
         assert_eq!(one("END"), Card::End);
         assert!(matches!(parse(&[0xff; 80]), Card::Commentary(..)));
     }

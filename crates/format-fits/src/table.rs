@@ -22,8 +22,8 @@ use crate::tform::{Tform, tdim};
 
 /// Keywords that describe a column.
 const COLUMN_KEYWORDS: [&str; 16] = [
-    "TTYPE", "TFORM", "TUNIT", "TNULL", "TSCAL", "TZERO", "TDISP", "TDIM", "TBCOL", "TDMIN", "TDMAX", "TLMIN",
-    "TLMAX", "TCOMM", "TUCD", "TCTYP",
+    "TTYPE", "TFORM", "TUNIT", "TNULL", "TSCAL", "TZERO", "TDISP", "TDIM", "TBCOL", "TDMIN", "TDMAX",
+    "TLMIN", "TLMAX", "TCOMM", "TUCD", "TCTYP",
 ];
 /// Columns of a table: TFIELDS goes up to this.
 const MAX_FIELDS: u64 = 999;
@@ -124,7 +124,9 @@ fn next_offset(header: &Header, n: u64, offset: &mut u64, row_bytes: u64) -> Res
     let Some(form) = Tform::parse(text).filter(|_| *offset <= row_bytes) else {
         // Where this column ends, and so where all others begin, is unknown.
         *offset = u64::MAX;
-        return Err(format!("TFORM{n} is '{text}', which is no form of a column; so are those after such a one"));
+        return Err(format!(
+            "TFORM{n} is '{text}', which is no form of a column; so are those after such a one"
+        ));
     };
     *offset += form.bytes();
     if *offset > row_bytes {
@@ -190,7 +192,8 @@ fn binary_column(header: &Header, n: u64, offset: u64, form: &Tform) -> Result<C
 fn text_column(header: &Header, n: u64, row_bytes: u64) -> Result<Column, String> {
     let text = header.text(&format!("TFORM{n}")).unwrap_or_default();
     let null = header.text(&format!("TNULL{n}"));
-    let format = Format::parse(text, null).ok_or_else(|| format!("TFORM{n} is '{text}', which is no form"))?;
+    let format =
+        Format::parse(text, null).ok_or_else(|| format!("TFORM{n} is '{text}', which is no form"))?;
     let start = header.int(&format!("TBCOL{n}")).and_then(|b| u64::try_from(b).ok()).filter(|&b| b > 0);
     let offset = start.ok_or_else(|| format!("TBCOL{n} does not say where the column begins"))? - 1;
     let item = format.width();
@@ -246,7 +249,10 @@ impl Table<'_> {
         let (layout, fetch) = if is_empty {
             (layout, Fetch::Direct)
         } else if is_whole {
-            (sieva_format::layout::Layout { placement: Placement::Direct { offset: start }, ..layout }, Fetch::Direct)
+            (
+                sieva_format::layout::Layout { placement: Placement::Direct { offset: start }, ..layout },
+                Fetch::Direct,
+            )
         } else {
             let per_block = rows_per_block(self.row_bytes, self.rows);
             let mut chunk_shape = layout.extent.clone();

@@ -22,16 +22,22 @@ const MAX_PLANES: u8 = 61;
 
 /// Decodes a tile of `pixels` pixels.
 pub(super) fn decode(input: &[u8], pixels: usize, smooth: bool) -> Result<Vec<i64>> {
-    let (header, body) = input.split_at_checked(HEADER).ok_or_else(|| Error::corrupt("H-compressed data cut off"))?;
+    let (header, body) =
+        input.split_at_checked(HEADER).ok_or_else(|| Error::corrupt("H-compressed data cut off"))?;
     if header[..2] != MAGIC {
-        return Err(Error::corrupt(format!("H-compressed data begin with {:02x?}, expected dd 99", &header[..2])));
+        return Err(Error::corrupt(format!(
+            "H-compressed data begin with {:02x?}, expected dd 99",
+            &header[..2]
+        )));
     }
     let int = |at: usize| i32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
     let (nx, ny, scale) = (int(2), int(6), int(10));
     let lengths = usize::try_from(nx).ok().zip(usize::try_from(ny).ok());
     let lengths = lengths.filter(|(nx, ny)| nx.checked_mul(*ny) == Some(pixels) && pixels > 0);
     let Some((nx, ny)) = lengths else {
-        return Err(Error::corrupt(format!("H-compressed data of {nx} x {ny} pixels, the tile has {pixels}")));
+        return Err(Error::corrupt(format!(
+            "H-compressed data of {nx} x {ny} pixels, the tile has {pixels}"
+        )));
     };
     let mut sum = [0; 8];
     sum.copy_from_slice(&header[14..22]);

@@ -56,12 +56,16 @@ fn curvature(a: &mut [i64], s: usize, ny: usize, most: i64) {
     let (sum, difference) = (x2.wrapping_add(y2), x2.wrapping_sub(y2));
     let (to_pp, from_pm) = (pp.wrapping_sub(here), here.wrapping_sub(pm));
     let (from_mp, to_mm) = (here.wrapping_sub(mp), mm.wrapping_sub(here));
-    let high = to_pp.max(0).wrapping_sub(sum).min(from_pm.max(0).wrapping_add(difference)).min(
-        from_mp.max(0).wrapping_sub(difference).min(to_mm.max(0).wrapping_add(sum)),
-    );
-    let low = to_pp.min(0).wrapping_sub(sum).max(from_pm.min(0).wrapping_add(difference)).max(
-        from_mp.min(0).wrapping_sub(difference).max(to_mm.min(0).wrapping_add(sum)),
-    );
+    let high = to_pp
+        .max(0)
+        .wrapping_sub(sum)
+        .min(from_pm.max(0).wrapping_add(difference))
+        .min(from_mp.max(0).wrapping_sub(difference).min(to_mm.max(0).wrapping_add(sum)));
+    let low = to_pp
+        .min(0)
+        .wrapping_sub(sum)
+        .max(from_pm.min(0).wrapping_add(difference))
+        .max(from_mp.min(0).wrapping_sub(difference).max(to_mm.min(0).wrapping_add(sum)));
     let (high, low) = (high.wrapping_shl(4), low.wrapping_shl(4));
     if low < high {
         let wanted = pp.wrapping_add(mm).wrapping_sub(mp).wrapping_sub(pm).min(high).max(low);

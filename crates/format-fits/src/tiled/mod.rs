@@ -122,7 +122,8 @@ impl Tiled {
 
     /// The bytes of the file that hold these tiles, as far as their rows can be read.
     pub(crate) fn ranges(&self, store: &dyn RangedRead, numbers: &[u64]) -> Vec<Range<u64>> {
-        let place = |&n: &u64| self.rows.row(store, n).and_then(|row| self.find(&row)).map(|found| found.place);
+        let place =
+            |&n: &u64| self.rows.row(store, n).and_then(|row| self.find(&row)).map(|found| found.place);
         numbers.iter().filter_map(|n| place(n).ok()).collect()
     }
 
@@ -147,7 +148,8 @@ impl Tiled {
     fn quantum(&self, row: &[u8]) -> Result<Quantum> {
         let columns = &self.spec.columns;
         let number = |of: Option<spec::PerTile>| of.and_then(|of| rows::number(row, of));
-        let scale = number(columns.scale).ok_or_else(|| Error::corrupt("a quantised tile without a ZSCALE"))?;
+        let scale =
+            number(columns.scale).ok_or_else(|| Error::corrupt("a quantised tile without a ZSCALE"))?;
         let zero = number(columns.zero).unwrap_or(0.0);
         let blank = number(columns.blank).filter(|b| b.abs() < 1e18).map(|b| b as i64);
         Ok(Quantum { scale, zero, blank })

@@ -102,7 +102,9 @@ mod tests {
             [(1, 0, 0, 255), (1, 6, 0, 255), (2, 3, -300, 300), (2, 14, -300, 300), (4, 10, -90000, 90000)]
         {
             let values: Vec<i32> = (0..100_i32)
-                .map(|i| if i / 8 == 3 { 7 } else { low + (i * 7919 + i * i * 31).rem_euclid(high - low + 1) })
+                .map(
+                    |i| if i / 8 == 3 { 7 } else { low + (i * 7919 + i * i * 31).rem_euclid(high - low + 1) },
+                )
                 .collect();
             // Differences in full are taken modulo the width.
             let values: Vec<i32> = if k == 6 { values.iter().map(|v| v % 100).collect() } else { values };

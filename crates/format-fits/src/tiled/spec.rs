@@ -129,7 +129,8 @@ fn shapes(header: &Header) -> Result<(Vec<u64>, Vec<u64>)> {
     let rank = rank.ok_or_else(|| wrong(header, "ZNAXIS", &format!("1 to {MAX_RANK}")))?;
     let (mut shape, mut tile) = (Vec::new(), Vec::new());
     for i in (1..=rank).rev() {
-        let length = |name: &str| header.int(name).and_then(|n| u64::try_from(n).ok()).filter(|&n| n < 1 << 48);
+        let length =
+            |name: &str| header.int(name).and_then(|n| u64::try_from(n).ok()).filter(|&n| n < 1 << 48);
         let (axis, side) = (format!("ZNAXIS{i}"), format!("ZTILE{i}"));
         let len = length(&axis).ok_or_else(|| wrong(header, &axis, "0 or more"))?;
         let whole = if i == 1 { len } else { 1 };
