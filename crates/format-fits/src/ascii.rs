@@ -6,6 +6,8 @@ use sieva_types::{DType, Error, Result};
 use crate::card::real;
 use crate::scaling::Given;
 
+/// Characters of the widest field that is read.
+pub(crate) const MAX_TEXT: u64 = 64 << 10;
 /// What a field of integers that is null is handed out as.
 const NULL: i64 = i64::MIN;
 
@@ -38,7 +40,7 @@ impl Format {
             Some((width, decimals)) => (width, decimals.parse().ok().filter(|&d| d < 100)?),
             None => (tform.get(1..)?, 0),
         };
-        let width: u64 = width.trim().parse().ok().filter(|&w| w > 0 && w <= 1 << 20)?;
+        let width: u64 = width.trim().parse().ok().filter(|&w| w > 0 && w <= MAX_TEXT)?;
         let null = null.map(|n| n.trim().to_owned());
         match code {
             'A' => Some(Format::Text(width)),

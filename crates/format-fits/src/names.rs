@@ -1,6 +1,6 @@
 //! Names of HDUs and columns as parts of paths.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 /// The longest name that is taken over, in characters.
 const MAX_NAME: usize = 256;
@@ -16,23 +16,26 @@ pub(crate) fn sanitised(name: &str) -> String {
 #[derive(Debug, Default)]
 pub(crate) struct Unique {
     taken: HashSet<String>,
+    /// The number to try next behind a name: a file of equal names must not cost the square of their count.
+    next: HashMap<String, u64>,
 }
 
 impl Unique {
-    /// `name`, or where it is taken `name_N` with N from `next` on.
-    pub(crate) fn name(&mut self, name: String, next: u64) -> String {
+    /// `name`; where it is taken `name_N` with N = `wanted`, or the first number that is free.
+    pub(crate) fn name(&mut self, name: String, wanted: u64) -> String {
         if self.taken.insert(name.clone()) {
             return name;
         }
-        let mut n = next.max(2);
-        loop {
-            let other = format!("{name}_{n}");
-            if self.taken.insert(other.clone()) {
-                return other;
-            }
-            // A file of equal names asks for as many numbers as it has names, whichever it begins with.
-            n = if n == next && next > 2 { 2 } else { n + 1 };
+        let numbered = |n: u64| format!("{name}_{n}");
+        if wanted > 1 && self.taken.insert(numbered(wanted)) {
+            return numbered(wanted);
         }
+        let mut n = self.next.get(&name).copied().unwrap_or(2);
+        while !self.taken.insert(numbered(n)) {
+            n += 1;
+        }
+        self.next.insert(name.clone(), n + 1);
+        numbered(n)
     }
 }
 

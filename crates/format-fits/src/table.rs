@@ -10,7 +10,7 @@ use sieva_format::layout::Placement;
 use sieva_format::schema::{Attr, AttrValue, GroupInfo, StorageInfo};
 use sieva_types::DType;
 
-use crate::ascii::Format;
+use crate::ascii::{Format, MAX_TEXT};
 use crate::blocks::{Blocks, Transform, rows_per_block};
 use crate::builder::{Builder, Fetch, NewArray, Planned, chunked_layout, numpy_name, plain_layout};
 use crate::card::Value;
@@ -162,6 +162,9 @@ fn binary_column(header: &Header, n: u64, offset: u64, form: &Tform) -> Result<C
     if stored == DType::Str {
         let lengths = dims.or_else(|| form.text_width().map(|w| vec![w, form.repeat / w]));
         let lengths = lengths.unwrap_or_else(|| vec![form.repeat]);
+        if lengths[0] > MAX_TEXT {
+            return Err(format!("texts of {} characters, at most {MAX_TEXT} can be read", lengths[0]));
+        }
         column.element_size = lengths[0] as usize;
         column.cell = lengths[1..].iter().rev().copied().collect();
         column.item = lengths.iter().product();

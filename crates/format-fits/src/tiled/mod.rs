@@ -38,6 +38,9 @@ use dither::Quantum;
 use rows::Rows;
 use spec::{Codec, Descriptor, Spec};
 
+/// Bytes of a row of the table behind an image.
+const MAX_ROW: u64 = 1 << 20;
+
 /// The way to the tiles of an image.
 #[derive(Debug)]
 pub(crate) struct Tiled {
@@ -55,6 +58,11 @@ pub(crate) fn add_tiled(builder: &mut Builder, hdu: &Hdu, path: String) -> Resul
     };
     let grid: Vec<u64> = spec.shape.iter().zip(&spec.tile).map(|(n, t)| n.div_ceil(*t)).collect();
     let tiles: u64 = grid.iter().product();
+    if row_bytes > MAX_ROW {
+        return Err(Error::corrupt(format!(
+            "a row of {row_bytes} bytes for each tile, expected some dozens"
+        )));
+    }
     if tiles > rows {
         let message = format!("an image of {tiles} tiles, the table has {rows} rows");
         return Err(Error::corrupt(message));
@@ -110,6 +118,11 @@ impl Tiled {
         let pixels = shape.iter().try_fold(1_u64, |n, &len| n.checked_mul(len));
         let pixels = pixels.and_then(|n| usize::try_from(n).ok()).unwrap_or(usize::MAX);
         let found = self.find(&row)?;
+        // No codec makes a pixel take more than some bytes more: a longer tile is not worth its memory.
+        let (stored, most) = (found.place.end - found.place.start, (pixels as u64).saturating_mul(16));
+        if stored > most.saturating_add(64 << 10) {
+            return Err(Error::corrupt(format!("a tile of {pixels} pixels takes {stored} bytes")));
+        }
         let input = self.rows.read(store, found.place)?;
         let decoded = pixels::decode(found.codec, input, pixels, spec.stored.size())?;
         let tile = match spec.dither.filter(|_| !found.as_is) {
