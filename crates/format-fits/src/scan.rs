@@ -96,6 +96,10 @@ fn read_hdu(blocks: &mut Blocks, at: u64, number: usize) -> Result<Option<Hdu>> 
         if first && number > 0 && !block.starts_with(b"XTENSION") {
             return Ok(None);
         }
+        if first && number == 0 && !block.starts_with(b"SIMPLE  =") {
+            let message = "not a FITS file: it does not begin with SIMPLE  =";
+            return Err(Error::new(ErrorKind::UnknownFormat, message));
+        }
         offset += BLOCK;
         if header.add_block(block) {
             break;

@@ -74,7 +74,7 @@ fn build(store: &dyn RangedRead) -> Result<Built> {
         return Err(Error::new(ErrorKind::Unsupported, message)
             .hint("run gunzip on it, or compress its tiles instead with fpack"));
     }
-    if !starts_as_fits(store) {
+    if store.len() < scan::BLOCK && !starts_as_fits(store) {
         let message = "not a FITS file: it does not begin with SIMPLE  =";
         return Err(Error::new(ErrorKind::UnknownFormat, message));
     }

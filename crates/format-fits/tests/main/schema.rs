@@ -128,6 +128,13 @@ fn data_are_skipped_when_headers_are_read() {
 }
 
 #[test]
+fn a_file_of_one_image_takes_one_read_to_open() {
+    let store = Arc::new(MemoryStore::new("m", image(8, &[1 << 20], &[], &vec![0; 1 << 20])));
+    FitsSource::open(store.clone(), &[]).unwrap();
+    assert_eq!(store.counters().snapshot().requests, 1);
+}
+
+#[test]
 fn files_are_told_by_their_beginning() {
     let is = |name: &str, bytes: &[u8]| is_fits(&MemoryStore::new(name, bytes.to_vec()));
     assert!(is("a", &empty_primary()) && !is("a.fits", b"SIMPLE") && !is("a.fits", b"CDF\x01 and more"));
