@@ -17,6 +17,8 @@ struct Totals {
     requests: AtomicU64,
     chunks_decoded: AtomicU64,
     library_reads: AtomicU64,
+    retries: AtomicU64,
+    cache_hits: AtomicU64,
 }
 
 /// The counters at one moment.
@@ -30,6 +32,10 @@ pub struct CountersSnapshot {
     pub chunks_decoded: u64,
     /// Blocks read through a format's own library because our reader could not decode them.
     pub library_reads: u64,
+    /// Requests over a network that repeated one which had failed; they are among `requests`.
+    pub retries: u64,
+    /// Reads of a remote object that needed no request of their own.
+    pub cache_hits: u64,
 }
 
 impl Counters {
@@ -37,6 +43,21 @@ impl Counters {
     pub fn add_request(&self, bytes: u64) {
         self.own.bytes_read.fetch_add(bytes, Relaxed);
         self.own.requests.fetch_add(1, Relaxed);
+    }
+
+    /// Counts bytes that came for a request counted before.
+    pub fn add_bytes(&self, bytes: u64) {
+        self.own.bytes_read.fetch_add(bytes, Relaxed);
+    }
+
+    /// Counts one request made anew after a failure; the request itself is counted by [`Counters::add_request`].
+    pub fn add_retry(&self) {
+        self.own.retries.fetch_add(1, Relaxed);
+    }
+
+    /// Counts one read answered from what was fetched before.
+    pub fn add_cache_hit(&self) {
+        self.own.cache_hits.fetch_add(1, Relaxed);
     }
 
     /// Counts one chunk decoded.
@@ -64,6 +85,8 @@ impl Counters {
             all.requests += t.requests.load(Relaxed);
             all.chunks_decoded += t.chunks_decoded.load(Relaxed);
             all.library_reads += t.library_reads.load(Relaxed);
+            all.retries += t.retries.load(Relaxed);
+            all.cache_hits += t.cache_hits.load(Relaxed);
         }
         all
     }
@@ -78,6 +101,8 @@ impl CountersSnapshot {
             requests: self.requests - earlier.requests,
             chunks_decoded: self.chunks_decoded - earlier.chunks_decoded,
             library_reads: self.library_reads - earlier.library_reads,
+            retries: self.retries - earlier.retries,
+            cache_hits: self.cache_hits - earlier.cache_hits,
         }
     }
 }
