@@ -6,6 +6,7 @@ pub mod cf;
 pub mod decoding;
 pub mod filters;
 pub mod layout;
+pub mod manifest;
 pub mod read;
 pub mod schema;
 
