@@ -3,6 +3,7 @@
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use sieva_format::ArraySource;
@@ -28,6 +29,7 @@ const MAX_REQUEST: usize = 1 << 24;
 pub fn serve(open: impl Fn(&OpenRequest) -> Result<Arc<dyn ArraySource>>) -> Result<()> {
     let mut channel = Channel::new(connection()?);
     let (mut source, mut limits): (Option<Arc<dyn ArraySource>>, Option<Limits>) = (None, None);
+    let mut path = PathBuf::new();
     loop {
         // Whatever is wrong with it: the other side is gone, or talks another language.
         let Ok(message) = channel.receive(MAX_REQUEST, None) else { return Ok(()) };
@@ -36,6 +38,9 @@ pub fn serve(open: impl Fn(&OpenRequest) -> Result<Arc<dyn ArraySource>>) -> Res
             confine(given)?;
             limits = Some(*given);
         }
+        if let Request::Open { request, .. } = &request {
+            path.clone_from(&request.path);
+        }
         let Some(limits) = &limits else {
             return Err(Error::new(ErrorKind::InvalidValue, "the first request opens no file"));
         };
@@ -43,7 +48,8 @@ pub fn serve(open: impl Fn(&OpenRequest) -> Result<Arc<dyn ArraySource>>) -> Res
         // A panic of a parser is a parser's error.
         let answer = catch_unwind(AssertUnwindSafe(|| answer(&request, &mut source, limits, &open)));
         let answer = answer.unwrap_or_else(|_| {
-            Err(Error::corrupt("the reader of the format failed on it").hint("please report it"))
+            let message = format!("'{}': the reader of the format failed on it", path.display());
+            Err(Error::corrupt(message).hint("please report it"))
         });
         let sent = match answer {
             Ok(content) => channel.send(&[&GOOD_HEAD, &content], None),

@@ -44,7 +44,7 @@ fn check_array(schema: &Schema, array: &ArrayInfo) -> Result<()> {
     if array.dims.len() != array.shape.len() || !array.dims.iter().zip(&array.shape).all(agrees) {
         return say("has a shape that its dimensions have not");
     }
-    if array.dims.len() >= MAX_RANK || checked_bytes(&array.shape, 16).is_none() {
+    if array.dims.len() >= MAX_RANK || checked_len(&array.shape).is_err() {
         return say("is larger than any array can be");
     }
     if array.coordinates.iter().any(|&c| c >= schema.arrays.len()) {
@@ -85,8 +85,10 @@ pub fn layout(array: &ArrayInfo, layout: &Layout) -> Result<()> {
     if layout.dtype != array.dtype || !is_element_size(layout) || layout.fill.len() != layout.element_size {
         return say("is laid out as another type than it is");
     }
-    let size = layout.element_size.max(16) as u64;
-    if checked_bytes(&layout.extent, size).is_none() || checked_bytes(&layout.chunk_shape, size).is_none() {
+    // A box is checked against the memory limit before it is read, a chunk by its own number of bytes only.
+    let size =
+        if matches!(layout.placement, Placement::Chunks(_)) { layout.element_size.max(1) as u64 } else { 1 };
+    if checked_len(&layout.extent).is_err() || checked_bytes(&layout.chunk_shape, size).is_none() {
         return say("is larger than any array can be");
     }
     if layout.chunk_shape.iter().chain(&layout.extent).any(|&n| n > i64::MAX as u64) {

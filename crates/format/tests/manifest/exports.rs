@@ -36,7 +36,7 @@ fn chunks_and_metadata_are_those_of_the_file() {
     array.attrs.push(("flag_values".into(), AttrValue::Ints(DType::I8, vec![1, -2])));
     // Records of 40 bytes, of which 8 are this array's.
     let records = layout(DType::I16, &[3, 4], &[3, 4], Placement::Direct { offset: 500 });
-    made.add("rec", &[3, 4], Layout { strides: vec![40, 2], ..records });
+    made.add("rec", &[3, 4], Layout { strides: vec![40, 2], ..records }).storage.layout = "record";
     made.add("flat", &[3, 4], layout(DType::I16, &[3, 4], &[3, 4], Placement::Direct { offset: 700 }));
     let out = export(&Manifest::take(&made, Layouts::All).unwrap(), "s3://b/x.nc").unwrap();
     assert!(out.left_out.is_empty() && out.warnings.is_empty(), "{out:?}");

@@ -44,6 +44,10 @@ impl<'a> Grid<'a> {
             // What does not lie densely from one index to the next is a chunk for each index: records.
             let dense = c_strides(extent, size);
             let loose = (0..rank).rev().find(|&d| extent[d] > 1 && layout.strides[d] != dense[d]);
+            if loose.is_some() && array.storage.layout != "record" {
+                // Each element would be a chunk.
+                return Err("it is a member of a compound".into());
+            }
             loose.into_iter().for_each(|d| chunks[..=d].fill(1));
         }
         let grid = Self { layout, size, shape: array.shape.clone(), chunks };
