@@ -7,6 +7,7 @@ pub mod decoding;
 pub mod filters;
 pub mod join;
 pub mod layout;
+pub mod manifest;
 pub mod read;
 pub mod schema;
 
