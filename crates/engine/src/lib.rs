@@ -17,6 +17,7 @@
 
 mod arrow;
 mod augment;
+mod conditions;
 mod explain;
 mod open;
 mod query;
@@ -28,6 +29,7 @@ pub use augment::{
     ArrayStatus, BuildOptions, BuildReport, Calibration, GlobalHistogram, IndexKind, IndexStatus, Learn,
     Progress, ReplicaStatus, VerifyReport,
 };
+pub use conditions::Points;
 pub use open::{OpenOptions, Source};
 pub use query::{Query, QueryOptions};
 pub use sieva_format::schema::{ArrayInfo, Attr, AttrValue, Dimension, Schema};
