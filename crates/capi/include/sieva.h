@@ -14,7 +14,7 @@
  *              elsewhere is SIEVA_ERROR_INVALID_VALUE.
  *   Texts      are UTF-8 with a closing NUL.
  *   Threads    All functions may be called from many threads at once, on the same handle too, but for those that free
- *              a handle: nobody else may be using it. Work on one query is done once, whoever asks.
+ *              a handle: nobody else may be using it. A call that comes after sieva_query_set_...() sees what was set.
  *   Positions  are of 64 bits, from 0 on, in C order (last dimension fastest).
  *
  * Rows: a query's rows are the positions of the union of the dimensions of all arrays that it names; smaller arrays are
@@ -224,7 +224,7 @@ SIEVA_API int32_t sieva_query_all(const sieva_source *source, const char *array,
 
 /* Both conditions. a and b stay as they are, are still to be freed, and later changes of them do not matter; their
  * regions count. Takes constant time: chains may be of any length, while AND, OR and NOT within each other may be 200
- * deep. Errors: invalid-value (of different sources), unsupported (too deep), memory-limit (2^24 conditions). */
+ * deep. Errors: invalid-value (of different sources), unsupported (too deep), memory-limit (2^22 conditions). */
 SIEVA_API int32_t sieva_query_and(const sieva_query *a, const sieva_query *b, sieva_query **query);
 
 /* Either condition. As sieva_query_and(). */
@@ -236,7 +236,8 @@ SIEVA_API int32_t sieva_query_not(const sieva_query *a, sieva_query **query);
 /* Restricts a query's rows to the union of boxes (0: to nothing), in the place of an earlier region. Boxes are in the
  * index space of array, whose dimensions the rows then have, or of the query's own rows where array is NULL. starts and
  * counts hold boxes * rank numbers, box by box, outermost dimension first. Boxes need not match chunks; what lies
- * outside is not read. Errors: dimension-mismatch (rank), invalid-value (a box that does not lie in the array). */
+ * outside is not read. Errors: dimension-mismatch (rank), invalid-value (a box that does not lie in the array; more than
+ * 2^18 boxes). */
 SIEVA_API int32_t sieva_query_set_region(sieva_query *query, const char *array, uint64_t boxes, uint32_t rank, const uint64_t *starts, const uint64_t *counts);
 
 /* Takes a query's region away. */
@@ -268,8 +269,10 @@ typedef struct sieva_stats {
 
 #define SIEVA_STATS_INIT { sizeof(sieva_stats), 0, 0, 0, 0, 0, 0.0 }
 
+/* What asking a query took so far. Errors: of names and types, where it was not asked before. */
 SIEVA_API int32_t sieva_query_stats(const sieva_query *query, sieva_stats *stats);
 
+/* Frees a query; its selections and requests stay. */
 SIEVA_API void sieva_query_free(sieva_query *query);
 
 /* ---- Selections ------------------------------------------------------------------------------------------------------- */
@@ -280,7 +283,8 @@ SIEVA_API int32_t sieva_query_selection(const sieva_query *query, sieva_selectio
 /* The number of hits: what sieva_read() needs room for. */
 SIEVA_API int32_t sieva_selection_nhits(const sieva_selection *selection, uint64_t *nhits);
 
-/* The rank and shape of the rows that the positions are of. shape may be NULL to ask for the rank alone. */
+/* The rank and shape of the rows that the positions are of. shape may be NULL to ask for the rank alone, which is set
+ * even where capacity is too little. */
 SIEVA_API int32_t sieva_selection_shape(const sieva_selection *selection, uint32_t *rank, uint64_t *shape, uint32_t capacity);
 
 /* The name of a dimension of the rows; text as in sieva_query_explain(). */
@@ -299,6 +303,7 @@ SIEVA_API int32_t sieva_selection_and(const sieva_selection *a, const sieva_sele
 SIEVA_API int32_t sieva_selection_or(const sieva_selection *a, const sieva_selection *b, sieva_selection **selection);
 SIEVA_API int32_t sieva_selection_minus(const sieva_selection *a, const sieva_selection *b, sieva_selection **selection);
 
+/* Frees a selection; requests that read it go on. */
 SIEVA_API void sieva_selection_free(sieva_selection *selection);
 
 /* ---- Values ------------------------------------------------------------------------------------------------------------- */

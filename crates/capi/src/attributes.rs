@@ -54,10 +54,14 @@ fn of_attr(name: &str, value: &AttrValue) -> Attribute {
 /// `sieva_attribute`
 #[repr(C)]
 pub struct Described {
-    name: *const c_char,
-    count: u64,
-    r#type: i32,
-    reserved: i32,
+    /// Its name.
+    pub name: *const c_char,
+    /// Number of values.
+    pub count: u64,
+    /// Stored type.
+    pub r#type: i32,
+    /// 0.
+    pub reserved: i32,
 }
 
 /// The attributes of an array, a group, or (NULL or empty) the whole source.

@@ -10,7 +10,7 @@ use sieva::ast::{Expr, Literal, MAX_DEPTH};
 use sieva::{Error, ErrorKind, Result};
 
 /// Most parts of a tree. Sharing lets few calls make more than memory has.
-const MAX_PARTS: u64 = 1 << 24;
+const MAX_PARTS: u64 = 1 << 22;
 
 /// How conditions are joined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

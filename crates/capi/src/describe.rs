@@ -74,22 +74,33 @@ fn value_type(packed: bool, decoded: DType) -> DType {
 /// `sieva_array`
 #[repr(C)]
 pub struct Array {
-    path: *const c_char,
-    value_type: i32,
-    stored_type: i32,
-    rank: u32,
-    attributes: u32,
-    shape: *const u64,
-    dims: *const *const c_char,
+    /// Its path.
+    pub path: *const c_char,
+    /// What its values are read as.
+    pub value_type: i32,
+    /// What is stored.
+    pub stored_type: i32,
+    /// Number of dimensions.
+    pub rank: u32,
+    /// Number of attributes.
+    pub attributes: u32,
+    /// Lengths.
+    pub shape: *const u64,
+    /// Paths of dimensions.
+    pub dims: *const *const c_char,
 }
 
 /// `sieva_dimension`
 #[repr(C)]
 pub struct Dim {
-    path: *const c_char,
-    length: u64,
-    unlimited: i32,
-    reserved: i32,
+    /// Its path.
+    pub path: *const c_char,
+    /// Its length.
+    pub length: u64,
+    /// Whether it may grow.
+    pub unlimited: i32,
+    /// 0.
+    pub reserved: i32,
 }
 
 /// `sieva_source_count`

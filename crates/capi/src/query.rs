@@ -28,9 +28,17 @@ struct State {
     options: QueryOptions,
     /// The engine's query, once it was asked.
     bound: Option<Arc<Query>>,
+    /// Counts what was set, so that a query which was bound meanwhile is not kept.
+    version: u64,
 }
 
 impl State {
+    /// Forgets the engine's query, because it would now be another.
+    fn changed(&mut self) {
+        self.bound = None;
+        self.version += 1;
+    }
+
     /// The condition, within its region.
     fn whole(&self) -> Result<Arc<Condition>> {
         match &self.region {
@@ -42,7 +50,7 @@ impl State {
 
 impl QueryHandle {
     fn new(source: &Arc<Opened>, condition: Arc<Condition>, options: QueryOptions) -> Box<Self> {
-        let state = State { condition, region: None, options, bound: None };
+        let state = State { condition, region: None, options, bound: None, version: 0 };
         Box::new(Self { source: Arc::clone(source), state: Mutex::new(state) })
     }
 
@@ -55,11 +63,16 @@ impl QueryHandle {
     /// # Errors
     /// Those of binding: `unknown-array`, `type-mismatch` and the like.
     pub fn bound(&self) -> Result<Arc<Query>> {
-        if let Some(known) = &self.lock().bound {
-            return Ok(Arc::clone(known));
-        }
+        let version = {
+            let state = self.lock();
+            if let Some(known) = &state.bound {
+                return Ok(Arc::clone(known));
+            }
+            state.version
+        };
         let fresh = self.fresh()?;
-        Ok(Arc::clone(self.lock().bound.get_or_insert(fresh)))
+        let mut state = self.lock();
+        Ok(if state.version == version { Arc::clone(state.bound.get_or_insert(fresh)) } else { fresh })
     }
 
     /// A query of the engine's for one use, which can be cancelled without harm to others.
@@ -83,7 +96,7 @@ impl QueryHandle {
     pub fn restrict(&self, region: Option<Expr>) {
         let mut state = self.lock();
         state.region = region.map(Condition::single);
-        state.bound = None;
+        state.changed();
     }
 
     /// The dimensions of its rows, whatever its region.
@@ -243,7 +256,7 @@ pub unsafe extern "C" fn sieva_query_set_options(query: *mut QueryHandle, option
         let (query, options) = unsafe { (given::handle(query, "query")?, options::query_options(options)?) };
         let mut state = query.lock();
         state.options = options;
-        state.bound = None;
+        state.changed();
         Ok(())
     })
 }

@@ -9,8 +9,8 @@ use crate::given;
 use crate::query::QueryHandle;
 use crate::status::{guarded, invalid};
 
-/// Most boxes of a region.
-const MAX_BOXES: u64 = 1 << 24;
+/// Most boxes of a region: each takes a kilobyte or two while a query is made of it.
+const MAX_BOXES: u64 = 1 << 18;
 
 /// A condition that holds at every position of an array, and has its dimensions.
 ///
