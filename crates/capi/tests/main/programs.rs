@@ -88,7 +88,7 @@ fn write_ocean(path: &Path) -> usize {
     let n: u32 = SHAPE.iter().product();
     let temp: Vec<f32> = (0..n).map(|i| ((i * 7919) % 3400) as f32 / 100.0 - 2.0).collect();
     let salt: Vec<f32> = (0..n).map(|i| 30.0 + (i % 977) as f32 / 100.0).collect();
-    let mut head = |begins: [u32; 2]| {
+    let head = |begins: [u32; 2]| {
         let mut out = b"CDF\x01\0\0\0\0".to_vec();
         let mut word = |w: u32| out.extend(w.to_be_bytes());
         [0x0a, 4].into_iter().for_each(&mut word);
