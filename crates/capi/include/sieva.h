@@ -139,9 +139,11 @@ typedef struct sieva_options {
     const char *external_root; /* directory that links out of the file may lead to; NULL: none are followed */
     int32_t valid_range;       /* 1: values outside of the attribute valid_range are missing */
     int32_t no_learning;       /* 1: scans leave no statistics behind */
+    const char *dims;          /* names of dimensions where the file has none, a line for each array: "g/map=y,x\ng/lat=y";
+                                  arrays that are given one name line up along it */
 } sieva_options;
 
-#define SIEVA_OPTIONS_INIT { sizeof(sieva_options), 0, 0, 0, NULL, NULL, 0, 0 }
+#define SIEVA_OPTIONS_INIT { sizeof(sieva_options), 0, 0, 0, NULL, NULL, 0, 0, NULL }
 
 /* Opens the file at path; its first bytes tell the format. options may be NULL. *source is to be closed by
  * sieva_close(). Errors: file-not-found, permission-denied, unknown-format, corrupt-file. */

@@ -29,10 +29,13 @@ pub struct Options {
     pub valid_range: i32,
     /// Whether scans leave no statistics behind.
     pub no_learning: i32,
+    /// Names of arrays' dimensions, or NULL.
+    pub dims: *const c_char,
 }
 
 impl Options {
-    const DEFAULT: Self = Self {
+    /// What NULL stands for.
+    pub const DEFAULT: Self = Self {
         size: size_of::<Self>() as u64,
         memory: 0,
         threads: 0,
@@ -41,6 +44,7 @@ impl Options {
         external_root: std::ptr::null(),
         valid_range: 0,
         no_learning: 0,
+        dims: std::ptr::null(),
     };
 
     /// The options of the caller: those that its struct has, and the defaults of the others.
@@ -116,7 +120,13 @@ pub unsafe fn open_options(pointer: *const Options) -> Result<(OpenOptions, Quer
         Ok(Some(PathBuf::from(unsafe { given::text(text, what) }?)))
     };
     let learn = Learn::default();
+    let dims = match options.dims.is_null() {
+        true => Vec::new(),
+        // SAFETY: as above.
+        false => named_dims(unsafe { given::text(options.dims, "options.dims") }?)?,
+    };
     let open = OpenOptions {
+        dims,
         store: path(options.store, "options.store")?,
         external_roots: path(options.external_root, "options.external_root")?.into_iter().collect(),
         valid_range: options.valid_range != 0,
@@ -124,4 +134,36 @@ pub unsafe fn open_options(pointer: *const Options) -> Result<(OpenOptions, Quer
         ..OpenOptions::default()
     };
     Ok((open, options.query()?))
+}
+
+/// Names of dimensions, a line for each array: `ARRAY=NAME,NAME`.
+fn named_dims(text: &str) -> Result<Vec<(String, Vec<String>)>> {
+    let lines = text.lines().map(str::trim).filter(|l| !l.is_empty());
+    let each = lines.map(|line| {
+        let (array, names) = line.split_once('=').unwrap_or((line, ""));
+        let names: Vec<String> = names.split(',').map(|n| n.trim().to_string()).collect();
+        if array.trim().is_empty() || names.iter().any(String::is_empty) {
+            return Err(invalid(format!("options.dims: '{line}' is not ARRAY=NAME,NAME")));
+        }
+        Ok((array.trim().to_string(), names))
+    });
+    each.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dimensions_are_named_line_by_line() {
+        let named = named_dims("exchange/theta = angle\n\ng/map=y, x\n").unwrap();
+        let names = |n: &[&str]| n.iter().map(|s| (*s).to_string()).collect::<Vec<_>>();
+        assert_eq!(
+            named,
+            [("exchange/theta".into(), names(&["angle"])), ("g/map".into(), names(&["y", "x"]))]
+        );
+        for wrong in ["theta", "=x", "theta=", "theta=x,,y"] {
+            assert!(named_dims(wrong).unwrap_err().message().contains(wrong));
+        }
+    }
 }

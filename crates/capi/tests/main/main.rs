@@ -4,4 +4,5 @@
 mod header;
 mod layout;
 mod programs;
+mod shared;
 mod toolchain;
