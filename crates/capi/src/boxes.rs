@@ -38,16 +38,17 @@ pub unsafe fn checked(source: &Opened, args: BoxArgs) -> Result<(usize, Bx)> {
     let info = &source.source.schema().arrays[index];
     check_rank(args.rank, info.shape.len(), &info.path)?;
     let rank = u64::from(args.rank);
-    // SAFETY: as above.
-    let start = match args.start.is_null() {
-        true => vec![0; info.shape.len()],
+    let start = if args.start.is_null() {
+        vec![0; info.shape.len()]
+    } else {
         // SAFETY: as above.
-        false => unsafe { given::values(args.start, rank, "start") }?,
+        unsafe { given::values(args.start, rank, "start") }?
     };
-    let count = match args.count.is_null() {
-        true => info.shape.iter().zip(&start).map(|(n, s)| n.saturating_sub(*s)).collect(),
+    let count = if args.count.is_null() {
+        info.shape.iter().zip(&start).map(|(n, s)| n.saturating_sub(*s)).collect()
+    } else {
         // SAFETY: as above.
-        false => unsafe { given::values(args.count, rank, "count") }?,
+        unsafe { given::values(args.count, rank, "count") }?
     };
     Ok((index, checked_box(&start, &count, &info.shape, &info.path)?))
 }

@@ -28,13 +28,12 @@ pub unsafe extern "C" fn sieva_index_build(
                 "kinds of index {kinds:#x}: a sum of zonemap (1), bitmap (2), sorted (4)"
             )));
         }
-        let arrays = match array.is_null() {
-            true => Vec::new(),
-            false => {
-                // SAFETY: as above.
-                let index = unsafe { source.array(array) }?;
-                vec![source.source.schema().arrays[index].path.clone()]
-            }
+        let arrays = if array.is_null() {
+            Vec::new()
+        } else {
+            // SAFETY: as above.
+            let index = unsafe { source.array(array) }?;
+            vec![source.source.schema().arrays[index].path.clone()]
         };
         let default = BuildOptions::default();
         let options = BuildOptions {

@@ -120,11 +120,14 @@ pub unsafe fn open_options(pointer: *const Options) -> Result<(OpenOptions, Quer
         Ok(Some(PathBuf::from(unsafe { given::text(text, what) }?)))
     };
     let learn = Learn::default();
-    let dims = match options.dims.is_null() {
-        true => Vec::new(),
-        // SAFETY: as above.
-        false => named_dims(unsafe { given::text(options.dims, "options.dims") }?)?,
+    let dims = if options.dims.is_null() {
+        Vec::new()
+    } else {
+        // SAFETY: the caller's promise.
+        named_dims(unsafe { given::text(options.dims, "options.dims") }?)?
     };
+    // It may get fields that C has no use for.
+    #[allow(clippy::needless_update)]
     let open = OpenOptions {
         dims,
         store: path(options.store, "options.store")?,
