@@ -223,7 +223,8 @@ impl Page<'_> {
     fn take(&mut self, session: &mut dyn Session, objects: &Intervals) -> Result<bool> {
         let kind = kind_code(self.find);
         let mut taken: Vec<(i64, ObjectRef)> = Vec::new();
-        let sql = "SELECT id, source, path, kind FROM objects WHERE id BETWEEN $1 AND $2 AND (kind = $3 OR $3 = -1)
+        let sql =
+            "SELECT id, source, path, kind FROM objects WHERE id BETWEEN $1 AND $2 AND (kind = $3 OR $3 = -1)
             ORDER BY id";
         for &(low, high) in objects.parts() {
             let room = self.find.limit.saturating_sub(self.found.len() + taken.len());
@@ -235,7 +236,8 @@ impl Page<'_> {
                 let path = row.text(2)?;
                 if is_named(self.find, path) {
                     let kind = ObjectKind::from_code(row.int(3)?)?;
-                    let object = ObjectRef { location: String::new(), path: path.to_owned(), kind, id: row.int(0)? };
+                    let object =
+                        ObjectRef { location: String::new(), path: path.to_owned(), kind, id: row.int(0)? };
                     taken.push((row.int(1)?, object));
                 }
                 Ok(taken.len() < end)

@@ -17,6 +17,7 @@
 
 mod arrow;
 mod augment;
+mod conditions;
 mod explain;
 mod formats;
 mod many;
@@ -30,6 +31,7 @@ pub use augment::{
     ArrayStatus, BuildOptions, BuildReport, Calibration, GlobalHistogram, IndexKind, IndexStatus, Learn,
     Progress, ReplicaStatus, VerifyReport,
 };
+pub use conditions::Points;
 pub use many::expand;
 pub use open::{OpenOptions, Source};
 pub use query::{Query, QueryOptions};
