@@ -97,7 +97,7 @@ fn a_read_fails_for_all_who_wait_and_the_next_one_tries_anew() {
     server.put("/f", bytes.clone(), Some("v1"));
     let object = open(&server.url("/f"), &RemoteOptions { retries: 0, ..hasty() }).unwrap();
     server.fail([Fault::Status(503, "")]);
-    object.will_need(&[500_000..600_000]);
+    object.will_need(std::slice::from_ref(&(500_000..600_000)));
     let first = read(&*object, 500_000, 10);
     assert!(first.is_ok() || first.unwrap_err().kind() == ErrorKind::Io);
     assert_eq!(read(&*object, 500_000, 100_000).unwrap(), bytes[500_000..600_000]);

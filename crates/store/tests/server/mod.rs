@@ -49,9 +49,12 @@ impl Request {
 pub type Answer = (u16, Vec<String>, Vec<u8>);
 type Handler = Box<dyn Fn(&Request) -> Option<Answer> + Send + Sync>;
 
+/// Its bytes and its tag.
+type Object = (Vec<u8>, Option<String>);
+
 #[derive(Default)]
 struct State {
-    objects: Mutex<HashMap<String, (Vec<u8>, Option<String>)>>,
+    objects: Mutex<HashMap<String, Object>>,
     faults: Mutex<VecDeque<Fault>>,
     always: Mutex<Option<Fault>>,
     log: Mutex<Vec<Request>>,
