@@ -84,7 +84,8 @@ fn fill(catalog: &Catalog, options: &Options) -> Result<()> {
         let before = Instant::now();
         let objects = catalog.ingest(&batch)?.objects;
         done += objects;
-        let (rate, mean) = (objects as f64 / before.elapsed().as_secs_f64(), done as f64 / start.elapsed().as_secs_f64());
+        let (rate, mean) =
+            (objects as f64 / before.elapsed().as_secs_f64(), done as f64 / start.elapsed().as_secs_f64());
         eprintln!("{done} objects, {rate:.0}/s in this batch, {mean:.0}/s in all");
     }
     Ok(())
@@ -100,7 +101,10 @@ fn ask(name: &str, mut question: impl FnMut(u64) -> Result<usize>) -> Result<()>
         times.push(start.elapsed().as_secs_f64() * 1e3);
     }
     times.sort_by(f64::total_cmp);
-    println!("{name}: p50 {:.2} ms, p99 {:.2} ms, max {:.2} ms, {found} found", times[150], times[297], times[299]);
+    println!(
+        "{name}: p50 {:.2} ms, p99 {:.2} ms, max {:.2} ms, {found} found",
+        times[150], times[297], times[299]
+    );
     Ok(())
 }
 
@@ -112,7 +116,9 @@ fn find(catalog: &Catalog, options: &Options) -> Result<()> {
         Ok(catalog.find_text(&format!("RADEG = {ra:?} AND DECDEG = {dec:?}"), 1000, None)?.len())
     })?;
     ask("CLASS = 'QSO' AND PLATE = n", |i| {
-        Ok(catalog.find_text(&format!("CLASS = 'QSO' AND PLATE = {}", i % fibers / FIBERS), 1000, None)?.len())
+        Ok(catalog
+            .find_text(&format!("CLASS = 'QSO' AND PLATE = {}", i % fibers / FIBERS), 1000, None)?
+            .len())
     })?;
     ask("RADEG = x AND Z > 3.5", |i| {
         Ok(catalog.find_text(&format!("RADEG = {:?} AND Z > 3.5", sky(i).0), 1000, None)?.len())

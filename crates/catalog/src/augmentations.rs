@@ -103,7 +103,13 @@ pub(crate) fn forget(pool: &Pool, location: &str, path: &str, kind: &str) -> Res
     pool.write(|session| Ok(session.run(&sql, &which(location, path, kind))? > 0))
 }
 
-pub(crate) fn set_rule(pool: &Pool, location: &str, path: &str, kind: &str, rule: Option<Rule>) -> Result<()> {
+pub(crate) fn set_rule(
+    pool: &Pool,
+    location: &str,
+    path: &str,
+    kind: &str,
+    rule: Option<Rule>,
+) -> Result<()> {
     check(location, path, kind)?;
     pool.write(|session| {
         session.run(&format!("DELETE FROM rules WHERE {WHICH}"), &which(location, path, kind))?;
@@ -119,14 +125,17 @@ pub(crate) fn set_rule(pool: &Pool, location: &str, path: &str, kind: &str, rule
 pub(crate) fn rules(pool: &Pool, prefix: &str) -> Result<Vec<(String, String, String, Rule)>> {
     limits::path(prefix)?;
     let (condition, parameters) = begins("location", prefix);
-    let sql =
-        format!("SELECT location, path, kind, rule FROM rules WHERE {condition} ORDER BY location, path, kind");
+    let sql = format!(
+        "SELECT location, path, kind, rule FROM rules WHERE {condition} ORDER BY location, path, kind"
+    );
     pool.read(|session| {
         collect(session, &sql, &parameters, |row| {
             let rule = match row.int(3)? {
                 0 => Rule::Pinned,
                 1 => Rule::Forbidden,
-                other => return Err(Error::new(ErrorKind::CorruptFile, format!("a rule is {other}, not 0 or 1"))),
+                other => {
+                    return Err(Error::new(ErrorKind::CorruptFile, format!("a rule is {other}, not 0 or 1")));
+                }
             };
             Ok((row.text(0)?.to_owned(), row.text(1)?.to_owned(), row.text(2)?.to_owned(), rule))
         })

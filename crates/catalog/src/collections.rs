@@ -25,14 +25,19 @@ pub struct Collection {
 /// The number of a collection.
 fn number(session: &mut dyn Session, name: &str) -> Result<i64> {
     limits::name("collection", name)?;
-    let found = first(session, "SELECT id FROM collections WHERE name = $1", &[name.into()], |row| row.int(0))?;
+    let found =
+        first(session, "SELECT id FROM collections WHERE name = $1", &[name.into()], |row| row.int(0))?;
     match found {
         Some(id) => Ok(id),
         None => {
             let names = rows(session, "SELECT name FROM collections ORDER BY name LIMIT 20", &[], |row| {
                 row.text(0).map(str::to_owned)
             })?;
-            let hint = if names.is_empty() { "there are none".to_owned() } else { format!("there are: {}", names.join(", ")) };
+            let hint = if names.is_empty() {
+                "there are none".to_owned()
+            } else {
+                format!("there are: {}", names.join(", "))
+            };
             let message = format!("the catalog has no collection '{name}'");
             Err(Error::new(ErrorKind::UnknownAttribute, message).hint(hint))
         }
@@ -42,7 +47,8 @@ fn number(session: &mut dyn Session, name: &str) -> Result<i64> {
 /// The objects of a collection's sources.
 pub(crate) fn objects(session: &mut dyn Session, name: &str) -> Result<Intervals> {
     let id = number(session, name)?;
-    let sql = "SELECT first, last FROM members JOIN sources ON sources.id = members.source WHERE collection = $1";
+    let sql =
+        "SELECT first, last FROM members JOIN sources ON sources.id = members.source WHERE collection = $1";
     Ok(Intervals::of(spans(session, sql, &[id.into()])?))
 }
 
@@ -56,7 +62,8 @@ fn make(session: &mut dyn Session, name: &str, description: Option<&str>) -> Res
     session.run(sql, &[name.into(), description.unwrap_or_default().into()])?;
     if let Some(text) = description {
         limits::text("description", text)?;
-        session.run("UPDATE collections SET description = $1 WHERE name = $2", &[text.into(), name.into()])?;
+        session
+            .run("UPDATE collections SET description = $1 WHERE name = $2", &[text.into(), name.into()])?;
     }
     number(session, name)
 }

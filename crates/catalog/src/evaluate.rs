@@ -63,7 +63,12 @@ impl<'a> Evaluator<'a> {
     }
 
     /// As [`Evaluator::evaluate`]; `None` where this takes more than `cap` rows of the index for one comparison.
-    pub(crate) fn attempt(&mut self, plan: &Plan, within: &Intervals, cap: usize) -> Result<Option<Intervals>> {
+    pub(crate) fn attempt(
+        &mut self,
+        plan: &Plan,
+        within: &Intervals,
+        cap: usize,
+    ) -> Result<Option<Intervals>> {
         if within.is_empty() {
             return Ok(Some(Intervals::default()));
         }
@@ -186,7 +191,8 @@ impl<'a> Evaluator<'a> {
                 ORDER BY first DESC LIMIT 1";
             self.session.each(sql, &[key.into(), value.head.clone().into(), low.into()], &mut |row| {
                 let (first, span) = (row.int(0)?, row.int(1)?);
-                Ok(first.saturating_add(span) < low || add(first, span, row.optional_blob(2)?.unwrap_or_default()))
+                Ok(first.saturating_add(span) < low
+                    || add(first, span, row.optional_blob(2)?.unwrap_or_default()))
             })?;
         }
         let sql = "SELECT first, span, rest FROM terms WHERE key = $1 AND value = $2 AND first >= $3 AND first <= $4
@@ -225,7 +231,8 @@ impl<'a> Evaluator<'a> {
             if recheck {
                 let rest = row.optional_blob(3)?.unwrap_or_default().to_vec();
                 let found = SortKey { head: row.blob(2)?.to_vec(), rest };
-                if !range.holds(&found) || pattern.is_some_and(|(p, not)| p.matches(&text_of(&found)) == not) {
+                if !range.holds(&found) || pattern.is_some_and(|(p, not)| p.matches(&text_of(&found)) == not)
+                {
                     return Ok(true);
                 }
             }
@@ -264,7 +271,12 @@ impl<'a> Evaluator<'a> {
     }
 
     /// The value that holds at an object, from itself or above.
-    fn above(&mut self, key: i64, object: i64, values: &mut HashMap<i64, Option<Value>>) -> Result<Option<Value>> {
+    fn above(
+        &mut self,
+        key: i64,
+        object: i64,
+        values: &mut HashMap<i64, Option<Value>>,
+    ) -> Result<Option<Value>> {
         let mut way = Vec::new();
         let mut at = object;
         let value = loop {

@@ -112,7 +112,7 @@ impl Range {
 
     /// Whether it is one value.
     pub(crate) fn is_point(&self) -> bool {
-        self.low == self.high
+        self.low == self.high && !self.low_open && !self.high_open
     }
 
     /// Whether a value is in it.
@@ -169,7 +169,8 @@ fn build(filter: &Filter, not: bool, depth: usize, tests: &mut usize) -> Result<
             Ok(if not { Plan::Or(vec![low, high]) } else { between(low, high) })
         }
         Filter::In(key, values) if not => {
-            let parts: Result<Vec<_>> = values.iter().map(|v| compare(key, Comparison::Ne, v, false)).collect();
+            let parts: Result<Vec<_>> =
+                values.iter().map(|v| compare(key, Comparison::Ne, v, false)).collect();
             Ok(Plan::And(parts?))
         }
         Filter::In(key, values) => {
@@ -197,7 +198,8 @@ fn between(low: Plan, high: Plan) -> Plan {
     if let (Plan::Leaf(key, Test::Ranges(a)), Plan::Leaf(_, Test::Ranges(b))) = (&low, &high) {
         if let ([a], [b]) = (a.as_slice(), b.as_slice()) {
             if a.low.head[0] == b.high.head[0] {
-                let range = Range { low: a.low.clone(), low_open: false, high: b.high.clone(), high_open: false };
+                let range =
+                    Range { low: a.low.clone(), low_open: false, high: b.high.clone(), high_open: false };
                 let ranges = if range.low <= range.high { vec![range] } else { Vec::new() };
                 return Plan::Leaf(key.clone(), Test::Ranges(ranges));
             }

@@ -171,6 +171,9 @@ fn driver(plan: &Plan) -> Option<(&str, &SortKey)> {
     }
 }
 
+/// Rows of one stretch.
+const STRETCH: usize = 1024;
+
 /// Goes along the rows of one comparison, asking the others for each stretch, so that a page needs no whole answer.
 fn walk(
     session: &mut dyn Session,
@@ -184,7 +187,7 @@ fn walk(
     let Some((mut low, high)) = within.bounds() else { return Ok(()) };
     loop {
         let mut parts = Vec::new();
-        let ended = Evaluator::new(session).point(key, value, (low, high), FIRST_CAP, &mut parts)?;
+        let ended = Evaluator::new(session).point(key, value, (low, high), STRETCH, &mut parts)?;
         let last = parts.last().map(|&(_, last)| last);
         let stretch = Intervals::of(parts).and(&Intervals::of(vec![(low, high)])).and(within);
         let found = Evaluator::new(session).evaluate(plan, &stretch)?;
@@ -223,7 +226,8 @@ impl Page<'_> {
     fn take(&mut self, session: &mut dyn Session, objects: &Intervals) -> Result<bool> {
         let kind = kind_code(self.find);
         let mut taken: Vec<(i64, ObjectRef)> = Vec::new();
-        let sql = "SELECT id, source, path, kind FROM objects WHERE id BETWEEN $1 AND $2 AND (kind = $3 OR $3 = -1)
+        let sql =
+            "SELECT id, source, path, kind FROM objects WHERE id BETWEEN $1 AND $2 AND (kind = $3 OR $3 = -1)
             ORDER BY id";
         for &(low, high) in objects.parts() {
             let room = self.find.limit.saturating_sub(self.found.len() + taken.len());
@@ -235,7 +239,8 @@ impl Page<'_> {
                 let path = row.text(2)?;
                 if is_named(self.find, path) {
                     let kind = ObjectKind::from_code(row.int(3)?)?;
-                    let object = ObjectRef { location: String::new(), path: path.to_owned(), kind, id: row.int(0)? };
+                    let object =
+                        ObjectRef { location: String::new(), path: path.to_owned(), kind, id: row.int(0)? };
                     taken.push((row.int(1)?, object));
                 }
                 Ok(taken.len() < end)

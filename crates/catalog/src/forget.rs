@@ -15,7 +15,10 @@ pub(crate) fn forget(pool: &Pool, which: &Which<'_>) -> Result<u64> {
                 session.run(&format!("DELETE FROM {table} WHERE source = $1"), &[source.id.into()])?;
             }
             for table in ["augmentations", "rules"] {
-                session.run(&format!("DELETE FROM {table} WHERE location = $1"), &[source.location.as_str().into()])?;
+                session.run(
+                    &format!("DELETE FROM {table} WHERE location = $1"),
+                    &[source.location.as_str().into()],
+                )?;
             }
             session.run("DELETE FROM sources WHERE id = $1", &[source.id.into()])?;
         }

@@ -37,7 +37,8 @@ pub(crate) fn now() -> f64 {
 
 pub(crate) fn ingest(pool: &Pool, batch: &[SourceRecord]) -> Result<IngestReport> {
     // Of a location that is there twice the last counts.
-    let latest: HashMap<&str, usize> = batch.iter().enumerate().map(|(i, s)| (s.location.as_str(), i)).collect();
+    let latest: HashMap<&str, usize> =
+        batch.iter().enumerate().map(|(i, s)| (s.location.as_str(), i)).collect();
     let mut trees = Vec::with_capacity(latest.len());
     for (i, source) in batch.iter().enumerate() {
         if latest.get(source.location.as_str()) == Some(&i) {
@@ -56,7 +57,9 @@ fn check(source: &SourceRecord) -> Result<()> {
         limits::text("error", source.error.as_deref().unwrap_or_default())?;
         limits::signed("size", source.size)?;
         source.collections.iter().try_for_each(|name| limits::name("collection", name))?;
-        source.objects.iter().try_for_each(|object| check_object(object).map_err(|e| e.at(format!("'{}'", shown(&object.path)))))
+        source.objects.iter().try_for_each(|object| {
+            check_object(object).map_err(|e| e.at(format!("'{}'", shown(&object.path))))
+        })
     };
     checked().map_err(|e| e.at(&source.location))
 }
@@ -125,7 +128,9 @@ fn write(session: &mut dyn Session, trees: &[Tree<'_>]) -> Result<IngestReport> 
     // In the order of the index its pages are touched once.
     rows.terms.sort_unstable();
     session.insert(&tables::OBJECTS, &mut rows.objects.into_iter())?;
-    rows.arrays.sort_by_key(|row| if let (Cell::Int(a), Cell::Int(b)) = (&row[0], &row[1]) { (*a, *b) } else { (0, 0) });
+    rows.arrays.sort_by_key(|row| {
+        if let (Cell::Int(a), Cell::Int(b)) = (&row[0], &row[1]) { (*a, *b) } else { (0, 0) }
+    });
     session.insert(&tables::ARRAYS, &mut rows.arrays.into_iter())?;
     session.insert(&tables::STATS, &mut rows.stats.into_iter())?;
     session.insert(&tables::TERMS, &mut rows.terms.iter().map(terms::row))?;
@@ -157,7 +162,12 @@ fn reserve(session: &mut dyn Session, count: u64) -> Result<i64> {
 }
 
 /// Writes the row of a source, without what was known of its objects before; its number.
-fn put_source(session: &mut dyn Session, tree: &Tree<'_>, before: Option<Stored>, first_id: i64) -> Result<i64> {
+fn put_source(
+    session: &mut dyn Session,
+    tree: &Tree<'_>,
+    before: Option<Stored>,
+    first_id: i64,
+) -> Result<i64> {
     let (source, nodes) = tree;
     let last = first_id + nodes.len() as i64 - 1;
     let cells = vec![
@@ -174,7 +184,8 @@ fn put_source(session: &mut dyn Session, tree: &Tree<'_>, before: Option<Stored>
     if let Some(before) = &before {
         forget::objects(session, before)?;
     }
-    let sql = "INSERT INTO sources (location, format, size, version, registered, error, first, last, statistics)
+    let sql =
+        "INSERT INTO sources (location, format, size, version, registered, error, first, last, statistics)
         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
         ON CONFLICT (location) DO UPDATE SET format = excluded.format, size = excluded.size,
             version = excluded.version, registered = excluded.registered, error = excluded.error,
@@ -236,12 +247,20 @@ fn own_entries(node: &Node<'_>, number: &impl Fn(&str) -> i64) -> Vec<Entry> {
     entries
 }
 
-fn object_row(node: &Node<'_>, id: i64, source: i64, parent: i64, last: i64, entries: &[Entry]) -> Result<Vec<Cell>> {
+fn object_row(
+    node: &Node<'_>,
+    id: i64,
+    source: i64,
+    parent: i64,
+    last: i64,
+    entries: &[Entry],
+) -> Result<Vec<Cell>> {
     let record = node.record;
     let kind = record.map_or(crate::ObjectKind::Group, |r| r.kind);
     let is_array = kind == crate::ObjectKind::Array;
     let elements = record.filter(|_| is_array).map_or(Ok(0), ObjectRecord::element_count)?;
-    let stored = record.and_then(|r| r.stored_bytes).map(|n| limits::signed("stored bytes", n)).transpose()?;
+    let stored =
+        record.and_then(|r| r.stored_bytes).map(|n| limits::signed("stored bytes", n)).transpose()?;
     Ok(vec![
         id.into(),
         source.into(),

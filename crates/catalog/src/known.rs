@@ -141,7 +141,9 @@ pub(crate) fn known(pool: &Pool, locations: &[&str], with_manifest: bool) -> Res
             let ids: Vec<Cell> = sources.iter().map(|s| s.id.into()).collect();
             let sql = format!("SELECT source, manifest FROM manifests WHERE source IN ({})", places(1));
             for list in ids.chunks(LIST) {
-                manifests.extend(collect(session, &sql, &fill(list), |row| Ok((row.int(0)?, row.blob(1)?.to_vec())))?);
+                manifests.extend(collect(session, &sql, &fill(list), |row| {
+                    Ok((row.int(0)?, row.blob(1)?.to_vec()))
+                })?);
             }
         }
         let all = sources.into_iter().map(|s| {
@@ -156,15 +158,25 @@ pub(crate) fn known(pool: &Pool, locations: &[&str], with_manifest: bool) -> Res
 pub(crate) fn put_manifest(session: &mut dyn Session, source: i64, manifest: Option<&[u8]>) -> Result<()> {
     session.run("DELETE FROM manifests WHERE source = $1", &[source.into()])?;
     if let Some(bytes) = manifest {
-        session.run("INSERT INTO manifests (source, manifest) VALUES ($1, $2)", &[source.into(), bytes.into()])?;
+        session.run(
+            "INSERT INTO manifests (source, manifest) VALUES ($1, $2)",
+            &[source.into(), bytes.into()],
+        )?;
     }
     Ok(())
 }
 
-pub(crate) fn set_manifest(pool: &Pool, location: &str, version: &str, manifest: Option<&[u8]>) -> Result<bool> {
+pub(crate) fn set_manifest(
+    pool: &Pool,
+    location: &str,
+    version: &str,
+    manifest: Option<&[u8]>,
+) -> Result<bool> {
     limits::location(location)?;
     pool.write(|session| match stored(session, location)? {
-        Some(source) if source.version == version => put_manifest(session, source.id, manifest).map(|()| true),
+        Some(source) if source.version == version => {
+            put_manifest(session, source.id, manifest).map(|()| true)
+        }
         _ => Ok(false),
     })
 }
@@ -175,7 +187,8 @@ pub(crate) fn list(pool: &Pool, prefix: &str, limit: usize, after: Option<&str>)
     let (condition, mut parameters) = begins("location", prefix);
     parameters.push(after.unwrap_or_default().into());
     parameters.push(Cell::Int(i64::try_from(limit).unwrap_or(i64::MAX)));
-    let sql = format!("SELECT {INFO} FROM sources WHERE {condition} AND location > $3 ORDER BY location LIMIT $4");
+    let sql =
+        format!("SELECT {INFO} FROM sources WHERE {condition} AND location > $3 ORDER BY location LIMIT $4");
     pool.read(|session| {
         let mut found = collect(session, &sql, &parameters, read_info)?;
         found.iter_mut().try_for_each(|(id, info)| {

@@ -272,7 +272,12 @@ impl Catalog {
     ///
     /// # Errors
     /// `unknown-array` for an array that the source lacks, `type-mismatch` for bounds that are no numbers.
-    pub fn set_array_stats(&self, location: &str, version: &str, stats: &[(&str, ArrayStats)]) -> Result<bool> {
+    pub fn set_array_stats(
+        &self,
+        location: &str,
+        version: &str,
+        stats: &[(&str, ArrayStats)],
+    ) -> Result<bool> {
         statistics::set(&self.pool, location, version, stats)
     }
 

@@ -70,5 +70,6 @@ pub(crate) fn value(key: &str, value: &Value) -> Result<()> {
 
 /// A size as the database keeps it.
 pub(crate) fn signed(what: &str, n: u64) -> Result<i64> {
-    i64::try_from(n).map_err(|_| Error::new(ErrorKind::Overflow, format!("{what} is {n}: more than 2^63 - 1")))
+    i64::try_from(n)
+        .map_err(|_| Error::new(ErrorKind::Overflow, format!("{what} is {n}: more than 2^63 - 1")))
 }

@@ -36,7 +36,8 @@ pub(crate) fn intern<'a>(
     let all: Vec<Cell> = names.iter().map(|&n| n.into()).collect();
     let sql = format!("SELECT name, id FROM names WHERE name IN ({})", places(1));
     for list in all.chunks(LIST) {
-        numbers.extend(collect(session, &sql, &fill(list), |row| Ok((row.text(0)?.to_owned(), row.int(1)?)))?);
+        numbers
+            .extend(collect(session, &sql, &fill(list), |row| Ok((row.text(0)?.to_owned(), row.int(1)?)))?);
     }
     for name in names {
         if !numbers.contains_key(name) {

@@ -174,7 +174,8 @@ mod tests {
             Value::Text("a\0é".into()),
             Value::Bool(true),
         ];
-        let entries: Vec<Entry> = values.iter().enumerate().map(|(i, v)| (i as i64 * 100, i % 2 == 0, v.clone())).collect();
+        let entries: Vec<Entry> =
+            values.iter().enumerate().map(|(i, v)| (i as i64 * 100, i % 2 == 0, v.clone())).collect();
         let back = read_entries(&super::entries(&entries)).unwrap();
         assert_eq!(format!("{back:?}"), format!("{entries:?}"));
         let bits = |e: &Entry| if let Value::Float(x) = e.2 { x.to_bits() } else { 0 };

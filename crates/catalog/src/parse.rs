@@ -54,7 +54,8 @@ impl Lexer<'_> {
                 return Ok((Token::Symbol(symbol), start));
             }
         }
-        let signed = matches!(c, '-' | '+' | '.') && self.rest()[1..].starts_with(|d: char| d.is_ascii_digit() || d == '.');
+        let signed = matches!(c, '-' | '+' | '.')
+            && self.rest()[1..].starts_with(|d: char| d.is_ascii_digit() || d == '.');
         let token = match c {
             '\'' => Token::Literal(Value::Text(self.quoted('\'')?)),
             '"' => Token::Quoted(self.quoted('"')?),
@@ -114,7 +115,8 @@ impl Lexer<'_> {
         match word.parse::<f64>() {
             Ok(x) if x.is_finite() => Ok(Value::Float(x)),
             Ok(_) => Err(self.overflow(start, &word, "beyond the floats of 64 bits")),
-            Err(_) => Err(error(self.text, start, &format!("'{word}' is not a number")).hint("put texts into single quotes")),
+            Err(_) => Err(error(self.text, start, &format!("'{word}' is not a number"))
+                .hint("put texts into single quotes")),
         }
     }
 
@@ -228,10 +230,13 @@ impl Parser<'_> {
 
     fn key(&mut self) -> Result<String> {
         const RESERVED: [&str; 14] = [
-            "and", "or", "not", "exists", "between", "in", "like", "glob", "is", "null", "true", "false", "all", "any",
+            "and", "or", "not", "exists", "between", "in", "like", "glob", "is", "null", "true", "false",
+            "all", "any",
         ];
         match &self.token {
-            Token::Word(w) if RESERVED.iter().any(|r| w.eq_ignore_ascii_case(r)) => Err(self.expected("a key")),
+            Token::Word(w) if RESERVED.iter().any(|r| w.eq_ignore_ascii_case(r)) => {
+                Err(self.expected("a key"))
+            }
             Token::Word(_) | Token::Quoted(_) => match self.advance()? {
                 Token::Word(key) | Token::Quoted(key) => Ok(key),
                 _ => Err(self.expected("a key")),
@@ -306,8 +311,12 @@ impl Parser<'_> {
             if !is_like {
                 self.advance()?;
             }
-            let Token::Literal(Value::Text(_)) = self.token else { return Err(self.expected("a pattern in single quotes")) };
-            let Value::Text(text) = self.value()? else { return Err(self.expected("a pattern in single quotes")) };
+            let Token::Literal(Value::Text(_)) = self.token else {
+                return Err(self.expected("a pattern in single quotes"));
+            };
+            let Value::Text(text) = self.value()? else {
+                return Err(self.expected("a pattern in single quotes"));
+            };
             return Ok(negated(if is_like { Filter::Like(key, text) } else { Filter::Glob(key, text) }, not));
         }
         if not {

@@ -23,9 +23,15 @@ fn texts_become_filters() {
         ])
     );
     assert_eq!(ok("-5 < \"DATE-OBS\""), Filter::compare("DATE-OBS", Comparison::Gt, -5i64));
-    assert_eq!(ok("x NOT BETWEEN 1 AND +2"), negated(Filter::Between("x".into(), 1i64.into(), 2i64.into()), true));
+    assert_eq!(
+        ok("x NOT BETWEEN 1 AND +2"),
+        negated(Filter::Between("x".into(), 1i64.into(), 2i64.into()), true)
+    );
     assert_eq!(ok("u = 18446744073709551615"), Filter::equal("u", u64::MAX));
-    assert_eq!(ok("((x IN (1, 'a', TRUE)))"), Filter::In("x".into(), vec![1i64.into(), "a".into(), true.into()]));
+    assert_eq!(
+        ok("((x IN (1, 'a', TRUE)))"),
+        Filter::In("x".into(), vec![1i64.into(), "a".into(), true.into()])
+    );
     assert_eq!(ok("x IS NOT NULL"), negated(Filter::IsNull("x".into()), true));
     assert_eq!(ok("EXISTS \"a\"\"b\""), Filter::Exists("a\"b".into()));
     assert_eq!(ok("x LIKE 'a%' "), Filter::Like("x".into(), "a%".into()));

@@ -24,10 +24,12 @@ pub(crate) struct Pattern {
 impl Pattern {
     fn new(parts: Vec<Part>) -> Result<Self> {
         if parts.len() > MAX_PATTERN {
-            let message = format!("a pattern has {} characters; at most {MAX_PATTERN} are taken", parts.len());
+            let message =
+                format!("a pattern has {} characters; at most {MAX_PATTERN} are taken", parts.len());
             return Err(Error::new(ErrorKind::InvalidValue, message).hint("shorten it"));
         }
-        let prefix = parts.iter().map_while(|p| if let Part::Char(c) = p { Some(*c) } else { None }).collect();
+        let prefix =
+            parts.iter().map_while(|p| if let Part::Char(c) = p { Some(*c) } else { None }).collect();
         Ok(Self { parts, prefix })
     }
 

@@ -103,10 +103,12 @@ impl ObjectRecord {
     /// # Errors
     /// `arithmetic-overflow` where the shape holds more than 2^63 - 1.
     pub fn element_count(&self) -> Result<u64> {
-        let product = self.shape.iter().try_fold(1u64, |n, &d| n.checked_mul(d)).filter(|&n| n <= i64::MAX as u64);
+        let product =
+            self.shape.iter().try_fold(1u64, |n, &d| n.checked_mul(d)).filter(|&n| n <= i64::MAX as u64);
         let empty = self.shape.contains(&0);
         product.or(empty.then_some(0)).ok_or_else(|| {
-            let message = format!("'{}' has the shape {:?}: more than 2^63 - 1 elements", self.path, self.shape);
+            let message =
+                format!("'{}' has the shape {:?}: more than 2^63 - 1 elements", self.path, self.shape);
             Error::new(ErrorKind::Overflow, message)
         })
     }

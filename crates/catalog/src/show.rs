@@ -84,7 +84,8 @@ fn objects(session: &mut dyn Session, first: i64, last: i64) -> Result<Vec<Objec
     })?;
     let keys: BTreeSet<i64> = found.iter().flat_map(|(_, entries)| entries.iter().map(|e| e.0)).collect();
     let keys = names::of_numbers(session, keys)?;
-    let mut infos: Vec<ObjectInfo> = found.into_iter().map(|(info, entries)| described(info, entries, &keys)).collect();
+    let mut infos: Vec<ObjectInfo> =
+        found.into_iter().map(|(info, entries)| described(info, entries, &keys)).collect();
     add_stats(session, &mut infos)?;
     Ok(infos)
 }
@@ -101,7 +102,9 @@ fn described(mut info: ObjectInfo, entries: Vec<Entry>, keys: &HashMap<i64, Stri
 fn add_stats(session: &mut dyn Session, infos: &mut [ObjectInfo]) -> Result<()> {
     let leaves = infos.iter().filter(|i| i.kind == ObjectKind::Array).map(|i| crate::tree::leaf(&i.path));
     let leaves: BTreeSet<String> = leaves.map(str::to_owned).collect();
-    let Some((first, last)) = infos.first().map(|i| i.id).zip(infos.last().map(|i| i.id)) else { return Ok(()) };
+    let Some((first, last)) = infos.first().map(|i| i.id).zip(infos.last().map(|i| i.id)) else {
+        return Ok(());
+    };
     let mut stats = HashMap::new();
     for leaf in leaves {
         let Some(number) = names::find(session, &leaf)? else { continue };

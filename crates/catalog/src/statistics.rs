@@ -68,7 +68,8 @@ pub(crate) fn array_row(leaf: i64, object: i64, stats: Option<&ArrayStats>) -> V
 /// The row of an array's exact bounds and other bytes, where there are any.
 pub(crate) fn row(object: i64, stats: &ArrayStats) -> Option<Vec<Cell>> {
     let bounds = stats.range.as_ref().map(|(low, high)| packed::values(&[low, high]));
-    (bounds.is_some() || stats.blob.is_some()).then(|| vec![object.into(), bounds.into(), stats.blob.clone().into()])
+    (bounds.is_some() || stats.blob.is_some())
+        .then(|| vec![object.into(), bounds.into(), stats.blob.clone().into()])
 }
 
 /// Takes arrays with these numbers out of the table of names.
@@ -147,7 +148,8 @@ pub(crate) fn of_name(pool: &Pool, name: &str, collection: Option<&str>) -> Resu
             let id = row.int(2)?;
             if holds(&scope, id) {
                 let count = row.optional_count(4)?;
-                let stats = count.map(|n| read(n, row.count(3)?, row.optional_blob(5)?, row.optional_blob(6)?));
+                let stats =
+                    count.map(|n| read(n, row.count(3)?, row.optional_blob(5)?, row.optional_blob(6)?));
                 let (location, path) = (row.text(0)?.to_owned(), row.text(1)?.to_owned());
                 found.push(FoundStats { location, path, id, stats: stats.transpose()? });
             }
@@ -158,7 +160,12 @@ pub(crate) fn of_name(pool: &Pool, name: &str, collection: Option<&str>) -> Resu
 }
 
 /// Statistics from the columns that hold them.
-pub(crate) fn read(count: u64, missing: u64, bounds: Option<&[u8]>, extra: Option<&[u8]>) -> Result<ArrayStats> {
+pub(crate) fn read(
+    count: u64,
+    missing: u64,
+    bounds: Option<&[u8]>,
+    extra: Option<&[u8]>,
+) -> Result<ArrayStats> {
     let range = match bounds.map(packed::read_values).transpose()?.as_deref() {
         None => None,
         Some([low, high]) => Some((low.clone(), high.clone())),

@@ -16,7 +16,8 @@ use crate::value::Value;
 /// A path as a number for the index of tags: FNV-1a of 64 bits (Fowler, Noll, Vo; draft-eastlake-fnv). Paths themselves
 /// may be longer than index entries; the path is compared too.
 fn path_hash(path: &str) -> i64 {
-    let hash = path.bytes().fold(0xcbf2_9ce4_8422_2325u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3));
+    let hash =
+        path.bytes().fold(0xcbf2_9ce4_8422_2325u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3));
     hash as i64
 }
 
@@ -49,8 +50,11 @@ pub(crate) fn find(session: &mut dyn Session, source: &Stored, path: &str) -> Re
         let middle = low + (high - low) / 2;
         let sql = "SELECT path FROM objects WHERE id = $1";
         let Some(here) = first(session, sql, &[middle.into()], |row| row.text(0).map(str::to_owned))? else {
-            return Err(Error::corrupt(format!("the catalog lacks object {middle} of '{}'", source.location))
-                .hint("register the source anew"));
+            return Err(Error::corrupt(format!(
+                "the catalog lacks object {middle} of '{}'",
+                source.location
+            ))
+            .hint("register the source anew"));
         };
         match tree::order(path, &here) {
             std::cmp::Ordering::Equal => return Ok(Some(middle)),
@@ -71,7 +75,9 @@ pub(crate) fn set(pool: &Pool, location: &str, tags: &[(&str, &str, Option<Value
     pool.write(|session| {
         let Some(source) = known::stored(session, location)? else {
             let message = format!("source '{location}' is not in the catalog");
-            return Err(Error::new(ErrorKind::FileNotFound, message).hint("register it: sieva catalog add SOURCE"));
+            return Err(
+                Error::new(ErrorKind::FileNotFound, message).hint("register it: sieva catalog add SOURCE")
+            );
         };
         let numbers = names::intern(session, tags.iter().map(|(_, key, _)| *key))?;
         let keys: BTreeSet<i64> = numbers.values().copied().collect();
@@ -83,7 +89,9 @@ pub(crate) fn set(pool: &Pool, location: &str, tags: &[(&str, &str, Option<Value
             let id = locate(session, &source, path)?;
             let key = numbers.get(*key).copied().unwrap_or_default();
             let at = usize::try_from(id - source.first).ok().and_then(|i| holders.get_mut(i));
-            let Some(holder) = at.filter(|h| h.id == id) else { return Err(Error::corrupt("a source lacks objects")) };
+            let Some(holder) = at.filter(|h| h.id == id) else {
+                return Err(Error::corrupt("a source lacks objects"));
+            };
             if put(session, &source, path, key, value.as_ref(), &mut holder.entries)? {
                 changed.insert(id);
                 count += 1;
@@ -128,7 +136,8 @@ fn put(
     }
     if let (Some(bytes), Some(value)) = (new, value) {
         let sql = "INSERT INTO tags (source, path_hash, path, key, value) VALUES ($1, $2, $3, $4, $5)";
-        session.run(sql, &[source.id.into(), path_hash(path).into(), path.into(), key.into(), bytes.into()])?;
+        session
+            .run(sql, &[source.id.into(), path_hash(path).into(), path.into(), key.into(), bytes.into()])?;
         entries.push((key, true, value.clone()));
     }
     Ok(true)

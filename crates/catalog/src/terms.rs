@@ -113,7 +113,8 @@ mod tests {
         // A root 1..10 with a group 3..7 that holds 5, and another array 9.
         let entry = |v: i64| vec![(1, false, Value::Int(v))];
         let holder = |id, last, entries| Holder { id, last, entries };
-        let tagged = vec![(1, false, Value::Int(30)), (1, true, Value::Int(31)), (2, false, Value::Bool(true))];
+        let tagged =
+            vec![(1, false, Value::Int(30)), (1, true, Value::Int(31)), (2, false, Value::Bool(true))];
         let holders = [
             holder(1, 10, entry(0)),
             holder(3, 7, tagged),
@@ -124,6 +125,17 @@ mod tests {
         let got: Vec<_> = of(&holders, None).into_iter().map(|t| (t.key, t.first, t.last, t.value)).collect();
         let row = |first, last, v: i64| (1, first, last, Value::Int(v).sort_key());
         let bools = (2, 3, 7, Value::Bool(true).sort_key());
-        assert_eq!(got, [row(1, 2, 0), row(3, 4, 31), row(5, 5, 50), row(6, 7, 31), row(8, 9, 0), row(10, 10, 100), bools]);
+        assert_eq!(
+            got,
+            [
+                row(1, 2, 0),
+                row(3, 4, 31),
+                row(5, 5, 50),
+                row(6, 7, 31),
+                row(8, 9, 0),
+                row(10, 10, 100),
+                bools
+            ]
+        );
     }
 }

@@ -48,7 +48,9 @@ pub(crate) fn build(objects: &[ObjectRecord]) -> Result<Vec<Node<'_>>> {
     for object in sorted {
         if nodes.last().is_some_and(|n| n.path == object.path) {
             let message = format!("object '{}' is there twice", object.path);
-            return Err(Error::new(ErrorKind::InvalidValue, message).hint("hand over each path of a source once"));
+            return Err(
+                Error::new(ErrorKind::InvalidValue, message).hint("hand over each path of a source once")
+            );
         }
         let mut implied = Vec::new();
         let mut above = parent_path(&object.path);
@@ -101,7 +103,8 @@ mod tests {
         }
         assert_eq!(nodes.len(), paths.len() + 4);
         for (i, node) in nodes.iter().enumerate() {
-            let under = |path: &str| i == 0 || path == node.path || path.starts_with(&format!("{}/", node.path));
+            let under =
+                |path: &str| i == 0 || path == node.path || path.starts_with(&format!("{}/", node.path));
             for (j, other) in nodes.iter().enumerate() {
                 assert_eq!(i <= j && j <= node.last, under(&other.path), "{} {}", node.path, other.path);
             }

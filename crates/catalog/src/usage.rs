@@ -43,7 +43,8 @@ fn setting(session: &mut dyn Session, name: &str) -> Result<i64> {
 
 fn trim(session: &mut dyn Session) -> Result<()> {
     let keep = setting(session, "usage_retention")?.max(0);
-    let newest = first(session, "SELECT coalesce(max(id), 0) FROM usage", &[], |row| row.int(0))?.unwrap_or(0);
+    let newest =
+        first(session, "SELECT coalesce(max(id), 0) FROM usage", &[], |row| row.int(0))?.unwrap_or(0);
     session.run("DELETE FROM usage WHERE id <= $1", &[newest.saturating_sub(keep).into()])?;
     Ok(())
 }
@@ -56,7 +57,8 @@ pub(crate) fn record(pool: &Pool, batch: &[Usage]) -> Result<()> {
         limits::signed("bytes read", usage.bytes_read)?;
     }
     pool.write(|session| {
-        let newest = first(session, "SELECT coalesce(max(id), 0) FROM usage", &[], |row| row.int(0))?.unwrap_or(0);
+        let newest =
+            first(session, "SELECT coalesce(max(id), 0) FROM usage", &[], |row| row.int(0))?.unwrap_or(0);
         let mut rows = batch.iter().zip(newest.saturating_add(1)..).map(|(usage, id)| {
             vec![
                 id.into(),

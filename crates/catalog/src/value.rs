@@ -202,7 +202,8 @@ mod tests {
     #[test]
     fn texts_compare_by_all_of_their_bytes() {
         let long = "x".repeat(300);
-        let texts = ["", "a", "a\0", "ab", "b", "é", &long[..255], &long[..256], &long, &(long.clone() + "a")];
+        let texts =
+            ["", "a", "a\0", "ab", "b", "é", &long[..255], &long[..256], &long, &(long.clone() + "a")];
         for a in texts {
             for b in texts {
                 assert_eq!(Value::from(a).compare(&Value::from(b)), Some(a.as_bytes().cmp(b.as_bytes())));

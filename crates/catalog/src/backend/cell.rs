@@ -59,7 +59,8 @@ pub(crate) struct Row<'a>(pub &'a [Cell]);
 
 impl Row<'_> {
     fn damaged<T>(&self, column: usize, expected: &str) -> Result<T> {
-        let message = format!("column {column} of a row of the catalog holds {:?}, not {expected}", self.0.get(column));
+        let message =
+            format!("column {column} of a row of the catalog holds {:?}, not {expected}", self.0.get(column));
         Err(Error::new(ErrorKind::CorruptFile, message.chars().take(300).collect::<String>()))
     }
 

@@ -168,7 +168,10 @@ fn target(url: &str) -> Result<Target> {
             .hint("give a path, sqlite:PATH or postgresql://USER@HOST/DATABASE"));
     }
     if path.is_empty() || path.contains('\0') {
-        return Err(Error::new(ErrorKind::InvalidValue, "the path of a catalog is empty or holds a zero byte"));
+        return Err(Error::new(
+            ErrorKind::InvalidValue,
+            "the path of a catalog is empty or holds a zero byte",
+        ));
     }
     Ok(Target::Sqlite(sqlite::Place::new(path)))
 }
@@ -202,3 +205,6 @@ pub(crate) fn first<T>(
     })?;
     Ok(found)
 }
+
+#[cfg(test)]
+mod tests;

@@ -26,12 +26,16 @@ impl Server {
     pub(super) fn parse(url: &str) -> Result<Self> {
         let config: Config = url.parse().map_err(|e: ::postgres::Error| {
             // The URL may hold a password, so it is not shown.
-            Error::new(ErrorKind::InvalidValue, format!("the URL of the PostgreSQL catalog is not valid: {}", told(&e)))
-                .hint("write it as postgresql://USER@HOST:PORT/DATABASE")
+            Error::new(
+                ErrorKind::InvalidValue,
+                format!("the URL of the PostgreSQL catalog is not valid: {}", told(&e)),
+            )
+            .hint("write it as postgresql://USER@HOST:PORT/DATABASE")
         })?;
         if config.get_ssl_mode() == SslMode::Require {
             let message = "the PostgreSQL catalog asks for TLS (sslmode=require), which is not built in";
-            return Err(Error::new(ErrorKind::Unsupported, message).hint("reach it through a local socket or a tunnel"));
+            return Err(Error::new(ErrorKind::Unsupported, message)
+                .hint("reach it through a local socket or a tunnel"));
         }
         let host = match config.get_hosts().first() {
             Some(::postgres::config::Host::Tcp(host)) => host.clone(),
@@ -50,7 +54,9 @@ impl Server {
                 .hint("check that the server runs and that the user may use this database")
         })?;
         let mut session = PostgresSession { client, name: self.name.clone(), statements: HashMap::new() };
-        session.script("SET search_path TO sieva; SET lock_timeout = '30s'; SET client_min_messages = warning")?;
+        session.script(
+            "SET search_path TO sieva; SET lock_timeout = '30s'; SET client_min_messages = warning",
+        )?;
         schema::prepare(&mut session, &self.name, read_only)?;
         Ok((Box::new(session), read_only))
     }
@@ -214,13 +220,18 @@ fn error(name: &str, e: &::postgres::Error) -> Error {
     let new = |kind| Error::new(kind, format!("catalog in {name}: {}", told(e)));
     // Classes of PostgreSQL's appendix A, "error codes".
     match code {
-        "42501" | "25006" => new(ErrorKind::PermissionDenied).hint("ask for the right to write in the schema sieva"),
+        "42501" | "25006" => {
+            new(ErrorKind::PermissionDenied).hint("ask for the right to write in the schema sieva")
+        }
         "55P03" => {
-            let message = format!("catalog in {name}: it is locked by another process, and stayed so for 30 s");
+            let message =
+                format!("catalog in {name}: it is locked by another process, and stayed so for 30 s");
             Error::new(ErrorKind::Io, message).hint("try again when that process has ended")
         }
         "53100" => new(ErrorKind::Io).hint("the server's disk is full; nothing was changed"),
-        "XX001" | "XX002" => new(ErrorKind::CorruptFile).hint("the server's tables are damaged: restore them"),
+        "XX001" | "XX002" => {
+            new(ErrorKind::CorruptFile).hint("the server's tables are damaged: restore them")
+        }
         _ => new(ErrorKind::Io),
     }
 }

@@ -55,7 +55,14 @@ pub(crate) mod tables {
     };
     pub(crate) const ARRAYS: Table = Table {
         name: "arrays",
-        columns: &[("leaf", Int), ("object", Int), ("low", Blob), ("high", Blob), ("missing", Int), ("count", Int)],
+        columns: &[
+            ("leaf", Int),
+            ("object", Int),
+            ("low", Blob),
+            ("high", Blob),
+            ("missing", Int),
+            ("count", Int),
+        ],
     };
     pub(crate) const STATS: Table =
         Table { name: "stats", columns: &[("object", Int), ("bounds", Blob), ("extra", Blob)] };
@@ -76,7 +83,7 @@ pub(crate) mod tables {
 }
 
 /// The statements that make version n + 1 of version n. Never changed, only added to.
-const MIGRATIONS: [&str; 1] = ["
+pub(super) const MIGRATIONS: [&str; 1] = ["
     CREATE TABLE names (id {id}, name {text} NOT NULL UNIQUE);
     CREATE TABLE sources (id {id}, location {text} NOT NULL UNIQUE, format {text} NOT NULL, size {int} NOT NULL,
         version {text} NOT NULL, registered {real} NOT NULL, error {text}, first {int} NOT NULL, last {int} NOT NULL,
@@ -139,7 +146,8 @@ pub(super) fn prepare(session: &mut dyn Session, name: &str, read_only: bool) ->
 /// Whether a catalog of the version `found` needs nothing.
 fn check(found: usize, ours: usize, name: &str, read_only: bool) -> Result<bool> {
     if found > ours {
-        let message = format!("catalog '{name}' is of version {found}, newer than {ours}, the latest known here");
+        let message =
+            format!("catalog '{name}' is of version {found}, newer than {ours}, the latest known here");
         return Err(Error::new(ErrorKind::Unsupported, message).hint("use a newer sieva, or another catalog"));
     }
     if found < ours && read_only {
@@ -165,14 +173,15 @@ fn version(session: &mut dyn Session, name: &str) -> Result<usize> {
     if !tables.iter().any(|t| t == "meta") {
         return Err(foreign());
     }
-    let found = first(session, "SELECT value FROM meta WHERE name = $1", &["catalog_version".into()], |row| {
-        row.int(0).or_else(|_| Ok(-1))
-    })
-    .map_err(|e| if e.kind() == ErrorKind::Io { foreign() } else { e })?;
+    let found =
+        first(session, "SELECT value FROM meta WHERE name = $1", &["catalog_version".into()], |row| {
+            row.int(0).or_else(|_| Ok(-1))
+        })
+        .map_err(|e| if e.kind() == ErrorKind::Io { foreign() } else { e })?;
     found.and_then(|v| usize::try_from(v).ok()).filter(|&v| v > 0).ok_or_else(foreign)
 }
 
-fn migrate(session: &mut dyn Session, name: &str, migrations: &[&str]) -> Result<()> {
+pub(super) fn migrate(session: &mut dyn Session, name: &str, migrations: &[&str]) -> Result<()> {
     // Another process may have done it while this one waited.
     let found = version(session, name)?;
     if check(found, migrations.len(), name, false)? {

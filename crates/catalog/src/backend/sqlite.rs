@@ -45,11 +45,14 @@ impl Place {
         let exists = self.in_memory() || self.path.exists();
         if read_only && !exists {
             let message = format!("there is no catalog '{}'", self.name);
-            return Err(Error::new(ErrorKind::FileNotFound, message).hint("register sources: sieva catalog add DIR"));
+            return Err(
+                Error::new(ErrorKind::FileNotFound, message).hint("register sources: sieva catalog add DIR")
+            );
         }
         let parent = self.path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
         if !exists && !parent.is_dir() {
-            let message = format!("cannot make catalog '{}': there is no directory '{}'", self.name, parent.display());
+            let message =
+                format!("cannot make catalog '{}': there is no directory '{}'", self.name, parent.display());
             return Err(Error::new(ErrorKind::FileNotFound, message).hint("make the directory first"));
         }
         if !read_only {
@@ -81,7 +84,9 @@ impl Place {
     }
 
     fn open_readable(&self) -> Result<Box<dyn Session>> {
-        let plain = self.connect(&self.path, OpenFlags::SQLITE_OPEN_READ_ONLY).and_then(|session| self.ready(session));
+        let plain = self
+            .connect(&self.path, OpenFlags::SQLITE_OPEN_READ_ONLY)
+            .and_then(|session| self.ready(session));
         match plain {
             Err(e) if e.kind() == ErrorKind::PermissionDenied || e.message().contains("unable to open") => {}
             session => return session,
@@ -100,7 +105,9 @@ impl Place {
     }
 
     fn ready(&self, mut session: SqliteSession) -> Result<Box<dyn Session>> {
-        session.script("PRAGMA cache_size = -65536; PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON;")?;
+        session.script(
+            "PRAGMA cache_size = -65536; PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON;",
+        )?;
         schema::prepare(&mut session, &self.name, true)?;
         Ok(Box::new(session))
     }
@@ -243,7 +250,8 @@ fn read_cell(value: ValueRef<'_>, cell: &mut Cell) -> Result<()> {
         (ValueRef::Real(v), _) => *cell = Cell::Real(v),
         (ValueRef::Blob(v), _) => *cell = Cell::Blob(v.to_vec()),
         (ValueRef::Text(v), _) => {
-            let text = std::str::from_utf8(v).map_err(|_| Error::corrupt("a text of the catalog is not UTF-8"))?;
+            let text =
+                std::str::from_utf8(v).map_err(|_| Error::corrupt("a text of the catalog is not UTF-8"))?;
             *cell = Cell::Text(text.to_owned());
         }
     }
@@ -259,8 +267,10 @@ fn error(name: &str, e: &rusqlite::Error) -> Error {
     };
     let new = |kind, what: &str| Error::new(kind, format!("catalog '{name}': {what}"));
     match e.sqlite_error_code() {
-        Some(ErrorCode::DatabaseCorrupt) => new(ErrorKind::CorruptFile, &format!("the file is damaged: {text}"))
-            .hint("save its tags with sqlite3's .recover, remove it and register the sources anew"),
+        Some(ErrorCode::DatabaseCorrupt) => {
+            new(ErrorKind::CorruptFile, &format!("the file is damaged: {text}"))
+                .hint("save its tags with sqlite3's .recover, remove it and register the sources anew")
+        }
         Some(ErrorCode::NotADatabase) => new(ErrorKind::CorruptFile, "the file is not an SQLite database")
             .hint("give the path of a catalog, or of a file that is not there yet"),
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
@@ -270,10 +280,12 @@ fn error(name: &str, e: &rusqlite::Error) -> Error {
         Some(ErrorCode::DiskFull) => {
             new(ErrorKind::Io, "the disk is full; nothing was changed").hint("make room, then repeat it")
         }
-        Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied | ErrorCode::AuthorizationForStatementDenied) => {
-            new(ErrorKind::PermissionDenied, &text)
+        Some(
+            ErrorCode::ReadOnly | ErrorCode::PermissionDenied | ErrorCode::AuthorizationForStatementDenied,
+        ) => new(ErrorKind::PermissionDenied, &text),
+        Some(ErrorCode::CannotOpen) => {
+            new(ErrorKind::PermissionDenied, "unable to open the file, or one beside it")
         }
-        Some(ErrorCode::CannotOpen) => new(ErrorKind::PermissionDenied, "unable to open the file, or one beside it"),
         Some(ErrorCode::TooBig | ErrorCode::OutOfMemory) => new(ErrorKind::MemoryLimit, &text),
         _ => new(ErrorKind::Io, &text),
     }

@@ -21,7 +21,8 @@ pub fn all(url: &mut dyn FnMut(&str) -> String) {
 
 fn source(location: &str, version: &str, field: f64) -> SourceRecord {
     let group = ObjectRecord::group("1/2").attribute("RADEG", field).attribute("name", "a");
-    let flux = ObjectRecord::array("1/2/flux", "<f4", &[3, 4]).attribute("units", "Jy").attribute("units", "mJy");
+    let flux =
+        ObjectRecord::array("1/2/flux", "<f4", &[3, 4]).attribute("units", "Jy").attribute("units", "mJy");
     SourceRecord::new(location, "HDF5", 100, version).object(flux).object(group)
 }
 
@@ -55,7 +56,8 @@ fn registering(url: &str) {
     assert_eq!(catalog.find(&groups).unwrap()[0].path, "1/2");
 
     let twice = SourceRecord::new("/d/c.h5", "HDF5", 1, "1").object(ObjectRecord::group("x"));
-    let e = catalog.ingest(&[source("/d/e.h5", "1", 0.0), twice.object(ObjectRecord::group("x"))]).unwrap_err();
+    let e =
+        catalog.ingest(&[source("/d/e.h5", "1", 0.0), twice.object(ObjectRecord::group("x"))]).unwrap_err();
     assert_eq!(e.message(), "/d/c.h5: object 'x' is there twice");
     assert_eq!(catalog.list("/d/", 10, None).unwrap().len(), 2, "nothing of a refused batch is there");
     assert_eq!(catalog.list("/d/", 10, Some("/d/a.h5")).unwrap()[0].location, "/d/b.h5");
@@ -74,7 +76,8 @@ fn tags_outlive_changes(url: &str) {
     catalog.ingest(&[source("/a", "2", 2.0)]).unwrap();
     assert_eq!((found("RADEG = 7.0"), found("RADEG = 2"), found("good = TRUE")), (1, 0, 1));
     let object = catalog.object("/a", "1/2").unwrap().unwrap();
-    let both: Vec<_> = object.attributes.iter().filter(|a| a.0 == "RADEG").map(|a| (a.1.clone(), a.2)).collect();
+    let both: Vec<_> =
+        object.attributes.iter().filter(|a| a.0 == "RADEG").map(|a| (a.1.clone(), a.2)).collect();
     assert_eq!(both, [(Value::Float(2.0), Origin::Attribute), (Value::Int(7), Origin::Tag)]);
     assert!(catalog.untag("/a", "1/2", "RADEG").unwrap() && !catalog.untag("/a", "1/2", "RADEG").unwrap());
     assert_eq!((found("RADEG = 7"), found("RADEG = 2")), (0, 1));
@@ -97,7 +100,10 @@ fn collections(url: &str) {
     catalog.create_collection("boss", "spectra").unwrap();
     assert_eq!(catalog.collect("boss", &["/y/1", "/none"]).unwrap(), 1);
     let all = catalog.collections().unwrap();
-    assert_eq!((all[0].description.as_str(), all[0].sources, all[0].prefixes.as_slice()), ("spectra", 4, &["/x/".to_owned()][..]));
+    assert_eq!(
+        (all[0].description.as_str(), all[0].sources, all[0].prefixes.as_slice()),
+        ("spectra", 4, &["/x/".to_owned()][..])
+    );
     let flux = Find::new(Filter::All).collection("boss").name("flux");
     assert_eq!(catalog.count(&flux).unwrap(), 4);
     assert_eq!(catalog.count(&flux.name("lux")).unwrap(), 0);
@@ -111,7 +117,9 @@ fn bounds(url: &str) {
         array.stats = stats;
         SourceRecord::new(location, "HDF5", 1, "1").object(array)
     };
-    let range = |low: Value, high: Value| Some(ArrayStats { range: Some((low, high)), missing: 1, count: 10, blob: None });
+    let range = |low: Value, high: Value| {
+        Some(ArrayStats { range: Some((low, high)), missing: 1, count: 10, blob: None })
+    };
     let big = 1i64 << 53;
     catalog
         .ingest(&[
@@ -123,18 +131,26 @@ fn bounds(url: &str) {
         ])
         .unwrap();
     let could = |low: Option<Value>, high: Option<Value>| {
-        catalog.could_contain("TEMP", low.as_ref(), high.as_ref(), None).unwrap().into_iter().collect::<BTreeSet<_>>()
+        catalog
+            .could_contain("TEMP", low.as_ref(), high.as_ref(), None)
+            .unwrap()
+            .into_iter()
+            .collect::<BTreeSet<_>>()
     };
     let set = |names: &[&str]| names.iter().map(|n| (*n).to_owned()).collect::<BTreeSet<_>>();
     assert_eq!(could(Some(0i64.into()), Some(1i64.into())), set(&["/cold", "/unknown"]));
     assert_eq!(could(Some((big as f64).into()), Some((big as f64).into())), set(&["/hot", "/unknown"]));
     assert_eq!(could(None, None), set(&["/cold", "/hot", "/big", "/unknown"]));
     assert_eq!(could(Some(u64::MAX.into()), None), set(&["/hot", "/unknown"]));
-    assert_eq!(catalog.could_contain("g/TEMP", None, Some(&Value::Int(-1)), None).unwrap(), ["/cold", "/unknown"]);
+    assert_eq!(
+        catalog.could_contain("g/TEMP", None, Some(&Value::Int(-1)), None).unwrap(),
+        ["/cold", "/unknown"]
+    );
     assert!(catalog.could_contain("x/TEMP", None, None, None).unwrap().is_empty());
     let e = catalog.could_contain("TEMP", Some(&"x".into()), None, None).unwrap_err();
     assert_eq!(e.kind(), ErrorKind::TypeMismatch);
-    let stats = ArrayStats { range: Some((5i64.into(), 6i64.into())), missing: 0, count: 10, blob: Some(vec![7]) };
+    let stats =
+        ArrayStats { range: Some((5i64.into(), 6i64.into())), missing: 0, count: 10, blob: Some(vec![7]) };
     assert!(catalog.set_array_stats("/unknown", "1", &[("g/TEMP", stats.clone())]).unwrap());
     assert!(!catalog.set_array_stats("/unknown", "0", &[("g/TEMP", stats.clone())]).unwrap());
     let e = catalog.set_array_stats("/unknown", "1", &[("g", stats.clone())]).unwrap_err();
@@ -188,19 +204,22 @@ fn wide_answers(url: &str) {
     let mut source = SourceRecord::new("/wide", "HDF5", 1, "1");
     for i in 0..12_000i64 {
         let array = ObjectRecord::array(format!("a{i:05}"), "<f4", &[1]);
-        let array = array.attribute("all", 1i64).attribute("i", i).attribute("odd", i % 2 == 1);
+        let array = array.attribute("every", 1i64).attribute("i", i).attribute("odd", i % 2 == 1);
         source.objects.push(array.attribute("third", i % 3));
     }
     catalog.ingest(&[source]).unwrap();
     let count = |text: &str| catalog.count(&Find::new(Filter::parse(text).unwrap())).unwrap();
-    assert_eq!(count("all = 1"), 12_000);
-    assert_eq!(count("all = 1 AND odd = TRUE AND third = 0"), 2000);
+    assert_eq!(count("every = 1"), 12_000);
+    assert_eq!(count("every = 1 AND odd = TRUE AND third = 0"), 2000);
     assert_eq!(count("odd = TRUE AND i >= 100 AND NOT i > 11000"), 5450);
-    assert_eq!(count("all IS NULL OR i < 10"), 10);
-    assert_eq!(count("all = 1 AND i IN (5, 7, 20000) AND odd = TRUE"), 2);
-    let page = catalog.find_text("all = 1 AND odd = TRUE AND third = 0", 5, None).unwrap();
-    assert_eq!(page.iter().map(|o| o.path.as_str()).collect::<Vec<_>>(), ["a00003", "a00009", "a00015", "a00021", "a00027"]);
-    let next = catalog.find_text("all = 1 AND odd = TRUE AND third = 0", 2000, Some(page[4].id)).unwrap();
+    assert_eq!(count("every IS NULL OR i < 10"), 10);
+    assert_eq!(count("every = 1 AND i IN (5, 7, 20000) AND odd = TRUE"), 2);
+    let page = catalog.find_text("every = 1 AND odd = TRUE AND third = 0", 5, None).unwrap();
+    assert_eq!(
+        page.iter().map(|o| o.path.as_str()).collect::<Vec<_>>(),
+        ["a00003", "a00009", "a00015", "a00021", "a00027"]
+    );
+    let next = catalog.find_text("every = 1 AND odd = TRUE AND third = 0", 2000, Some(page[4].id)).unwrap();
     assert_eq!((next.len(), next[0].path.as_str()), (1995, "a00033"));
 }
 

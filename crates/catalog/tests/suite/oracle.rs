@@ -37,8 +37,15 @@ impl Random {
     }
 
     fn filter(&mut self, depth: u64) -> Filter {
-        let comparisons =
-            [Comparison::Eq, Comparison::Eq, Comparison::Ne, Comparison::Lt, Comparison::Le, Comparison::Gt, Comparison::Ge];
+        let comparisons = [
+            Comparison::Eq,
+            Comparison::Eq,
+            Comparison::Ne,
+            Comparison::Lt,
+            Comparison::Le,
+            Comparison::Gt,
+            Comparison::Ge,
+        ];
         let many = |r: &mut Self| (0..r.next(3) + 1).map(|_| r.filter(depth - 1)).collect();
         match self.next(if depth == 0 { 7 } else { 11 }) {
             0 => Filter::Between(self.key(), self.value(), self.value()),
@@ -54,14 +61,16 @@ impl Random {
     }
 
     fn source(&mut self, number: u64) -> SourceRecord {
-        let mut source = SourceRecord::new(format!("/d/{number:03}"), "HDF5", 1, format!("{}", self.next(1 << 40)));
+        let mut source =
+            SourceRecord::new(format!("/d/{number:03}"), "HDF5", 1, format!("{}", self.next(1 << 40)));
         let paths = ["", "g", "g/h", "g/h/x", "g/h/y", "g-/z", "g/x", "k/l/m", "v"];
         for path in paths {
             if self.next(4) == 0 {
                 continue;
             }
             let is_group = ["", "g", "g/h"].contains(&path);
-            let mut object = if is_group { ObjectRecord::group(path) } else { ObjectRecord::array(path, "<f4", &[2]) };
+            let mut object =
+                if is_group { ObjectRecord::group(path) } else { ObjectRecord::array(path, "<f4", &[2]) };
             for key in ["a", "b", "c"] {
                 if self.next(3) == 0 {
                     object = object.attribute(key, self.value());
@@ -205,7 +214,12 @@ pub fn all(url: &str, questions: u64) {
     let (mut sources, mut tags) = (BTreeMap::new(), Tags::new());
     let mut hits = 0;
     for step in 0..10 {
-        let batch: Vec<SourceRecord> = (0..12).map(|_| random.next(40)).map(|n| random.source(n)).collect();
+        let batch: Vec<SourceRecord> = (0..12)
+            .map(|_| {
+                let number = random.next(40);
+                random.source(number)
+            })
+            .collect();
         catalog.ingest(&batch).unwrap();
         sources.extend(batch.into_iter().map(|s| (s.location.clone(), s)));
         for _ in 0..12 {
@@ -215,7 +229,8 @@ pub fn all(url: &str, questions: u64) {
             let value = (random.next(4) > 0).then(|| random.value());
             let done = catalog.tag_many(&location, &[(path, &key, value.clone())]);
             let is_there = sources.get(&location).is_some_and(|s: &SourceRecord| {
-                path.is_empty() || s.objects.iter().any(|o| o.path == path || o.path.starts_with(&format!("{path}/")))
+                path.is_empty()
+                    || s.objects.iter().any(|o| o.path == path || o.path.starts_with(&format!("{path}/")))
             });
             assert_eq!(done.is_ok(), is_there, "{location} {path}: {done:?}");
             if is_there {

@@ -51,9 +51,11 @@ impl Server {
         }
         let data = directory.join("data");
         let mut init = command(&programs.join("initdb"));
-        init.args(["-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync", "-D"]).arg(&data);
+        init.args(["-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync", "-D"])
+            .arg(&data);
         run(init.current_dir(&directory));
-        let free = TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).map_err(|e| e.to_string())?;
+        let free =
+            TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).map_err(|e| e.to_string())?;
         let options = format!(
             "-h 127.0.0.1 -p {} -k {} -c fsync=off -c synchronous_commit=off -c shared_buffers=32MB",
             free.port(),
@@ -70,7 +72,9 @@ impl Server {
     pub fn database(&self, name: &str) -> String {
         let mut create = command(&self.programs.join("createdb"));
         let port = self.port.to_string();
-        run(create.args(["-h", "127.0.0.1", "-p", &port, "-U", "postgres", name]).current_dir(&self.directory));
+        run(create
+            .args(["-h", "127.0.0.1", "-p", &port, "-U", "postgres", name])
+            .current_dir(&self.directory));
         format!("postgresql://postgres@127.0.0.1:{port}/{name}")
     }
 }
