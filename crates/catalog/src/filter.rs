@@ -112,7 +112,7 @@ impl Range {
 
     /// Whether it is one value.
     pub(crate) fn is_point(&self) -> bool {
-        self.low == self.high
+        self.low == self.high && !self.low_open && !self.high_open
     }
 
     /// Whether a value is in it.

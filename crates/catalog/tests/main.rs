@@ -60,7 +60,7 @@ fn postgres_behaves_and_finds_what_the_oracle_finds() {
         Err(reason) => println!("skipped: {reason}"),
         Ok(server) => {
             behaviour::all(&mut |name| server.database(name));
-            oracle::all(&server.database("oracle"), 100);
+            oracle::all(&server.database("oracle"), 60);
             hostile::injection(&server.database("injection"));
         }
     }

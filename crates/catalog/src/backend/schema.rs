@@ -83,7 +83,7 @@ pub(crate) mod tables {
 }
 
 /// The statements that make version n + 1 of version n. Never changed, only added to.
-const MIGRATIONS: [&str; 1] = ["
+pub(super) const MIGRATIONS: [&str; 1] = ["
     CREATE TABLE names (id {id}, name {text} NOT NULL UNIQUE);
     CREATE TABLE sources (id {id}, location {text} NOT NULL UNIQUE, format {text} NOT NULL, size {int} NOT NULL,
         version {text} NOT NULL, registered {real} NOT NULL, error {text}, first {int} NOT NULL, last {int} NOT NULL,
@@ -181,7 +181,7 @@ fn version(session: &mut dyn Session, name: &str) -> Result<usize> {
     found.and_then(|v| usize::try_from(v).ok()).filter(|&v| v > 0).ok_or_else(foreign)
 }
 
-fn migrate(session: &mut dyn Session, name: &str, migrations: &[&str]) -> Result<()> {
+pub(super) fn migrate(session: &mut dyn Session, name: &str, migrations: &[&str]) -> Result<()> {
     // Another process may have done it while this one waited.
     let found = version(session, name)?;
     if check(found, migrations.len(), name, false)? {

@@ -214,7 +214,12 @@ pub fn all(url: &str, questions: u64) {
     let (mut sources, mut tags) = (BTreeMap::new(), Tags::new());
     let mut hits = 0;
     for step in 0..10 {
-        let batch: Vec<SourceRecord> = (0..12).map(|_| random.next(40)).map(|n| random.source(n)).collect();
+        let batch: Vec<SourceRecord> = (0..12)
+            .map(|_| {
+                let number = random.next(40);
+                random.source(number)
+            })
+            .collect();
         catalog.ingest(&batch).unwrap();
         sources.extend(batch.into_iter().map(|s| (s.location.clone(), s)));
         for _ in 0..12 {
