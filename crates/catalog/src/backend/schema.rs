@@ -175,7 +175,7 @@ fn version(session: &mut dyn Session, name: &str) -> Result<usize> {
     }
     let found =
         first(session, "SELECT value FROM meta WHERE name = $1", &["catalog_version".into()], |row| {
-            row.int(0).or_else(|_| Ok(-1))
+            Ok(row.int(0).unwrap_or(-1))
         })
         .map_err(|e| if e.kind() == ErrorKind::Io { foreign() } else { e })?;
     found.and_then(|v| usize::try_from(v).ok()).filter(|&v| v > 0).ok_or_else(foreign)
