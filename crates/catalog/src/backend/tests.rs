@@ -45,18 +45,3 @@ fn an_older_catalog_is_brought_forward_once() {
     assert!(e.message().contains("of version 2, newer than 1"), "{e}");
     std::fs::remove_dir_all(dir).unwrap();
 }
-
-#[test]
-fn a_catalog_beside_which_nothing_can_be_made_is_read() {
-    let (dir, place) = place("immutable");
-    drop(place.open(false).unwrap());
-    // What a directory that may not be written comes to, also for the superuser: no file beside this one.
-    for beside in ["a.db-wal", "a.db-shm"] {
-        std::fs::create_dir(dir.join(beside)).unwrap();
-    }
-    let (mut session, read_only) = place.open(true).unwrap();
-    assert!(read_only);
-    let version = first(session.as_mut(), "SELECT count(*) FROM sources", &[], |row| row.int(0)).unwrap();
-    assert_eq!(version, Some(0));
-    std::fs::remove_dir_all(dir).unwrap();
-}

@@ -120,11 +120,12 @@ fn like(pattern: &[char], text: &[char]) -> bool {
 }
 
 fn all_of(parts: impl Iterator<Item = Option<bool>>) -> Option<bool> {
-    parts.fold(Some(true), |a, b| match (a, b) {
-        (Some(false), _) | (_, Some(false)) => Some(false),
-        (Some(true), Some(true)) => Some(true),
-        _ => None,
-    })
+    let parts: Vec<_> = parts.collect();
+    match () {
+        () if parts.contains(&Some(false)) => Some(false),
+        () if parts.contains(&None) => None,
+        () => Some(true),
+    }
 }
 
 fn not(a: Option<bool>) -> Option<bool> {
