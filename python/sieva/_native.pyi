@@ -16,6 +16,9 @@ __version__: str
 error_kinds: list[str]
 """The codes of all kinds of errors."""
 
+def serve_worker() -> None:
+    """Parse files for the process that started this one, until it is gone."""
+
 def from_clause(sql: str) -> str | None:
     """Return the text of a SELECT's FROM clause, None where it has none.
 
@@ -110,6 +113,9 @@ class Source:
         store: str | None = None,
         learn: tuple[float, int] | None = None,
         join: str | None = None,
+        remote: dict[str, Any] | None = None,
+        isolated: list[str] = ...,
+        limits: tuple[int, int] | None = None,
     ) -> Source:
         """Open files as one source; their formats are told by their first bytes.
 
@@ -130,6 +136,12 @@ class Source:
             arrays that it does so for. None: by default, or as SIEVA_LEARN says.
         join
             The dimension along which files of the same arrays follow one another.
+        remote
+            Limits of remote storage by name.
+        isolated
+            Command of a worker process that parses local files.
+        limits
+            Bytes of memory and seconds that such a worker may take.
 
         Raises
         ------

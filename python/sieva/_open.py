@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sieva import _native, errors
 from sieva._query import Query
 from sieva._source import Source
+
+# The main loop of a process that parses files for this one. Nothing of the user's Python is loaded in it.
+WORKER = [sys.executable, "-I", "-m", "sieva._worker"]
 
 
 def open(  # noqa: A001 - sieva.open is the name that is fixed
@@ -20,13 +24,16 @@ def open(  # noqa: A001 - sieva.open is the name that is fixed
     store: str | os.PathLike[str] | None = None,
     learn: bool = True,
     join: str | None = None,
+    isolated: bool = False,
+    storage_options: Mapping[str, Any] | None = None,
 ) -> Source:
     """Open a file, or several as one source; formats are told by the first bytes, not by names.
 
     Parameters
     ----------
     path
-        Of a file; or a glob or a list of paths and globs. Several files are put together: those that hold
+        Of a file, a Zarr group or a kerchunk reference set; a URL (``http``, ``https``, ``s3``, ``swift``);
+        or a glob or a list of paths and globs. Several files are put together: those that hold
         the same arrays follow one another along the dimension that they differ in, by the values of its
         coordinate where there are any; files of different arrays lie side by side.
     dims
@@ -77,6 +84,8 @@ def open(  # noqa: A001 - sieva.open is the name that is fixed
         store=None if store is None else os.fspath(store),
         learn=None if learn else (0.0, 0),
         join=join,
+        isolated=WORKER if isolated else [],
+        remote=dict(storage_options or {}),
     )
     return Source(native)
 
@@ -99,7 +108,7 @@ def sql(
     access, fetch, memory, threads
         As in `Source.query`.
     **options
-        As in `open`: dims, external, valid_range, store, learn, join.
+        As in `open`: dims, external, valid_range, store, learn, join, isolated, storage_options.
 
     Raises
     ------

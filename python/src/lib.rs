@@ -29,7 +29,7 @@ mod native {
     #[pymodule_export]
     use super::selection::Selection;
     #[pymodule_export]
-    use super::source::{Source, from_clause};
+    use super::source::{Source, from_clause, serve_worker};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
-use sieva::{Access, Bx, FetchWay, Learn, OpenOptions, QueryOptions, parse};
+use sieva::{Access, Bx, FetchWay, Learn, Limits, OpenOptions, QueryOptions, RemoteOptions, parse};
 
 use crate::convert;
 use crate::errors::to_python;
@@ -20,7 +20,7 @@ pub struct Source(pub sieva::Source);
 #[pymethods]
 impl Source {
     #[staticmethod]
-    #[pyo3(signature = (paths, *, dims=None, external_roots=Vec::new(), valid_range=false, store=None, learn=None, join=None))]
+    #[pyo3(signature = (paths, *, dims=None, external_roots=Vec::new(), valid_range=false, store=None, learn=None, join=None, remote=None, isolated=Vec::new(), limits=None))]
     #[allow(clippy::too_many_arguments)] // the options of one call, by name
     fn open(
         py: Python<'_>,
@@ -31,10 +31,29 @@ impl Source {
         store: Option<PathBuf>,
         learn: Option<(f64, u64)>,
         join: Option<String>,
+        remote: Option<BTreeMap<String, Bound<'_, PyAny>>>,
+        isolated: Vec<std::ffi::OsString>,
+        limits: Option<(u64, u64)>,
     ) -> PyResult<Self> {
         let learn = learn.map_or_else(Learn::default, |(share, from)| Learn { share, from });
         let dims = dims.unwrap_or_default().into_iter().collect();
-        let options = OpenOptions { dims, external_roots, valid_range, store, learn, join };
+        let remote = remote_options(remote.unwrap_or_default())?;
+        let limits = limits.map_or_else(Limits::default, |(memory, seconds)| {
+            let wall = std::time::Duration::from_secs(seconds);
+            Limits { memory, cpu_seconds: seconds, wall, ..Limits::default() }
+        });
+        let options = OpenOptions {
+            dims,
+            external_roots,
+            valid_range,
+            store,
+            learn,
+            join,
+            remote,
+            isolated,
+            limits,
+            ..OpenOptions::default()
+        };
         py.detach(|| sieva::Source::open_many(&paths, &options)).map(Self).map_err(to_python)
     }
 
@@ -199,4 +218,51 @@ fn options(access: &str, fetch: &str, memory: Option<u64>, threads: Option<usize
 #[pyfunction]
 pub fn from_clause(sql: &str) -> PyResult<Option<String>> {
     parse::parse_select(sql).map(|s| s.from).map_err(to_python)
+}
+
+/// The limits of remote storage by their names, seconds as numbers.
+fn remote_options(given: BTreeMap<String, Bound<'_, PyAny>>) -> PyResult<RemoteOptions> {
+    let mut options = RemoteOptions::default();
+    for (name, value) in given {
+        let seconds = || -> PyResult<std::time::Duration> {
+            let seconds: f64 = value.extract()?;
+            std::time::Duration::try_from_secs_f64(seconds).map_err(|_| {
+                let message = format!("{name} is a number of seconds, got {seconds}");
+                to_python(sieva::Error::new(sieva::ErrorKind::InvalidValue, message))
+            })
+        };
+        match name.as_str() {
+            "connect_timeout" => options.connect_timeout = seconds()?,
+            "read_timeout" => options.read_timeout = seconds()?,
+            "deadline" => options.deadline = seconds()?,
+            "retries" => options.retries = value.extract()?,
+            "parallel" => options.parallel = value.extract()?,
+            "cache_bytes" => options.cache_bytes = value.extract()?,
+            "cache_dir" => options.cache_dir = Some(value.extract()?),
+            "disk_bytes" => options.disk_bytes = value.extract()?,
+            other => {
+                let known = "connect_timeout, read_timeout, deadline, retries, parallel, cache_bytes, cache_dir, disk_bytes";
+                let message = format!("'{other}' is no option of remote storage");
+                let e = sieva::Error::new(sieva::ErrorKind::InvalidValue, message);
+                return Err(to_python(e.hint(format!("there are {known}"))));
+            }
+        }
+    }
+    Ok(options)
+}
+
+/// The main loop of a worker process that parses files for another.
+#[pyfunction]
+pub fn serve_worker(py: Python<'_>) -> PyResult<()> {
+    py.detach(|| {
+        sieva::serve_isolated(|request| {
+            let options = OpenOptions {
+                dims: request.dims.clone(),
+                external_roots: request.external_roots.clone(),
+                ..OpenOptions::default()
+            };
+            sieva::Source::open(&request.path, &options).map(|source| Arc::clone(source.reader()))
+        })
+    })
+    .map_err(to_python)
 }
