@@ -27,7 +27,8 @@ def describe_error(error):
 
 def describe_array(source, path, dtype):
     """Return shape and digest of an array, or its error."""
-    shape = list(source._native.info(path)["shape"])
+    info = source._native.info(path)
+    shape = list(info["shape"])
     if math.prod(shape) * 8 > LARGEST:
         return {"skipped": True}
     try:
@@ -37,7 +38,8 @@ def describe_array(source, path, dtype):
     if dtype is None or values.dtype == object:
         return {"shape": shape}
     stored = np.ascontiguousarray(values.astype(np.dtype(dtype).newbyteorder("<")))
-    return {"shape": shape, "sha1_le": hashlib.sha1(stored.tobytes(), usedforsecurity=False).hexdigest()}
+    packed = info["decoded_dtype"] != info["dtype"]
+    return {"shape": shape, "packed": packed, "sha1_le": hashlib.sha1(stored.tobytes(), usedforsecurity=False).hexdigest()}
 
 
 def describe(request):

@@ -83,8 +83,10 @@ fn set_default(attrs: &mut Vec<Attr>, name: &str, value: String) {
     }
 }
 
-/// What xarray takes for `_FillValue`: in version 2 the fill value of the array, in version 3 the attribute, where a
-/// float is written as the base64 text of a little-endian float64.
+/// What stands for `_FillValue`: in version 2 the fill value of the array, as xarray has it; in version 3 the
+/// attribute, where a float is written as the base64 text of a little-endian float64. Where version 3 has no such
+/// attribute, a fill value that a writer chose counts as missing, like that of a version 2 twin; the default, zero,
+/// does not.
 fn missing(given: &Map<String, Value>, array: &Array, element: &Element, fill: &[u8]) -> Option<AttrValue> {
     if matches!(element.kind, Kind::DateTime(_) | Kind::TimeDelta(_)) {
         // "Not a time".
@@ -93,7 +95,10 @@ fn missing(given: &Map<String, Value>, array: &Array, element: &Element, fill: &
     if array.fill_is_missing {
         return fill::attribute(fill, element);
     }
-    let text = given.get("_FillValue")?.as_str()?;
+    let Some(declared) = given.get("_FillValue") else {
+        return fill::attribute(fill, element).filter(|v| v.as_f64() != Some(0.0));
+    };
+    let text = declared.as_str()?;
     let bytes: [u8; 8] = fill::base64(text)?.try_into().ok()?;
     element.dtype().is_float().then(|| AttrValue::Floats(DType::F64, vec![f64::from_le_bytes(bytes)]))
 }
