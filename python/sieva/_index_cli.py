@@ -38,6 +38,7 @@ class Given(TypedDict):
     dims: Sequence[tuple[str, list[str]]]
     external: Sequence[str]
     join: str | None
+    isolated: bool
 
 
 def run(source: str, given: Given) -> None:
@@ -54,6 +55,7 @@ def run(source: str, given: Given) -> None:
         external=given["external"],
         store=given["store"],
         join=given["join"],
+        isolated=given["isolated"],
         learn=False,
     )
     if given["status"]:

@@ -16,6 +16,20 @@ __version__: str
 error_kinds: list[str]
 """The codes of all kinds of errors."""
 
+_Table = tuple[list[str | None], list[int], list[int], list[bytes | None]]
+_Notes = tuple[list[tuple[str, str]], list[str]]
+
+def references_json(source: Source, url: str) -> tuple[str, _Notes]:
+    """Return the reference set of a source as JSON, and what is not in it."""
+
+def references_tables(source: Source, url: str) -> tuple[tuple[dict[str, str], dict[str, _Table]], _Notes]:
+    """Return the reference set of a source as metadata and columns, and what is not in it."""
+
+def open_tables(
+    name: str, metadata: dict[str, str], arrays: dict[str, _Table], external_roots: list[str]
+) -> Source:
+    """Open the source that the metadata and columns of a reference set describe."""
+
 def serve_worker() -> None:
     """Parse files for the process that started this one, until it is gone."""
 

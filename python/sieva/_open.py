@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sieva import _native, errors
+from sieva import _native, _references, errors
 from sieva._query import Query
 from sieva._source import Source
 
@@ -76,10 +76,14 @@ def open(  # noqa: A001 - sieva.open is the name that is fixed
     """
     if isinstance(external, str | os.PathLike):
         external = [external]
+    roots = [os.fspath(root) for root in external]
+    names = file_names(path)
+    if len(names) == 1 and _references.is_tables(names[0]):
+        return Source(_references.open_tables(names[0], roots))
     native = _native.Source.open(
-        file_names(path),
+        names,
         dims={array: list(names) for array, names in (dims or {}).items()} or None,
-        external_roots=[os.fspath(root) for root in external],
+        external_roots=roots,
         valid_range=valid_range,
         store=None if store is None else os.fspath(store),
         learn=None if learn else (0.0, 0),

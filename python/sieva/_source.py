@@ -345,6 +345,30 @@ class Source:
         info = self._native.info(self._native.resolve(name))
         return Histogram(found, info["decoded_dtype"].startswith(("int", "uint", "bool")))
 
+    def to_references(self, path: str | os.PathLike[str], *, url: str | None = None) -> list[str]:
+        """Write where every chunk lies, as a reference set of kerchunk: Zarr libraries then read the file in place.
+
+        Parameters
+        ----------
+        path
+            A file ``*.json``, or a directory ``*.parq`` of Parquet tables, as fsspec reads them.
+        url
+            Where readers find the file; None: where it was opened.
+
+        Returns
+        -------
+        list of str
+            What is not, or not quite, in the set: arrays with filters that Zarr has no codec for, and the like.
+
+        Examples
+        --------
+        >>> src.to_references("pop.json")  # doctest: +SKIP
+        >>> xr.open_dataset("pop.json", engine="kerchunk")  # doctest: +SKIP
+        """
+        from sieva._references import export
+
+        return export(self, path, url)
+
     def close(self) -> None:
         """Save what scans learnt of the file; the source can be asked on.
 

@@ -91,6 +91,11 @@ open_options = _options(
         metavar="DIM",
         help="Of several files: the dimension that they are joined along, one of theirs or a new one.",
     ),
+    click.option(
+        "--isolated",
+        is_flag=True,
+        help="Parse local files in a process of their own, with limits on memory and time.",
+    ),
 )
 store_option = click.option(
     "--store",
@@ -227,6 +232,19 @@ def index(source: str, **options: Any) -> None:  # noqa: ANN401 - as click has t
     from sieva._index_cli import run
 
     run(source, options)  # type: ignore[arg-type] # click checked them
+
+
+@cli.command()
+@click.argument("source")
+@click.argument("output")
+@click.option("--url", help="Where readers will find SOURCE; by default where it is.")
+@open_options
+def references(source: str, output: str, url: str | None, **how: Any) -> None:  # noqa: ANN401
+    """Write where every chunk of SOURCE lies to OUTPUT: kerchunk's references, *.json or *.parq."""
+    import sieva
+
+    for note in sieva.open(source, **_opening(how)).to_references(output, url=url):
+        click.echo(note, err=True)
 
 
 @cli.command()

@@ -8,6 +8,7 @@ mod errors;
 mod index;
 mod interrupt;
 mod query;
+mod references;
 mod selection;
 mod source;
 
@@ -26,6 +27,8 @@ mod native {
     };
     #[pymodule_export]
     use super::query::{Query, Stream};
+    #[pymodule_export]
+    use super::references::{open_tables, references_json, references_tables};
     #[pymodule_export]
     use super::selection::Selection;
     #[pymodule_export]

@@ -39,7 +39,11 @@ def describe_array(source, path, dtype):
         return {"shape": shape}
     stored = np.ascontiguousarray(values.astype(np.dtype(dtype).newbyteorder("<")))
     packed = info["decoded_dtype"] != info["dtype"]
-    return {"shape": shape, "packed": packed, "sha1_le": hashlib.sha1(stored.tobytes(), usedforsecurity=False).hexdigest()}
+    return {
+        "shape": shape,
+        "packed": packed,
+        "sha1_le": hashlib.sha1(stored.tobytes(), usedforsecurity=False).hexdigest(),
+    }
 
 
 def describe(request):

@@ -100,7 +100,9 @@ def is_stored(array, info, expected):
         return True
     # Of scaled images the reference has float32, ours are float64.
     values = array[...]
-    np.testing.assert_allclose([np.nanmin(values), np.nanmax(values)], [float(expected["min"]), float(expected["max"])], rtol=1e-6)
+    np.testing.assert_allclose(
+        [np.nanmin(values), np.nanmax(values)], [float(expected["min"]), float(expected["max"])], rtol=1e-6
+    )
     return False
 
 
@@ -254,7 +256,14 @@ UNREADABLE: set[str] = {
 }
 EXCEPTIONS = {
     # Random groups are left out, with the reason.
-    "astropy/random_groups.fits": {"hdu0/UU", "hdu0/VV", "hdu0/WW", "hdu0/BASELINE", "hdu0/DATE", "hdu0/DATA"},
+    "astropy/random_groups.fits": {
+        "hdu0/UU",
+        "hdu0/VV",
+        "hdu0/WW",
+        "hdu0/BASELINE",
+        "hdu0/DATE",
+        "hdu0/DATA",
+    },
     # No decoder of that codec.
     "zarr-gdal/lzma.zarr": {"data"},
     # The unlimited dimension's length is 3, as the netCDF library says. h5py gives what is written of it.

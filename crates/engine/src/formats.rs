@@ -4,7 +4,6 @@ use std::path::Path;
 use std::sync::Arc;
 
 use sieva_format::ArraySource;
-use sieva_format::manifest::kerchunk::{self, ReferenceTree};
 use sieva_format_fits::{FitsSource, is_fits};
 use sieva_format_hdf5::{Hdf5Options, Hdf5Source, is_hdf5};
 use sieva_format_netcdf3::{Netcdf3Source, is_netcdf3};
@@ -14,10 +13,7 @@ use sieva_store::{DirTree, FileStore, ObjectTree, RangedRead, is_url};
 use sieva_types::{Error, ErrorKind, Result};
 
 use crate::open::OpenOptions;
-use crate::remembered;
-
-/// A reference set of more bytes than this is not read.
-const MAX_REFERENCES: u64 = 1 << 30;
+use crate::{references, remembered};
 
 /// Opens what is at `path`, which may be a URL; its format is told by its first bytes, not by its name.
 ///
@@ -100,73 +96,14 @@ fn open_object(
             None => Arc::new(Hdf5Source::open_store(Arc::clone(store), &hdf5)?),
         }));
     }
-    if is_references(&**store) {
-        return open_references(store, options).map(Some);
+    if references::is_references(&**store) {
+        return references::read(&**store, options).map(Some);
     }
     Ok(None)
 }
 
 fn open_zarr(tree: Arc<dyn ObjectTree>, options: &OpenOptions) -> Result<Arc<dyn ArraySource>> {
     Ok(Arc::new(ZarrSource::open(tree, &ZarrOptions { dims: options.dims.clone() })?))
-}
-
-/// Whether an object looks like a reference set of kerchunk: JSON that says "refs" or names Zarr metadata at once.
-fn is_references(store: &dyn RangedRead) -> bool {
-    let mut head = vec![0; store.len().min(4096) as usize];
-    if store.read_exact_at(0, &mut head).is_err() || !head.trim_ascii_start().starts_with(b"{") {
-        return false;
-    }
-    let text = String::from_utf8_lossy(&head);
-    ["\"refs\"", "\".zgroup\"", "\".zarray\"", "/.zarray\"", "/.zattrs\"", "\"version\""]
-        .iter()
-        .any(|w| text.contains(w))
-}
-
-/// Opens a reference set. What it refers to lies beside it, on the same server, or in an allowed directory.
-fn open_references(store: &Arc<dyn RangedRead>, options: &OpenOptions) -> Result<Arc<dyn ArraySource>> {
-    let name = store.name().to_string();
-    if store.len() > MAX_REFERENCES {
-        let message =
-            format!("'{name}': a reference set of {} bytes, at most {MAX_REFERENCES} are read", store.len());
-        return Err(Error::new(ErrorKind::MemoryLimit, message));
-    }
-    let mut bytes = vec![0; store.len() as usize];
-    store.read_exact_at(0, &mut bytes)?;
-    let text = String::from_utf8(bytes).map_err(|_| Error::corrupt(format!("'{name}' is not UTF-8")))?;
-    let references = kerchunk::import(&text).map_err(|e| e.at(format!("'{name}'")))?;
-    let beside = name.rsplit_once('/').map_or_else(String::new, |(folder, _)| format!("{folder}/"));
-    let place = {
-        let beside = beside.clone();
-        move |url: &str| {
-            if is_url(url) || url.starts_with('/') { url.to_string() } else { format!("{beside}{url}") }
-        }
-    };
-    let allowed = |url: &str| is_allowed(&place(url), &beside, options);
-    let remote = options.remote.clone();
-    let opener = {
-        let place = place.clone();
-        Box::new(move |url: &str| sieva_store::open(&place(url), &remote))
-    };
-    let tree = ReferenceTree::new(name, references, opener, &allowed)?;
-    open_zarr(Arc::new(tree), options)
-}
-
-/// Whether a reference may be followed: within the folder of the set, or within an allowed directory or URL prefix.
-fn is_allowed(target: &str, beside: &str, options: &OpenOptions) -> bool {
-    if is_url(target) {
-        let roots = options.external_roots.iter().filter_map(|r| r.to_str()).filter(|r| is_url(r));
-        let within = |root: &str| target.starts_with(&format!("{}/", root.trim_end_matches('/')));
-        return !target.contains("/../")
-            && ((is_url(beside) && within(beside)) || roots.into_iter().any(within));
-    }
-    let here = if beside.is_empty() { Path::new(".") } else { Path::new(beside) };
-    let Ok(target) = Path::new(target).canonicalize() else {
-        // What is not there cannot be read either; the reader says so.
-        return !is_url(beside) && !target.split('/').any(|part| part == "..");
-    };
-    let roots = options.external_roots.iter().map(std::path::PathBuf::as_path);
-    let mut roots = roots.chain((!is_url(beside)).then_some(here)).filter_map(|r| r.canonicalize().ok());
-    roots.any(|root| target.starts_with(root))
 }
 
 fn unknown_format(path: &Path, why: &str) -> Error {

@@ -23,9 +23,13 @@ mod formats;
 mod many;
 mod open;
 mod query;
+mod references;
 mod remembered;
 mod schema;
 mod stats;
+
+/// Reference sets of kerchunk.
+pub use sieva_format::manifest::kerchunk;
 
 pub use arrow::Batches;
 pub use augment::{

@@ -21,6 +21,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 pub use export::{Exported, export};
+pub use columns::{Columns, Tables};
 pub use import::import;
 pub use tree::{Opener, ReferenceTree};
 
