@@ -18,6 +18,7 @@
 mod arrow;
 mod augment;
 mod explain;
+mod foreign;
 mod formats;
 mod many;
 mod open;
@@ -33,10 +34,15 @@ pub use augment::{
 pub use many::expand;
 pub use open::{OpenOptions, Source};
 pub use query::{Query, QueryOptions};
+pub use sieva_format::decoding::Decoding;
+pub use sieva_format::foreign::{ForeignArray, ForeignReader, ForeignSource, ForeignStore};
 pub use sieva_format::schema::{ArrayInfo, Attr, AttrValue, Dimension, Schema};
+pub use sieva_format::schema::{GroupInfo, StorageInfo};
+pub use sieva_format::{ArraySource, Limits};
 pub use sieva_query::bind::is_time;
 pub use sieva_query::exec::{Access, Column, Data, FetchWay};
 pub use sieva_query::{ast, parse, with_data};
+pub use sieva_types::keys;
 pub use sieva_types::{Bx, DType, Error, ErrorKind, Result, Selection};
 pub use stats::{Phase, QueryStats};
 
