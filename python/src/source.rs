@@ -11,6 +11,7 @@ use sieva::{Access, Bx, FetchWay, Learn, OpenOptions, QueryOptions, parse};
 
 use crate::convert;
 use crate::errors::to_python;
+use crate::foreign::{self, Description};
 use crate::interrupt::interruptible;
 use crate::query::Query;
 
@@ -36,6 +37,24 @@ impl Source {
         let dims = dims.unwrap_or_default().into_iter().collect();
         let options = OpenOptions { dims, external_roots, valid_range, store, learn, join };
         py.detach(|| sieva::Source::open_many(&paths, &options)).map(Self).map_err(to_python)
+    }
+
+    #[staticmethod]
+    #[pyo3(signature = (path, description, reader, *, dims=None, valid_range=false, store=None, learn=None))]
+    #[allow(clippy::too_many_arguments)] // the options of one call, by name
+    fn of_foreign(
+        path: &str,
+        description: Description<'_>,
+        reader: Py<PyAny>,
+        dims: Option<BTreeMap<String, Vec<String>>>,
+        valid_range: bool,
+        store: Option<PathBuf>,
+        learn: Option<(f64, u64)>,
+    ) -> PyResult<Self> {
+        let learn = learn.map_or_else(Learn::default, |(share, from)| Learn { share, from });
+        let dims = dims.unwrap_or_default().into_iter().collect();
+        let options = OpenOptions { dims, valid_range, store, learn, ..OpenOptions::default() };
+        foreign::open(path, &description, reader, &options).map(Self)
     }
 
     #[getter]
