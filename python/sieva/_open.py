@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sieva import _native, errors
+from sieva import _adios, _native, errors
 from sieva._query import Query
 from sieva._source import Source
 
@@ -28,7 +28,8 @@ def open(  # noqa: A001 - sieva.open is the name that is fixed
     path
         Of a file; or a glob or a list of paths and globs. Several files are put together: those that hold
         the same arrays follow one another along the dimension that they differ in, by the values of its
-        coordinate where there are any; files of different arrays lie side by side.
+        coordinate where there are any; files of different arrays lie side by side. An ADIOS2 BP file or
+        directory is read by the package adios2.
     dims
         Names of dimensions by array, where the file does not name them, so that arrays of different groups
         line up: ``{"exchange/theta": ["angle"]}``.
@@ -69,8 +70,12 @@ def open(  # noqa: A001 - sieva.open is the name that is fixed
     """
     if isinstance(external, str | os.PathLike):
         external = [external]
+    names = file_names(path)
+    if len(names) == 1 and join is None and _adios.is_adios(names[0]):
+        place = None if store is None else os.fspath(store)
+        return _adios.open_adios(names[0], dims=dims, valid_range=valid_range, store=place, learn=learn)
     native = _native.Source.open(
-        file_names(path),
+        names,
         dims={array: list(names) for array, names in (dims or {}).items()} or None,
         external_roots=[os.fspath(root) for root in external],
         valid_range=valid_range,

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.skipif(not DATA.is_dir(), reason=f"no real data at {DAT
 SECONDS = 20
 READABLE = {"netcdf3", "netcdf4", "hdf5"}
 # Files of these are read by later versions; now they are said to be of an unknown format.
-OTHERS = {"zarr", "fits", "bp"}
+OTHERS = {"zarr", "fits"}
 CANNOT = {
     "unknown-format",
     "corrupt-file",
