@@ -21,6 +21,7 @@ _OPTIONAL = {
     "pandas": "to_pandas()",
     "polars": "to_polars()",
     "cftime": "xarray's dates of other calendars",
+    "adios2": "reading ADIOS2 BP files",
 }
 _FEATURES = ("sse4_2", "avx2", "avx512f", "bmi2", "neon", "asimd")
 _OWN_FILTERS = "deflate shuffle fletcher32 szip zstd lz4 lzf blosc blosc2 bitshuffle bzip2"

@@ -10,6 +10,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from sieva._foreign import Description, Reader
+
 Access = Literal["auto", "scan", "zonemap", "bitmap", "sorted"]
 
 __version__: str
@@ -161,6 +163,34 @@ class Source:
         ------
         FileNotFound, PermissionDenied, UnknownFormat, CorruptFile
             The file cannot be opened.
+        """
+
+    @staticmethod
+    def of_foreign(
+        path: str,
+        description: Description,
+        reader: Reader,
+        *,
+        dims: dict[str, list[str]] | None = None,
+        valid_range: bool = False,
+        store: str | None = None,
+        learn: tuple[float, int] | None = None,
+    ) -> Source:
+        """Return a source that Python code describes and reads; see `sieva._foreign`.
+
+        Parameters
+        ----------
+        path
+            What messages call it.
+        description, reader
+            Its schema as plain data, and what reads boxes of its arrays.
+        dims, valid_range, store, learn
+            As in `open`.
+
+        Raises
+        ------
+        InvalidValue
+            The description contradicts itself.
         """
 
     def files(self) -> list[str]:

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sieva import _native, _references, errors
+from sieva import _adios, _native, _references, errors
 from sieva._query import Query
 from sieva._source import Source
 
@@ -35,7 +35,8 @@ def open(  # noqa: A001 - sieva.open is the name that is fixed
         Of a file, a Zarr group or a kerchunk reference set; a URL (``http``, ``https``, ``s3``, ``swift``);
         or a glob or a list of paths and globs. Several files are put together: those that hold
         the same arrays follow one another along the dimension that they differ in, by the values of its
-        coordinate where there are any; files of different arrays lie side by side.
+        coordinate where there are any; files of different arrays lie side by side. An ADIOS2 BP file or
+        directory is read by the package adios2.
     dims
         Names of dimensions by array, where the file does not name them, so that arrays of different groups
         line up: ``{"exchange/theta": ["angle"]}``.
@@ -80,6 +81,9 @@ def open(  # noqa: A001 - sieva.open is the name that is fixed
     names = file_names(path)
     if len(names) == 1 and _references.is_tables(names[0]):
         return Source(_references.open_tables(names[0], roots))
+    if len(names) == 1 and join is None and _adios.is_adios(names[0]):
+        place = None if store is None else os.fspath(store)
+        return _adios.open_adios(names[0], dims=dims, valid_range=valid_range, store=place, learn=learn)
     native = _native.Source.open(
         names,
         dims={array: list(names) for array, names in (dims or {}).items()} or None,

@@ -70,7 +70,7 @@ def open_tables(path: str, external: Sequence[str]) -> _native.Source:
             if leaf != ".zarray":
                 continue
             files = sorted((folder / array).glob("refs.*.parq"), key=lambda p: int(p.name.split(".")[1]))
-            tables = [pq.read_table(file).to_pydict() for file in files]  # type: ignore[no-untyped-call]
+            tables = [pq.read_table(file).to_pydict() for file in files]
             merged = {name: [v for t in tables for v in _column(t, name)] for name in _COLUMNS}
             arrays[array] = tuple(merged[name] for name in _COLUMNS)
     except (KeyError, ValueError, OSError) as error:
@@ -94,6 +94,8 @@ def _write_tables(target: Path, metadata: dict[str, str], arrays: dict[str, Any]
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    if target.exists() and not is_tables(str(target)):
+        raise errors.InvalidValue(f"{str(target)!r} exists and is no set of Parquet references")
     aside = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent or Path()))
     try:
         known = {"metadata": {k: json.loads(v) for k, v in metadata.items()}, "record_size": RECORD_SIZE}
@@ -108,14 +110,10 @@ def _write_tables(target: Path, metadata: dict[str, str], arrays: dict[str, Any]
                 fill: tuple[Any, ...] = (None, 0, 0, None)
                 parts = [part + [value] * short for part, value in zip(parts, fill, strict=True)]
                 kinds = (pa.string(), pa.int64(), pa.int64(), pa.binary())
-                table = pa.table(
-                    [pa.array(part, kind) for part, kind in zip(parts, kinds, strict=True)],
-                    names=list(_COLUMNS),
-                )
-                pq.write_table(table, aside / array / f"refs.{number}.parq")  # type: ignore[no-untyped-call]
+                values = [pa.array(part, kind) for part, kind in zip(parts, kinds, strict=True)]
+                table = pa.table(values, names=list(_COLUMNS))
+                pq.write_table(table, aside / array / f"refs.{number}.parq")
         if target.exists():
-            if not is_tables(str(target)):
-                raise errors.InvalidValue(f"{str(target)!r} exists and is no set of Parquet references")
             shutil.rmtree(target)
         aside.rename(target)
     except BaseException:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
 from typing import Any, Self, TypedDict
@@ -346,7 +347,7 @@ class Source:
         return Histogram(found, info["decoded_dtype"].startswith(("int", "uint", "bool")))
 
     def to_references(self, path: str | os.PathLike[str], *, url: str | None = None) -> list[str]:
-        """Write where every chunk lies, as a reference set of kerchunk: Zarr libraries then read the file in place.
+        """Write where every chunk lies, as a reference set of kerchunk, by which Zarr libraries read the file.
 
         Parameters
         ----------
@@ -358,7 +359,7 @@ class Source:
         Returns
         -------
         list of str
-            What is not, or not quite, in the set: arrays with filters that Zarr has no codec for, and the like.
+            What is not, or not quite, in the set: arrays with filters that Zarr has no codec for, say.
 
         Examples
         --------

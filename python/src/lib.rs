@@ -5,6 +5,8 @@
 
 mod convert;
 mod errors;
+mod foreign;
+mod foreign_values;
 mod index;
 mod interrupt;
 mod query;

@@ -7,10 +7,11 @@ use std::sync::atomic::AtomicBool;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
-use sieva::{Access, Bx, FetchWay, Learn, Limits, OpenOptions, QueryOptions, RemoteOptions, parse};
+use sieva::{Access, Bx, FetchWay, Learn, OpenOptions, QueryOptions, RemoteOptions, WorkerLimits, parse};
 
 use crate::convert;
 use crate::errors::to_python;
+use crate::foreign::{self, Description};
 use crate::interrupt::interruptible;
 use crate::query::Query;
 
@@ -38,9 +39,9 @@ impl Source {
         let learn = learn.map_or_else(Learn::default, |(share, from)| Learn { share, from });
         let dims = dims.unwrap_or_default().into_iter().collect();
         let remote = remote_options(remote.unwrap_or_default())?;
-        let limits = limits.map_or_else(Limits::default, |(memory, seconds)| {
+        let limits = limits.map_or_else(WorkerLimits::default, |(memory, seconds)| {
             let wall = std::time::Duration::from_secs(seconds);
-            Limits { memory, cpu_seconds: seconds, wall, ..Limits::default() }
+            WorkerLimits { memory, cpu_seconds: seconds, wall, ..WorkerLimits::default() }
         });
         let options = OpenOptions {
             dims,
@@ -55,6 +56,24 @@ impl Source {
             ..OpenOptions::default()
         };
         py.detach(|| sieva::Source::open_many(&paths, &options)).map(Self).map_err(to_python)
+    }
+
+    #[staticmethod]
+    #[pyo3(signature = (path, description, reader, *, dims=None, valid_range=false, store=None, learn=None))]
+    #[allow(clippy::too_many_arguments)] // the options of one call, by name
+    fn of_foreign(
+        path: &str,
+        description: Description<'_>,
+        reader: Py<PyAny>,
+        dims: Option<BTreeMap<String, Vec<String>>>,
+        valid_range: bool,
+        store: Option<PathBuf>,
+        learn: Option<(f64, u64)>,
+    ) -> PyResult<Self> {
+        let learn = learn.map_or_else(Learn::default, |(share, from)| Learn { share, from });
+        let dims = dims.unwrap_or_default().into_iter().collect();
+        let options = OpenOptions { dims, valid_range, store, learn, ..OpenOptions::default() };
+        foreign::open(path, &description, reader, &options).map(Self)
     }
 
     #[getter]

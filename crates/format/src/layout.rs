@@ -86,6 +86,9 @@ pub enum Placement {
     Unallocated,
     /// Read by the format's own library, with the reason.
     Library(String),
+    /// Read box by box by code that is not ours ([`crate::foreign`]), which is said here; boxes along
+    /// [`Layout::chunk_shape`] are the cheapest.
+    Foreign(String),
 }
 
 /// How an array is put together from pieces in other files.
@@ -196,6 +199,7 @@ impl Layout {
         match &self.placement {
             Placement::Chunks(_) | Placement::Objects => true,
             Placement::Parts(parts) => parts.chunked,
+            Placement::Foreign(_) => self.chunk_shape != self.extent,
             _ => false,
         }
     }

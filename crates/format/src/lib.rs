@@ -5,6 +5,7 @@ pub mod buffer;
 pub mod cf;
 pub mod decoding;
 pub mod filters;
+pub mod foreign;
 pub mod join;
 pub mod layout;
 pub mod manifest;
@@ -14,4 +15,4 @@ pub mod schema;
 mod resolve;
 mod source;
 
-pub use source::ArraySource;
+pub use source::{ArraySource, Limits};

@@ -9,6 +9,10 @@ use crate::layout::Layout;
 use crate::read::Part;
 use crate::schema::Schema;
 
+/// Blocks of an array, with keys that those of all their stored values but NaN lie within, both included
+/// ([`sieva_types::keys`]); `None` where none are known. Together they cover the array, or say nothing of the rest.
+pub type Limits = Vec<(Bx, Option<(i128, i128)>)>;
+
 /// An open source: its schema, the layout of its arrays, and its bytes.
 ///
 /// All methods may be called from many threads at once.
@@ -51,7 +55,7 @@ pub trait ArraySource: Send + Sync {
     }
 
     /// Fills `out` with the box `bx` (of the layout's rank) of an array whose placement is
-    /// [`crate::layout::Placement::Library`], in C order and native byte order.
+    /// [`crate::layout::Placement::Library`] or [`crate::layout::Placement::Foreign`], in C order and native byte order.
     ///
     /// # Errors
     /// What the library says, as `filter-unavailable`, `corrupt-file` or `unsupported`.
@@ -62,4 +66,12 @@ pub trait ArraySource: Send + Sync {
     /// # Errors
     /// As [`ArraySource::read_library`].
     fn read_library_strings(&self, array: usize, bx: &Bx) -> Result<Vec<String>>;
+
+    /// What the format itself tells of the values of an array: least and greatest of each block, as its writer found
+    /// them. Only what holds for every value, whatever its neighbours, may be told: a minimum that passes over infinities
+    /// or depends on where NaNs stand is none.
+    fn limits(&self, array: usize) -> Limits {
+        let _ = array;
+        Limits::new()
+    }
 }

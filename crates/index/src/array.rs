@@ -10,7 +10,7 @@ use crate::bitmap::{RegionBitmap, Workspace};
 use crate::pieces::{PieceTable, Pieces};
 use crate::stats::{RegionStats, Verdict};
 use crate::store::{ArrayHeader, ArrayRecords};
-use crate::{Elements, RegionGrid};
+use crate::{Elements, RegionGrid, RegionLimits};
 
 /// More regions than these no builder makes.
 const MAX_REGIONS: usize = 1 << 20;
@@ -52,6 +52,10 @@ pub struct ArrayIndex {
     damage: Mutex<Vec<String>>,
     /// Of an array of many files; nothing of it is known but what is known of them.
     pieces: Option<Pieces>,
+    /// What the file itself tells of its values.
+    limits: RegionLimits,
+    /// Whether scans leave what they see.
+    learns: bool,
 }
 
 impl ArrayIndex {
@@ -79,6 +83,8 @@ impl ArrayIndex {
             summary: OnceLock::new(),
             damage: Mutex::default(),
             pieces: None,
+            limits: RegionLimits::default(),
+            learns: true,
             header,
             grid,
         })
@@ -116,6 +122,13 @@ impl ArrayIndex {
         let heads =
             if has_bitmaps { (0..index.grid.len()).map(|_| OnceLock::new()).collect() } else { Vec::new() };
         Ok(Self { records: Some(records), has_bitmaps, heads, ..index })
+    }
+
+    /// With what the file itself tells of its values, which excludes regions and no more; `learns` is whether scans leave
+    /// statistics beside it.
+    #[must_use]
+    pub fn with_limits(self, limits: RegionLimits, learns: bool) -> Self {
+        Self { limits, learns, ..self }
     }
 
     fn check(&self, region: usize, stats: RegionStats) -> Result<RegionStats> {
@@ -171,8 +184,12 @@ impl ArrayIndex {
         self.zones[region].get()
     }
 
-    /// Whether the file that a region lies in is known to have nothing of `set`.
+    /// Whether a region is known to have nothing of `set` without its own statistics: by the file that it lies in, or by
+    /// what the file tells.
     fn excluded(&self, region: usize, set: &KeySet) -> bool {
+        if self.limits.exclude(region, set) {
+            return true;
+        }
         let pieces = self.pieces.as_ref();
         pieces.is_some_and(|p| p.excludes(&self.grid, region, set, &self.header.missing))
     }
@@ -201,7 +218,9 @@ impl ArrayIndex {
         if let Some(pieces) = &self.pieces {
             return pieces.find(&self.grid, region).map_or(Want::Nothing, |(index, r)| index.want(r));
         }
-        if self.stats(region).is_none() {
+        if !self.learns {
+            Want::Nothing
+        } else if self.stats(region).is_none() {
             Want::Zone
         } else if !self.stored[region] && self.full[region].get().is_none() && self.unknown() == 0 {
             Want::Histogram
@@ -216,6 +235,11 @@ impl ArrayIndex {
             return if pieces.any() { 0 } else { self.grid.len() };
         }
         self.unknown.load(Relaxed)
+    }
+
+    /// Whether anything is known of any region.
+    pub fn any_known(&self) -> bool {
+        self.limits.any() || self.unknown() < self.grid.len()
     }
 
     /// Number of regions' statistics that were added since it was loaded.
@@ -385,6 +409,28 @@ mod tests {
             missing: KeySet::EMPTY,
         };
         assert_eq!(ArrayIndex::new(header).unwrap_err().kind(), sieva_types::ErrorKind::CorruptIndex);
+    }
+
+    #[test]
+    fn limits_exclude_regions_and_select_none() {
+        let header = ArrayHeader {
+            path: "a".into(),
+            dtype: DType::I32,
+            shape: vec![6],
+            region: vec![3],
+            missing: KeySet::EMPTY,
+        };
+        let grid = RegionGrid::new(&header.shape, &header.region).unwrap();
+        let block = (sieva_types::Bx::new(vec![0], vec![4]), Some((5, 9)));
+        let limits = RegionLimits::of_blocks(&grid, &[block]);
+        let index = ArrayIndex::new(header).unwrap();
+        assert!(!index.any_known());
+        let index = index.with_limits(limits, false);
+        let (all, none) = (KeySet::interval(0, 99), KeySet::interval(10, 99));
+        assert_eq!([0, 1].map(|r| index.verdict(r, &all)), [Verdict::Some, Verdict::Some]);
+        assert_eq!([0, 1].map(|r| index.verdict(r, &none)), [Verdict::None, Verdict::Some]);
+        assert_eq!([0, 1].map(|r| index.count_bounds(r, &none)), [(0, 0), (0, 3)]);
+        assert_eq!((index.want(0), index.any_known(), index.unknown()), (Want::Nothing, true, 2));
     }
 
     #[test]

@@ -112,6 +112,15 @@ impl RegionGrid {
         Bx::new(spans.iter().map(|s| s.0).collect(), spans.iter().map(|s| s.1 - s.0).collect())
     }
 
+    /// How many regions [`RegionGrid::touched`] finds.
+    pub fn count_touched(&self, bx: &Bx) -> u64 {
+        if bx.is_empty() {
+            return 0;
+        }
+        let along = |d: usize| self.coord(d, bx.end(d) - 1) - self.coord(d, bx.start[d]) + 1;
+        (0..self.grid.len()).fold(1, |n: u64, d| n.saturating_mul(along(d)))
+    }
+
     /// The number of the region whose grid coordinates these are; `None` outside of the grid.
     pub fn number(&self, coords: &[u64]) -> Option<usize> {
         let inside = coords.len() == self.grid.len() && coords.iter().zip(&self.grid).all(|(c, n)| c < n);
@@ -181,6 +190,7 @@ mod tests {
         }
         assert!(seen.as_flattened().iter().all(|&n| n == 1));
         assert_eq!(grid.touched(&Bx::new(vec![1, 2], vec![2, 2])), [0, 1, 3, 4]);
+        assert_eq!(grid.count_touched(&Bx::new(vec![1, 2], vec![2, 2])), 4);
         assert_eq!(grid.only(&Bx::new(vec![1, 2], vec![2, 1])), None);
         assert_eq!(grid.only(&Bx::new(vec![1, 2], vec![1, 1])), Some(0));
         assert_eq!(grid.number(&[3, 0]), None);

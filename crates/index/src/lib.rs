@@ -12,6 +12,7 @@ mod array;
 pub mod bitmap;
 mod elements;
 mod grid;
+mod limits;
 mod pieces;
 #[cfg(test)]
 #[allow(clippy::unwrap_used, missing_docs)]
@@ -23,4 +24,5 @@ pub mod store;
 pub use array::{ArrayIndex, Want};
 pub use elements::{Elements, content_hash, members};
 pub use grid::RegionGrid;
+pub use limits::RegionLimits;
 pub use pieces::{PieceLoader, PieceTable};

@@ -21,9 +21,9 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use sieva_format::ArraySource;
 use sieva_format::layout::Placement;
 use sieva_format::schema::ArrayInfo;
-use sieva_index::ArrayIndex;
 use sieva_index::sorted::SortedReplica;
 use sieva_index::store::{ArrayHeader, Fingerprint, SortedEntry, Store, locations};
+use sieva_index::{ArrayIndex, RegionGrid, RegionLimits};
 use sieva_query::bind::{Bound, stored_domain};
 use sieva_query::exec::{Indexes, Replica, region_shape};
 use sieva_types::{DType, ErrorKind, Result};
@@ -243,7 +243,10 @@ impl Source {
             let found = records.header();
             if (found.dtype, &found.shape, &found.missing) == (header.dtype, &header.shape, &header.missing) {
                 match ArrayIndex::load(records) {
-                    Ok(index) => return loaded.indexes.add(array, index),
+                    Ok(index) => {
+                        let limits = self.limits(array, &header);
+                        return loaded.indexes.add(array, index.with_limits(limits, true));
+                    }
                     Err(e) => loaded.indexes.note(&format!("'{}': {}", header.path, e.message())),
                 }
             } else {
@@ -251,11 +254,25 @@ impl Source {
             }
         }
         let bytes = header.shape.iter().product::<u64>() * header.dtype.size() as u64;
-        if loaded.learn.share > 0.0
-            && bytes >= loaded.learn.from
+        let (limits, learns) =
+            (self.limits(array, &header), loaded.learn.share > 0.0 && bytes >= loaded.learn.from);
+        if (learns || limits.any())
             && let Ok(index) = ArrayIndex::new(header)
         {
-            loaded.indexes.add(array, index);
+            loaded.indexes.add(array, index.with_limits(limits, learns));
+        }
+    }
+
+    /// What the file itself tells of the regions of an array.
+    fn limits(&self, array: usize, header: &ArrayHeader) -> RegionLimits {
+        let blocks = self.reader().limits(array);
+        // Their keys are those of the stored type, whatever an attribute declares it to be.
+        let stored = &self.schema().arrays[array];
+        match RegionGrid::new(&header.shape, &header.region) {
+            Ok(grid) if !blocks.is_empty() && stored.decoding.stored == stored.dtype => {
+                RegionLimits::of_blocks(&grid, &blocks)
+            }
+            _ => RegionLimits::default(),
         }
     }
 

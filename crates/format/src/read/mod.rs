@@ -185,7 +185,10 @@ impl BlockReader {
     }
 
     fn read_native(&self, bx: &Bx, out: &mut [u8], ws: &mut Workspace) -> Result<()> {
-        let native = matches!(self.layout.placement, Placement::Library(_) | Placement::Parts(_));
+        let native = matches!(
+            self.layout.placement,
+            Placement::Library(_) | Placement::Foreign(_) | Placement::Parts(_)
+        );
         self.read_stored(bx, out, ws).map_err(|e| self.locate(e))?;
         if self.layout.endian != Endian::NATIVE && !native {
             swap_bytes(out, self.layout.element_size);
@@ -229,7 +232,7 @@ impl BlockReader {
             }
             Placement::Objects => self.read_chunks(|n| Some(Piece::Object(n)), &inside, out, to, ws)?,
             Placement::Parts(parts) => self.read_parts(parts, &inside, out, ws)?,
-            Placement::Library(_) => self.read_by_library(&inside, out, to)?,
+            Placement::Library(_) | Placement::Foreign(_) => self.read_by_library(&inside, out, to)?,
         }
         Ok(())
     }

@@ -15,7 +15,9 @@ impl BlockReader {
         if let Placement::Parts(parts) = &layout.placement {
             return self.read_part_texts(parts, bx, ws);
         }
-        if matches!(layout.placement, Placement::Library(_)) && layout.element_size == 0 {
+        if matches!(layout.placement, Placement::Library(_) | Placement::Foreign(_))
+            && layout.element_size == 0
+        {
             return self.source.read_library_strings(self.array, bx).map_err(|e| self.locate(e));
         }
         let mut bx = bx.clone();

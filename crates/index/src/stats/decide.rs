@@ -97,7 +97,7 @@ fn domain((low, high): (i128, i128), missing: &KeySet) -> KeySet {
 }
 
 /// Whether a key of `low..=high` is in `set`.
-pub(super) fn touches(set: &KeySet, low: i128, high: i128) -> bool {
+pub(crate) fn touches(set: &KeySet, low: i128, high: i128) -> bool {
     let at = set.ranges.partition_point(|r| r.1 < low);
     set.ranges.get(at).is_some_and(|r| r.0 <= high)
 }

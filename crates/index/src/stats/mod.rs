@@ -17,6 +17,7 @@ mod tests;
 mod zone;
 
 pub use decide::Verdict;
+pub(crate) use decide::touches;
 pub use histogram::{Histogram, MERGED_BINS};
 
 use sieva_types::KeySet;

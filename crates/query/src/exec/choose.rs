@@ -50,7 +50,7 @@ impl Execution {
         stored_arrays(&self.bound.condition, &mut arrays);
         let able = |&a: &usize| match access {
             Access::Auto | Access::Scan => true,
-            Access::ZoneMap => self.indexed[a].as_ref().is_some_and(|i| i.unknown() < i.grid().len()),
+            Access::ZoneMap => self.indexed[a].as_ref().is_some_and(|i| i.any_known()),
             Access::Bitmap => self.indexed[a].as_ref().is_some_and(|i| i.has_bitmaps()),
             Access::Sorted => self.indexes.replicas.iter().any(|r| r.key == self.bound.arrays[a].index),
         };

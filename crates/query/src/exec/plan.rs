@@ -1,5 +1,6 @@
 //! What a query will do, in words: EXPLAIN, and the bounds that are known before data are read.
 
+use sieva_format::layout::Placement;
 use sieva_index::stats::Verdict;
 use sieva_types::{Bx, Result};
 
@@ -82,7 +83,7 @@ impl Execution {
     fn by_library(&self) -> Vec<(String, String)> {
         let arrays = self.bound.arrays.iter().zip(&self.readers);
         let reasons = arrays.filter_map(|(a, r)| match &r.layout().placement {
-            sieva_format::layout::Placement::Library(why) => Some((self.path(a.index), why.clone())),
+            Placement::Library(why) | Placement::Foreign(why) => Some((self.path(a.index), why.clone())),
             _ => None,
         });
         reasons.collect()
@@ -146,7 +147,7 @@ impl Execution {
 
     /// How a condition on one array is going to be answered.
     fn way(&self, array: usize, raw: bool, set: &KeySet, tiles: &Tiles) -> String {
-        let Some(index) = self.zones(array, raw).filter(|i| i.unknown() < i.grid().len()) else {
+        let Some(index) = self.zones(array, raw).filter(|i| i.any_known()) else {
             return "scan".into();
         };
         let (mut none, mut all) = (0, 0);

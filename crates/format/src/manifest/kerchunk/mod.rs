@@ -9,7 +9,7 @@
 //! Specification: kerchunk documentation, "References specification", version 1.
 
 mod base64;
-pub mod columns;
+mod columns;
 mod data;
 mod export;
 mod import;
@@ -20,8 +20,8 @@ mod zarr;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-pub use export::{Exported, export};
 pub use columns::{Columns, Tables};
+pub use export::{Exported, export};
 pub use import::import;
 pub use tree::{Opener, ReferenceTree};
 
