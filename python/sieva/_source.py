@@ -347,7 +347,7 @@ class Source:
         return Histogram(found, info["decoded_dtype"].startswith(("int", "uint", "bool")))
 
     def to_references(self, path: str | os.PathLike[str], *, url: str | None = None) -> list[str]:
-        """Write where every chunk lies, as a reference set of kerchunk, by which Zarr libraries read the file.
+        """Write where every chunk lies, as a reference set of kerchunk, by which Zarr libraries read it.
 
         Parameters
         ----------
