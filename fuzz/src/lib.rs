@@ -4,12 +4,16 @@
 
 pub mod bits;
 pub mod change;
+pub mod explore;
 pub mod memory;
 pub mod rows;
 pub mod set;
+pub mod small;
 pub mod values;
 
 pub use change::Change;
+pub use explore::{check_error, explore};
 pub use rows::Rows;
 pub use set::SetRecipe;
+pub use small::small_source;
 pub use values::{Data, ValuesRecipe};
