@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, TypedDict
 
 import click
 
-from sieva import _source, errors
+from sieva import _open, errors
 from sieva._index import summary
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ class Given(TypedDict):
     store: str | None
     dims: Sequence[tuple[str, list[str]]]
     external: Sequence[str]
+    join: str | None
 
 
 def run(source: str, given: Given) -> None:
@@ -47,8 +48,13 @@ def run(source: str, given: Given) -> None:
             f"--engine {given['engine']} is not supported yet",
             "use --engine local with --jobs, on one machine",
         )
-    opened = _source.open(
-        source, dims=dict(given["dims"]), external=given["external"], store=given["store"], learn=False
+    opened = _open.open(
+        source,
+        dims=dict(given["dims"]),
+        external=given["external"],
+        store=given["store"],
+        join=given["join"],
+        learn=False,
     )
     if given["status"]:
         found = opened.index_status()

@@ -102,20 +102,21 @@ class Source:
 
     @staticmethod
     def open(
-        path: str,
+        paths: list[str],
         *,
         dims: dict[str, list[str]] | None = None,
         external_roots: list[str] = ...,
         valid_range: bool = False,
         store: str | None = None,
         learn: tuple[float, int] | None = None,
+        join: str | None = None,
     ) -> Source:
-        """Open the file at ``path``; its format is told by its first bytes.
+        """Open files as one source; their formats are told by their first bytes.
 
         Parameters
         ----------
-        path
-            Of a local file.
+        paths
+            Paths and globs.
         dims
             Names of dimensions by array path, where the file does not name them.
         external_roots
@@ -127,12 +128,17 @@ class Source:
         learn
             The share of its time that a scan may spend on leaving statistics, and the least size in bytes of
             arrays that it does so for. None: by default, or as SIEVA_LEARN says.
+        join
+            The dimension along which files of the same arrays follow one another.
 
         Raises
         ------
         FileNotFound, PermissionDenied, UnknownFormat, CorruptFile
             The file cannot be opened.
         """
+
+    def files(self) -> list[str]:
+        """Return the files that it is made of."""
 
     @property
     def path(self) -> str:

@@ -1,15 +1,12 @@
-"""Opening files: the source, its arrays, and the queries that are made of it."""
+"""The source: its arrays, and the queries and indexes that are made of it."""
 
 from __future__ import annotations
 
-import glob as globbing
-import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
 from typing import Any, Self, TypedDict
 
-from sieva import _index, _native, errors
+from sieva import _index, _native
 from sieva._array import Array, Arrays
 from sieva._expr import Expr, quote
 from sieva._histogram import Histogram
@@ -17,8 +14,6 @@ from sieva._index import BuildReport, Calibration, IndexStatus, VerifyReport
 from sieva._memory import memory_bytes
 from sieva._query import Query
 from sieva._schema import Schema
-
-_GLOB = ("*", "?", "[")
 
 
 class _Running(TypedDict):
@@ -40,7 +35,9 @@ class Source:
     attrs : dict
         The attributes of the root group.
     path, format : str
-        The file, and what it is: ``"HDF5"``, ``"netCDF-4"`` ...
+        The file or glob, and what it is: ``"HDF5"``, ``"netCDF-4"`` ...
+    files : list of str
+        The files that it is made of.
     warnings : list of str
         What in the file could not be understood.
     """
@@ -53,6 +50,11 @@ class Source:
     def path(self) -> str:
         """The path as it was given."""
         return self._native.path
+
+    @property
+    def files(self) -> list[str]:
+        """The files that it is made of, in the order of the list or glob."""
+        return list(self._native.files())
 
     @property
     def format(self) -> str:
@@ -395,136 +397,3 @@ def _condition_text(condition: object) -> str | None:
         return None if condition is None else str(condition)
     kind = type(condition).__name__
     raise TypeError(f"a condition is text or an expression of arrays, got {condition!r} ({kind})")
-
-
-def open(  # noqa: A001 - sieva.open is the name that is fixed
-    path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
-    *,
-    dims: Mapping[str, Sequence[str]] | None = None,
-    external: Sequence[str | os.PathLike[str]] = (),
-    valid_range: bool = False,
-    store: str | os.PathLike[str] | None = None,
-    learn: bool = True,
-) -> Source:
-    """Open a file; its format is told by its first bytes, not by its name.
-
-    Parameters
-    ----------
-    path
-        Of a file of HDF5, netCDF-4 or netCDF-3; or a glob or list that comes to exactly one file.
-    dims
-        Names of dimensions by array, where the file does not name them, so that arrays of different groups
-        line up: ``{"exchange/theta": ["angle"]}``.
-    external
-        Directories that external links and external raw storage may lead into; by default none.
-    valid_range
-        Whether values outside of the attributes valid_range, valid_min and valid_max are missing.
-    store
-        A directory for the augmentations of sources. None: what SIEVA_STORE says, else ``<path>.sieva``
-        beside the file.
-    learn
-        Whether scans leave zone maps and histograms of what they read in the store, which takes under 3 %
-        of their time. ``SIEVA_LEARN=0`` in the environment switches it off for all.
-
-    Returns
-    -------
-    Source
-        The file is never changed.
-
-    Raises
-    ------
-    FileNotFound
-        There is no such file; also a `FileNotFoundError`.
-    UnknownFormat, CorruptFile
-        The file cannot be read; also a `ValueError`.
-    Unsupported
-        Several files, or a URL.
-
-    Examples
-    --------
-    >>> src = sieva.open("pop.nc")  # doctest: +SKIP
-    >>> src["TEMP"].shape  # doctest: +SKIP
-    (4, 20, 300, 400)
-    """
-    if isinstance(external, str | os.PathLike):
-        external = [external]
-    native = _native.Source.open(
-        one_file(path),
-        dims={array: list(names) for array, names in (dims or {}).items()} or None,
-        external_roots=[os.fspath(root) for root in external],
-        valid_range=valid_range,
-        store=None if store is None else os.fspath(store),
-        learn=None if learn else (0.0, 0),
-    )
-    return Source(native)
-
-
-def sql(
-    text: str,
-    *,
-    access: str = "auto",
-    fetch: str = "auto",
-    memory: int | str | None = None,
-    threads: int | None = None,
-    **options: Any,  # noqa: ANN401 - those of `open`, checked there
-) -> Query:
-    """Return the query of a SELECT whose FROM names the file.
-
-    Parameters
-    ----------
-    text
-        Such as ``"SELECT TEMP, SALT FROM 'pop.nc' WHERE TEMP > 5 LIMIT 10"``.
-    access, fetch, memory, threads
-        As in `Source.query`.
-    **options
-        As in `open`: dims, external, valid_range, store, learn.
-
-    Raises
-    ------
-    SyntaxError_
-        The text is no SELECT, or has no FROM.
-
-    Examples
-    --------
-    >>> q = sieva.sql("SELECT avg(TEMP) FROM 'pop.nc' GROUP BY z_t")  # doctest: +SKIP
-    """
-    path = _native.from_clause(text)
-    if path is None:
-        raise errors.SyntaxError_("the query has no FROM", "write SELECT ... FROM 'file.nc' WHERE ...")
-    return open(path, **options).sql(text, access=access, fetch=fetch, memory=memory, threads=threads)
-
-
-def one_file(path: object) -> str:
-    """Return the one file that a path, glob or list means.
-
-    A path that exists is never taken for a glob.
-    """
-    if isinstance(path, str | os.PathLike):
-        text = os.fspath(path)
-        if not isinstance(text, str):
-            raise TypeError(f"a path is text, got {path!r}")
-        if "://" in text and not Path(text).exists():
-            raise errors.Unsupported(
-                f"{text!r} is a URL: only local files can be opened", "download it first"
-            )
-        if not any(c in text for c in _GLOB) or Path(text).exists():
-            return text
-        found = sorted(globbing.glob(text, recursive=True))  # noqa: PTH207 - absolute patterns, too
-        if not found:
-            raise errors.FileNotFound(f"no file matches {text!r}")
-        return _only(found, f"{text!r} matches")
-    if isinstance(path, Sequence) and not isinstance(path, bytes):
-        found = [one_file(item) for item in path]
-        if not found:
-            raise ValueError("the list of files is empty")
-        return _only(found, "the list has")
-    raise TypeError(f"expected a path, a glob or a list of paths, got {path!r} ({type(path).__name__})")
-
-
-def _only(found: list[str], what: str) -> str:
-    if len(found) > 1:
-        raise errors.Unsupported(
-            f"{what} {len(found)} files: several files as one source are not supported",
-            "open one of them, and loop over the rest",
-        )
-    return found[0]

@@ -15,7 +15,7 @@ from xarray.backends import AbstractDataStore, BackendArray, BackendEntrypoint, 
 from xarray.coding.strings import create_vlen_dtype
 from xarray.core import indexing
 
-from sieva import _source, errors
+from sieva import _open, errors
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -55,7 +55,7 @@ class Handle:
     def source(self) -> Source:
         """The source."""
         if self._source is None:
-            self._source = _source.open(self.path, **self.options)
+            self._source = _open.open(self.path, **self.options)
         return self._source
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -191,6 +191,7 @@ class SievaBackendEntrypoint(BackendEntrypoint):
         "group",
         "dims",
         "external",
+        "join",
         "store",
         "learn",
     )
@@ -216,23 +217,30 @@ class SievaBackendEntrypoint(BackendEntrypoint):
         external: Sequence[str | os.PathLike[str]] = (),
         store: str | os.PathLike[str] | None = None,
         learn: bool = True,
+        join: str | None = None,
     ) -> xr.Dataset:
-        """Open a file, or one group of it, lazily.
+        """Open a file (or a glob of files as one source), or one group of it, lazily.
 
         Parameters
         ----------
         filename_or_obj
-            Path of the file.
+            Path of the file, or a glob.
         mask_and_scale, decode_times, concat_characters, decode_coords, drop_variables, use_cftime,
         decode_timedelta
             As of `xarray.open_dataset`.
         group
             Path of a group; None is the root.
-        dims, external, store, learn
+        dims, external, store, learn, join
             As of `sieva.open`.
         """
-        path = os.path.abspath(_source.one_file(filename_or_obj))  # noqa: PTH100 - symbolic links stay
-        options: dict[str, Any] = {"dims": dims, "external": external, "store": store, "learn": learn}
+        path = os.path.abspath(os.fspath(filename_or_obj))  # noqa: PTH100 - symbolic links stay
+        options: dict[str, Any] = {
+            "dims": dims,
+            "external": external,
+            "store": store,
+            "learn": learn,
+            "join": join,
+        }
         decoding: dict[str, Any] = {"decode_times": decode_times, "use_cftime": use_cftime}
         dataset = StoreBackendEntrypoint().open_dataset(
             SievaDataStore(Handle(path, options), group),
@@ -276,7 +284,7 @@ class SievaAccessor:
                     "this dataset does not know the file that it is from",
                     "query the dataset that xarray.open_dataset(..., engine='sieva') returned",
                 )
-            self._opened = _source.open(path, **encoding.get(_OPENED, {}))
+            self._opened = _open.open(path, **encoding.get(_OPENED, {}))
         return self._opened
 
     def query(

@@ -86,6 +86,11 @@ open_options = _options(
         multiple=True,
         help="Directory that external links and storage of the file may lead into.",
     ),
+    click.option(
+        "--join",
+        metavar="DIM",
+        help="Of several files: the dimension that they are joined along, one of theirs or a new one.",
+    ),
 )
 store_option = click.option(
     "--store",
@@ -119,13 +124,11 @@ def cli() -> None:
 @click.argument("source")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, with all coordinate values.")
 @open_options
-def schema(
-    source: str, as_json: bool, dims: Sequence[tuple[str, list[str]]], external: Sequence[str]
-) -> None:
+def schema(source: str, as_json: bool, **how: Any) -> None:  # noqa: ANN401 - the options of opening
     """Show what SOURCE holds: storage, layout, and what is known of the values."""
     import sieva
 
-    known = sieva.open(source, dims=dict(dims), external=external).schema()
+    known = sieva.open(source, **_opening(how)).schema()
     click.echo(known.to_json() if as_json else str(known))
 
 
@@ -230,13 +233,11 @@ def index(source: str, **options: Any) -> None:  # noqa: ANN401 - as click has t
 @click.argument("path")
 @store_option
 @open_options
-def calibrate(
-    path: str, store: str | None, dims: Sequence[tuple[str, list[str]]], external: Sequence[str]
-) -> None:
+def calibrate(path: str, store: str | None, **how: Any) -> None:  # noqa: ANN401 - the options of opening
     """Measure what reading the file PATH costs here, and keep it for choosing between ways to answer."""
     import sieva
 
-    found = sieva.open(path, dims=dict(dims), external=external, store=store).calibrate()
+    found = sieva.open(path, store=store, **_opening(how)).calibrate()
     click.echo(repr(found))
     click.echo(f"kept in {found.kept_in}", err=True)
 
@@ -271,6 +272,11 @@ def _ask(
     import sieva
 
     return sieva.sql(sql, dims=dict(dims), learn=not no_learn, **how)
+
+
+def _opening(how: dict[str, Any]) -> dict[str, Any]:
+    """Return the options of opening as `sieva.open` has them."""
+    return {**how, "dims": dict(how["dims"])}
 
 
 def _format(path: Path | None, kind: str | None, layout: str | None) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
-from sieva import _source
+from sieva import _open
 from sieva._extras import required
 from sieva._memory import size_text
 from sieva.generate import FILL, write_ocean, write_particles
@@ -69,7 +69,7 @@ def _ask(number: int, question: Question, path: Path) -> float:
     click.echo()
     click.echo(click.style(f"{number}. {question.title}", bold=True))
     click.echo("\n".join(f"   {line}" for line in sql.splitlines()))
-    ours, seconds = _best(lambda: question.answer(_source.sql(sql)))
+    ours, seconds = _best(lambda: question.answer(_open.sql(sql)))
     expected, scan_seconds = _best(lambda: question.scan(path))
     if not _equal(ours, expected):
         raise RuntimeError(f"the answers differ: {ours!r}, but {expected!r} by the scan; please report this")

@@ -20,25 +20,31 @@ pub struct Source(pub sieva::Source);
 #[pymethods]
 impl Source {
     #[staticmethod]
-    #[pyo3(signature = (path, *, dims=None, external_roots=Vec::new(), valid_range=false, store=None, learn=None))]
+    #[pyo3(signature = (paths, *, dims=None, external_roots=Vec::new(), valid_range=false, store=None, learn=None, join=None))]
+    #[allow(clippy::too_many_arguments)] // the options of one call, by name
     fn open(
         py: Python<'_>,
-        path: PathBuf,
+        paths: Vec<String>,
         dims: Option<BTreeMap<String, Vec<String>>>,
         external_roots: Vec<PathBuf>,
         valid_range: bool,
         store: Option<PathBuf>,
         learn: Option<(f64, u64)>,
+        join: Option<String>,
     ) -> PyResult<Self> {
         let learn = learn.map_or_else(Learn::default, |(share, from)| Learn { share, from });
         let dims = dims.unwrap_or_default().into_iter().collect();
-        let options = OpenOptions { dims, external_roots, valid_range, store, learn };
-        py.detach(|| sieva::Source::open(path, &options)).map(Self).map_err(to_python)
+        let options = OpenOptions { dims, external_roots, valid_range, store, learn, join };
+        py.detach(|| sieva::Source::open_many(&paths, &options)).map(Self).map_err(to_python)
     }
 
     #[getter]
     fn path(&self) -> String {
         self.0.path().display().to_string()
+    }
+
+    fn files(&self) -> Vec<String> {
+        self.0.files()
     }
 
     #[getter]

@@ -52,19 +52,12 @@ def test_syntax_error_is_told_with_its_place(ocean):
         ocean.query("TEMP > > 5")
 
 
-def test_several_files_are_refused(tmp_path, ocean_path):
-    for name in ("a.nc", "b.nc"):
-        (tmp_path / name).write_bytes(ocean_path.read_bytes())
-    with pytest.raises(NotImplementedError, match="2 files"):
-        sieva.open(str(tmp_path / "*.nc"))
-    with pytest.raises(errors.Unsupported, match="2 files"):
-        sieva.open([tmp_path / "a.nc", tmp_path / "b.nc"])
-    assert sieva.open(str(tmp_path / "a*.nc")).path == str(tmp_path / "a.nc")
+def test_a_glob_or_list_of_one_file_is_that_file(tmp_path, ocean_path):
+    (tmp_path / "a.nc").write_bytes(ocean_path.read_bytes())
+    assert sieva.open(str(tmp_path / "a*.nc")).files == [str(tmp_path / "a.nc")]
     assert len(sieva.open([tmp_path / "a.nc"])) == 7
     with pytest.raises(FileNotFoundError, match="no file matches"):
         sieva.open(str(tmp_path / "c*.nc"))
-    with pytest.raises(errors.Unsupported, match="URL"):
-        sieva.open("https://example.org/a.nc")
 
 
 def test_query_arguments_are_checked(ocean):

@@ -17,7 +17,10 @@
 
 mod arrow;
 mod augment;
+mod conditions;
 mod explain;
+mod formats;
+mod many;
 mod open;
 mod query;
 mod schema;
@@ -28,6 +31,8 @@ pub use augment::{
     ArrayStatus, BuildOptions, BuildReport, Calibration, GlobalHistogram, IndexKind, IndexStatus, Learn,
     Progress, ReplicaStatus, VerifyReport,
 };
+pub use conditions::Points;
+pub use many::expand;
 pub use open::{OpenOptions, Source};
 pub use query::{Query, QueryOptions};
 pub use sieva_format::schema::{ArrayInfo, Attr, AttrValue, Dimension, Schema};

@@ -7,17 +7,16 @@ use std::time::Instant;
 use sieva_format::ArraySource;
 use sieva_format::read::{BlockReader, ChunkCache, Workspace};
 use sieva_format::schema::Schema;
-use sieva_format_hdf5::{Hdf5Options, Hdf5Source, is_hdf5};
-use sieva_format_netcdf3::{Netcdf3Source, is_netcdf3};
 use sieva_query::ast::{Name, Select};
 use sieva_query::bind::{BindOptions, Bound, resolve, stored_domain};
 use sieva_query::exec::{Access, Column, Data, ExecOptions, Execution};
 use sieva_query::parse;
 use sieva_query::values::Scalar;
-use sieva_store::{FileStore, RangedRead};
 use sieva_types::{Bx, DType, Error, ErrorKind, Result};
 
 use crate::augment::{Augmented, Learn};
+use crate::formats;
+use crate::many::Many;
 use crate::query::{Query, QueryOptions};
 
 /// How a source is opened.
@@ -34,6 +33,9 @@ pub struct OpenOptions {
     pub store: Option<PathBuf>,
     /// Whether scans leave statistics behind.
     pub learn: Learn,
+    /// Of many files: the dimension along which those with the same arrays follow one another, one of theirs or a new
+    /// one; `None`: the one that they differ in.
+    pub join: Option<String>,
 }
 
 impl OpenOptions {
@@ -51,6 +53,7 @@ pub struct Source {
     path: Arc<PathBuf>,
     options: Arc<OpenOptions>,
     augmented: Arc<Augmented>,
+    many: Option<Many>,
     opened_in: f64,
 }
 
@@ -62,28 +65,25 @@ impl Source {
     pub fn open(path: impl AsRef<Path>, options: &OpenOptions) -> Result<Self> {
         let started = Instant::now();
         let path = path.as_ref();
-        if path.is_dir() {
-            return Err(unknown_format(path, "is a directory"));
-        }
-        let store = FileStore::open(path)?;
-        let inner: Arc<dyn ArraySource> = if is_netcdf3(&store) {
-            let mut source = Netcdf3Source::open(Arc::new(store))?;
-            if !options.dims.is_empty() {
-                source.name_dims(&options.dims)?;
-            }
-            Arc::new(source)
-        } else if is_hdf5(&store) {
-            let hdf5 =
-                Hdf5Options { external_roots: options.external_roots.clone(), dims: options.dims.clone() };
-            Arc::new(Hdf5Source::open(path, &hdf5)?)
-        } else if store.is_empty() {
-            return Err(unknown_format(path, "is empty"));
-        } else {
-            return Err(unknown_format(path, "is none of them"));
-        };
-        let (path, options) = (Arc::new(path.to_path_buf()), Arc::new(options.clone()));
-        let augmented = Arc::default();
-        Ok(Self { inner, path, options, augmented, opened_in: started.elapsed().as_secs_f64() })
+        let inner = formats::open(path, options)?;
+        Ok(Self::from_parts(inner, path.to_path_buf(), options, None, started))
+    }
+
+    /// A source behind which this reader is.
+    pub(crate) fn from_parts(
+        inner: Arc<dyn ArraySource>,
+        path: PathBuf,
+        options: &OpenOptions,
+        many: Option<Many>,
+        started: Instant,
+    ) -> Self {
+        let (path, options, augmented) = (Arc::new(path), Arc::new(options.clone()), Arc::default());
+        Self { inner, path, options, augmented, many, opened_in: started.elapsed().as_secs_f64() }
+    }
+
+    /// The files that it is made of, where there are many.
+    pub(crate) fn many(&self) -> Option<&Many> {
+        self.many.as_ref()
     }
 
     /// The path as it was given.
@@ -196,9 +196,10 @@ impl Source {
     /// The one value of a scalar subquery, over this source or over another file.
     fn scalar(&self, select: &Select, options: &QueryOptions) -> Result<Scalar> {
         let other = match &select.from {
-            Some(from) if Path::new(from) != self.path() => {
-                Source::open(from, &OpenOptions { dims: Vec::new(), ..(*self.options).clone() })?
-            }
+            Some(from) if Path::new(from) != self.path() => Source::open_many(
+                &[from],
+                &OpenOptions { dims: Vec::new(), join: None, ..(*self.options).clone() },
+            )?,
             _ => self.clone(),
         };
         Query::of_select(&other, select.clone(), options)?.single_value()
@@ -230,12 +231,4 @@ impl Source {
         let stored = stored_domain(info, raw, self.options.valid_range)?;
         Ok(Column::decode(&buffer, bx.len() as usize, &stored))
     }
-}
-
-fn unknown_format(path: &Path, why: &str) -> Error {
-    Error::new(
-        ErrorKind::UnknownFormat,
-        format!("'{}' {why}: not a file that can be read here", path.display()),
-    )
-    .hint("HDF5, netCDF-4 and netCDF-3 (classic, 64-bit offset, CDF-5) files can")
 }

@@ -34,7 +34,7 @@ impl Source {
                 "groups": groups,
                 "warnings": schema.warnings,
             },
-            "physical": arrays().map(|a| self.physical(a)).collect::<Vec<_>>(),
+            "physical": arrays().enumerate().map(|(i, a)| self.physical(i, a)).collect::<Vec<_>>(),
             "logical": {
                 "dimensions": self.dimensions(),
                 "arrays": arrays().map(|a| self.logical(a)).collect::<Vec<_>>(),
@@ -45,10 +45,20 @@ impl Source {
         Ok(out.to_string())
     }
 
-    fn physical(&self, a: &ArrayInfo) -> Json {
+    fn physical(&self, array: usize, a: &ArrayInfo) -> Json {
+        let pieces = self.pieces_of(array);
+        let file = match &pieces[..] {
+            [(file, ..)] => file.clone(),
+            _ => self.path().display().to_string(),
+        };
+        let parts: Vec<Json> = pieces
+            .iter()
+            .map(|(file, start, count)| json!({"file": file, "start": start, "count": count}))
+            .collect();
         json!({
             "array": a.path,
-            "file": self.path().display().to_string(),
+            "file": file,
+            "parts": if parts.len() > 1 { Json::Array(parts) } else { Json::Null },
             "layout": a.storage.layout,
             "chunk_shape": a.storage.chunk_shape,
             "filters": a.storage.filters,

@@ -302,9 +302,11 @@ fn scales(attr: &Handle) -> Result<Vec<Option<Token>>> {
 /// # Safety
 /// `refs` must point to `len` references that libhdf5 wrote.
 unsafe fn dereference(refs: *mut H5R_ref_t, len: usize) -> Option<Token> {
-    // SAFETY: by contract; the lock is held by the caller.
-    let object =
-        ffi::open("cannot follow a reference", || unsafe { H5Ropen_object(refs, H5P_DEFAULT, H5P_DEFAULT) });
+    // A reference may name another file, which libhdf5 would open for writing: our driver refuses to.
+    let object = crate::file::access_list().and_then(|access| {
+        // SAFETY: by contract; the lock is held by the caller.
+        ffi::open("cannot follow a reference", || unsafe { H5Ropen_object(refs, access.id(), H5P_DEFAULT) })
+    });
     for i in 0..len {
         // SAFETY: by contract.
         unsafe { H5Rdestroy(refs.add(i)) };

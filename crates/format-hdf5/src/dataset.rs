@@ -15,7 +15,8 @@ use crate::links::{self, Policy};
 use crate::types::TypeInfo;
 use crate::walk::{Found, Tree};
 
-/// Up to so many chunks a dataset's stored size is added up at opening; beyond, it would make opening slow.
+/// Up to so many chunks a dataset's stored size is added up at opening; beyond, or over a network, it
+/// would make opening slow.
 const COUNTED_CHUNKS: u64 = 1024;
 /// Most client data of a filter, far above what any has.
 const CLIENT_DATA_LIMIT: usize = 1 << 16;
@@ -76,7 +77,9 @@ impl Dataset {
         let chunk_shape =
             if storage == Storage::Chunked { chunk_shape(&creation, shape.len())? } else { Vec::new() };
         let few = shape.iter().zip(&chunk_shape).try_fold(1_u64, |n, (&s, &c)| n.checked_mul(s.div_ceil(c)));
-        let counted = storage != Storage::Virtual && few.is_some_and(|n| n <= COUNTED_CHUNKS);
+        // Adding up goes through the whole index of chunks.
+        let is_far = storage == Storage::Chunked && file.is_remote();
+        let counted = storage != Storage::Virtual && !is_far && few.is_some_and(|n| n <= COUNTED_CHUNKS);
         Ok(Some(Self {
             info,
             attributes: attrs::read(&handle)?,

@@ -1,20 +1,25 @@
-//! The file driver through which libhdf5 reads: `pread`, no locks, no writing, and a look at every heap.
+//! The file driver through which libhdf5 reads: ranges of any store, no locks, no writing, and a look at every heap.
+//!
+//! libhdf5 opens files by name. A store is put under a name for as long as it is being opened ([`Announced`]); any
+//! other name is the path of a local file, which libhdf5 asks for itself as a source of virtual data.
 //!
 //! libhdf5 reads its metadata in whole blocks, so the driver sees each heap before the library does and can
 //! refuse one that would make it loop or crash.
 
-use std::ffi::{CStr, OsStr, c_char, c_int, c_uint, c_ulong, c_void};
-use std::fs::File;
+use std::collections::HashMap;
+use std::ffi::{CStr, CString, OsStr, c_char, c_int, c_uint, c_ulong, c_void};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{FileExt, MetadataExt};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::path::Path;
+use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
 
 use hdf5_metno_sys::h5::{HADDR_UNDEF, haddr_t, herr_t, hsize_t};
 use hdf5_metno_sys::h5fd::H5FDregister;
 use hdf5_metno_sys::h5i::hid_t;
 use hdf5_metno_sys::h5p::H5Pset_driver;
+use sieva_store::FileStore;
 use sieva_types::{Error, ErrorKind, Result};
 
+use crate::bytes::FileBytes;
 use crate::ffi::{Handle, call, lock};
 use crate::heaps::Heaps;
 
@@ -29,6 +34,8 @@ const MAX_ADDRESS: haddr_t = i64::MAX as u64;
 const GLOBAL_HEAP: [u8; 8] = *b"GCOL\x01\0\0\0";
 /// `H5FD_MEM_LHEAP`: what is asked for is (part of) a local heap, or a block of a newer one.
 const LOCAL_HEAP: c_int = 5;
+/// `H5FD_MEM_DRAW`: values of datasets (and global heaps).
+const RAW_DATA: c_int = 3;
 /// Free lists by kind of memory, as other drivers have them (`H5FD_FLMAP_DICHOTOMY`).
 const FREE_LISTS: [c_int; 7] = [1, 1, 1, 3, 3, 1, 1];
 /// Aggregation, the data sieve, SWMR reading, and the plain format of one file. Not the metadata accumulator:
@@ -54,11 +61,7 @@ struct Public {
 #[repr(C)]
 struct Driven {
     public: Public,
-    file: File,
-    len: u64,
-    device: u64,
-    inode: u64,
-    modified: (i64, i64),
+    bytes: Arc<FileBytes>,
     end_of_addresses: haddr_t,
     heaps: Heaps,
 }
@@ -135,12 +138,48 @@ static CLASS: Class = Class {
     free_lists: FREE_LISTS,
 };
 
-/// Why the driver refused to read; libhdf5's own message would only be that it did.
-static REFUSAL: Mutex<Option<&'static str>> = Mutex::new(None);
+/// Why the driver did not read; libhdf5's own message would only be that it did not.
+static REFUSAL: Mutex<Option<Error>> = Mutex::new(None);
 
 /// Takes the reason of the last refusal, if there was one since the last time.
-pub(crate) fn refusal() -> Option<&'static str> {
+pub(crate) fn refusal() -> Option<Error> {
     REFUSAL.lock().unwrap_or_else(PoisonError::into_inner).take()
+}
+
+fn refuse(why: Error) -> herr_t {
+    *REFUSAL.lock().unwrap_or_else(PoisonError::into_inner) = Some(why);
+    -1
+}
+
+/// The stores that are being opened, by the name that libhdf5 is given.
+static STORES: LazyLock<Mutex<HashMap<CString, Arc<FileBytes>>>> = LazyLock::new(Mutex::default);
+
+/// A name under which libhdf5 finds a store, while this lives. It is made and dropped under libhdf5's lock, so that
+/// two openings of one path do not meet.
+pub(crate) struct Announced(CString);
+
+impl Announced {
+    /// Puts `bytes` under their local path, which links of the file count from, or under a name of their own.
+    pub(crate) fn new(bytes: &Arc<FileBytes>) -> Result<Self> {
+        let name = match bytes.local_path() {
+            Some(path) => CString::new(path.as_os_str().as_bytes()),
+            None => CString::new(format!("sieva-store-{}", bytes.id())),
+        };
+        let name = name.map_err(|_| Error::new(ErrorKind::FileNotFound, "its path has a NUL in it"))?;
+        STORES.lock().unwrap_or_else(PoisonError::into_inner).insert(name.clone(), bytes.clone());
+        Ok(Self(name))
+    }
+
+    /// The name.
+    pub(crate) fn name(&self) -> &CStr {
+        &self.0
+    }
+}
+
+impl Drop for Announced {
+    fn drop(&mut self) {
+        STORES.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.0);
+    }
 }
 
 /// Makes `access` open files through this driver.
@@ -159,11 +198,17 @@ pub(crate) fn set(access: &Handle) -> Result<()> {
 
 unsafe extern "C" fn open(name: *const c_char, flags: c_uint, _access: hid_t, _max: haddr_t) -> *mut Driven {
     // SAFETY: libhdf5 passes a C string.
-    let path = OsStr::from_bytes(unsafe { CStr::from_ptr(name) }.to_bytes());
+    let name = unsafe { CStr::from_ptr(name) };
     // Bit 0 asks for writing, which is refused.
-    let opened = if flags & 1 == 0 { open_regular(path).ok() } else { None };
-    let Some((file, meta)) = opened else { return std::ptr::null_mut() };
-    let heaps = Heaps::of(&file, meta.len());
+    let bytes = if flags & 1 == 0 { find(name) } else { None };
+    let Some(bytes) = bytes else { return std::ptr::null_mut() };
+    let heaps = match Heaps::of(&bytes) {
+        Ok(heaps) => heaps,
+        Err(e) => {
+            refuse(e);
+            return std::ptr::null_mut();
+        }
+    };
     Box::into_raw(Box::new(Driven {
         public: Public {
             driver: 0,
@@ -177,24 +222,22 @@ unsafe extern "C" fn open(name: *const c_char, flags: c_uint, _access: hid_t, _m
             alignment: 0,
             is_paged: false,
         },
-        len: meta.len(),
-        device: meta.dev(),
-        inode: meta.ino(),
-        modified: (meta.mtime(), meta.mtime_nsec()),
-        file,
+        bytes,
         end_of_addresses: 0,
         heaps,
     }))
 }
 
-/// Opens a regular file; a pipe or device would block or never end.
-fn open_regular(path: &OsStr) -> std::io::Result<(File, std::fs::Metadata)> {
-    if !std::fs::metadata(path)?.is_file() {
-        return Err(std::io::ErrorKind::InvalidInput.into());
+/// The store of this name, or the regular file; a pipe or device would block or never end.
+fn find(name: &CStr) -> Option<Arc<FileBytes>> {
+    if let Some(bytes) = STORES.lock().unwrap_or_else(PoisonError::into_inner).get(name) {
+        return Some(bytes.clone());
     }
-    let file = File::open(path)?;
-    let meta = file.metadata()?;
-    Ok((file, meta))
+    let path = Path::new(OsStr::from_bytes(name.to_bytes()));
+    if !std::fs::metadata(path).is_ok_and(|meta| meta.is_file()) {
+        return None;
+    }
+    FileStore::open(path).ok().map(|store| FileBytes::new(Arc::new(store)))
 }
 
 unsafe extern "C" fn close(file: *mut Driven) -> herr_t {
@@ -203,13 +246,12 @@ unsafe extern "C" fn close(file: *mut Driven) -> herr_t {
     0
 }
 
-/// An order of files in which a file equals itself only. One that was written again since it was opened is
-/// another: else libhdf5 would answer for it from what it remembers of the old one.
+/// An order of files in which a file equals itself only. What is opened again is another, even under the same name:
+/// else libhdf5 would answer for it from what it remembers of the old one.
 unsafe extern "C" fn compare(one: *const Driven, two: *const Driven) -> c_int {
     // SAFETY: both are open files of this driver.
     let (one, two) = unsafe { (&*one, &*two) };
-    let identity = |f: &Driven| (f.device, f.inode, f.modified, f.len);
-    identity(one).cmp(&identity(two)) as c_int
+    one.bytes.id().cmp(&two.bytes.id()) as c_int
 }
 
 unsafe extern "C" fn query(_file: *const Driven, flags: *mut c_ulong) -> herr_t {
@@ -233,7 +275,7 @@ unsafe extern "C" fn set_end_of_addresses(file: *mut Driven, _kind: c_int, addre
 
 unsafe extern "C" fn get_end_of_file(file: *const Driven, _kind: c_int) -> haddr_t {
     // SAFETY: an open file of this driver.
-    unsafe { (*file).len }
+    unsafe { (*file).bytes.len() }
 }
 
 unsafe extern "C" fn read(
@@ -249,14 +291,14 @@ unsafe extern "C" fn read(
         std::ptr::write_bytes(out.cast::<u8>(), 0, size);
         (&mut *file, std::slice::from_raw_parts_mut(out.cast::<u8>(), size))
     };
-    if address == HADDR_UNDEF || !file.fill(address, out) {
+    if address == HADDR_UNDEF {
         return -1;
     }
-    if let Some(wrong) = file.wrong_heap(kind, address, out) {
-        *REFUSAL.lock().unwrap_or_else(PoisonError::into_inner) = Some(wrong);
-        return -1;
+    match file.fill(kind, address, out).and_then(|()| file.wrong_heap(kind, address, out)) {
+        Ok(None) => 0,
+        Ok(Some(wrong)) => refuse(Error::corrupt(wrong)),
+        Err(e) => refuse(e),
     }
-    0
 }
 
 unsafe extern "C" fn write(
@@ -272,19 +314,25 @@ unsafe extern "C" fn write(
 
 impl Driven {
     /// Reads from `address` on; what lies past the end of the file is zeros, as libhdf5's own drivers have it.
-    fn fill(&self, address: u64, out: &mut [u8]) -> bool {
-        let there = self.len.saturating_sub(address).min(out.len() as u64) as usize;
-        self.file.read_exact_at(&mut out[..there], address).is_ok()
+    fn fill(&self, kind: c_int, address: u64, out: &mut [u8]) -> Result<()> {
+        let there = self.bytes.len().saturating_sub(address).min(out.len() as u64) as usize;
+        if there == 0 {
+            return Ok(());
+        }
+        if kind != RAW_DATA {
+            self.bytes.announce(address, there as u64);
+        }
+        self.bytes.read(address, &mut out[..there])
     }
 
     /// What is wrong with the heap that `bytes` at `address` begin with, if they do and anything is.
-    fn wrong_heap(&mut self, kind: c_int, address: u64, bytes: &[u8]) -> Option<&'static str> {
+    fn wrong_heap(&mut self, kind: c_int, address: u64, bytes: &[u8]) -> Result<Option<&'static str>> {
         if kind == LOCAL_HEAP && bytes.starts_with(b"HEAP") {
-            self.heaps.check_local(&self.file, address, self.public.base_address)
+            self.heaps.check_local(&self.bytes, address, self.public.base_address)
         } else if bytes.starts_with(&GLOBAL_HEAP) {
-            self.heaps.check_global(&self.file, self.len, address)
+            self.heaps.check_global(&self.bytes, address)
         } else {
-            None
+            Ok(None)
         }
     }
 }

@@ -72,13 +72,16 @@ pub(crate) fn open(what: &str, f: impl FnOnce() -> hid_t) -> Result<Handle> {
     call(what, f).map(Handle)
 }
 
-/// The error on libhdf5's stack, which is cleared; what our driver found comes first.
-fn last_error(what: &str, refusal: Option<&str>) -> Error {
+/// The error on libhdf5's stack, which is cleared; what our driver met comes first, under its own kind.
+fn last_error(what: &str, refusal: Option<Error>) -> Error {
     let mut innermost = String::new();
     // SAFETY: the caller holds the lock; the callback only writes to `innermost`, which outlives the walk.
     unsafe {
         H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, Some(keep_first), (&raw mut innermost).cast());
         H5Eclear2(H5E_DEFAULT);
+    }
+    if let Some(refusal) = refusal {
+        return refusal.at(what);
     }
     let kind = if innermost.contains("is not registered") {
         ErrorKind::FilterUnavailable
@@ -88,7 +91,6 @@ fn last_error(what: &str, refusal: Option<&str>) -> Error {
     if innermost.is_empty() {
         innermost.push_str("no reason given");
     }
-    let innermost = refusal.unwrap_or(&innermost);
     Error::new(kind, format!("{what}: {innermost}"))
 }
 
@@ -142,6 +144,12 @@ impl Token {
         let mut bytes = [0; 16];
         bytes[..8].copy_from_slice(&address.to_le_bytes());
         Self(bytes)
+    }
+
+    /// The address of the object's header, counted from the end of a user block.
+    pub(crate) fn address(self) -> u64 {
+        let [a, b, c, d, e, f, g, h, ..] = self.0;
+        u64::from_le_bytes([a, b, c, d, e, f, g, h])
     }
 
     /// As libhdf5 wants it.

@@ -1,33 +1,45 @@
 //! An HDF5 file open for reading, and the objects in it.
 
-use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use std::path::Path;
+use std::sync::Arc;
 
 use hdf5_metno_sys::h5d::H5Dopen2;
 use hdf5_metno_sys::h5f::{H5F_ACC_RDONLY, H5Fopen};
 use hdf5_metno_sys::h5o::{H5O_INFO_BASIC, H5O_info2_t, H5O_type_t, H5Oget_info3, H5Oopen, H5Oopen_by_token};
 use hdf5_metno_sys::h5p::*;
-use sieva_store::RangedRead;
+use sieva_store::{FileStore, RangedRead};
 use sieva_types::{Error, Result};
 
+use crate::bytes::FileBytes;
 use crate::driver;
 use crate::ffi::{self, Handle, Token, call};
+use crate::scout::Scout;
 
 const SIGNATURE: [u8; 8] = *b"\x89HDF\r\n\x1a\n";
 
 /// Whether the object holds an HDF5 file: its signature stands at 0, or after a user block at 512, 1024, 2048 ...
 pub fn is_hdf5(store: &dyn RangedRead) -> bool {
+    matches!(signature_offset(store), Ok(Some(_)))
+}
+
+/// Where the signature stands, if anywhere.
+///
+/// # Errors
+/// Those of the storage.
+pub(crate) fn signature_offset(store: &dyn RangedRead) -> Result<Option<u64>> {
     let mut found = [0; SIGNATURE.len()];
     let mut offset = 0_u64;
     while offset.checked_add(SIGNATURE.len() as u64).is_some_and(|end| end <= store.len()) {
-        if store.read_exact_at(offset, &mut found).is_ok() && found == SIGNATURE {
-            return true;
+        store.read_exact_at(offset, &mut found)?;
+        if found == SIGNATURE {
+            return Ok(Some(offset));
         }
-        offset = (2 * offset).max(512);
+        let next = offset.checked_mul(2).map(|double| double.max(512));
+        let Some(next) = next else { break };
+        offset = next;
     }
-    false
+    Ok(None)
 }
 
 /// An open file.
@@ -35,9 +47,9 @@ pub fn is_hdf5(store: &dyn RangedRead) -> bool {
 pub(crate) struct File {
     handle: Handle,
     links: Handle,
-    raw: std::fs::File,
-    /// The path as it was given.
-    pub(crate) path: PathBuf,
+    bytes: Arc<FileBytes>,
+    /// Who fetches metadata ahead, where that pays.
+    scout: Option<Scout>,
 }
 
 /// What an object is.
@@ -49,22 +61,69 @@ pub(crate) enum ObjectKind {
 }
 
 impl File {
-    /// Opens `path` read-only, without locking it: a read-only directory or a file that another process has
-    /// open must not fail.
+    /// Opens the local file at `path`.
     pub(crate) fn open(path: &Path) -> Result<Self> {
+        let store = FileStore::open(path)?;
+        Self::of(FileBytes::new(Arc::new(store))).map_err(|e| e.at(format!("'{}'", path.display())))
+    }
+
+    /// Opens `bytes` read-only, without locking a file: a read-only directory or a file that another process has
+    /// open must not fail.
+    pub(crate) fn of(bytes: Arc<FileBytes>) -> Result<Self> {
         let _guard = ffi::lock();
-        let name = c_path(path)?;
-        let access = property_list(*H5P_CLS_FILE_ACCESS)?;
-        // SAFETY: the lock is held, the property list is open and the name a C string.
-        call("cannot set file access", || unsafe { H5Pset_file_locking(access.id(), 0, 1) })?;
-        driver::set(&access)?;
+        let access = access_list()?;
+        let announced = driver::Announced::new(&bytes)?;
         let opened = ffi::open("cannot open it as HDF5", || {
-            // SAFETY: as above.
-            unsafe { H5Fopen(name.as_ptr(), H5F_ACC_RDONLY, access.id()) }
+            // SAFETY: the lock is held, the property list is open and the name a C string.
+            unsafe { H5Fopen(announced.name().as_ptr(), H5F_ACC_RDONLY, access.id()) }
         });
-        let handle = opened.map_err(|e| hint_of_open(e).at(format!("'{}'", path.display())))?;
-        let raw = std::fs::File::open(path).map_err(|e| Error::io(path.display(), &e))?;
-        Ok(Self { handle, links: refusing_links()?, raw, path: path.to_path_buf() })
+        let handle = opened.map_err(hint_of_open)?;
+        Ok(Self { handle, links: refusing_links()?, bytes, scout: None })
+    }
+
+    /// The same with a scout, which has been at it before.
+    pub(crate) fn with(mut self, scout: Option<Scout>) -> Self {
+        self.scout = scout;
+        self
+    }
+
+    /// Whether reading metadata waits for a network, so that libhdf5's lock must not be held meanwhile.
+    pub(crate) fn is_remote(&self) -> bool {
+        self.bytes.store().is_remote()
+    }
+
+    /// Fetches the headers of objects, and what they lead to, before libhdf5 asks for them one by one.
+    ///
+    /// # Errors
+    /// Those of the storage.
+    pub(crate) fn fetch_objects(&self, objects: &[Token]) -> Result<()> {
+        let Some(scout) = &self.scout else { return Ok(()) };
+        let headers: Vec<u64> = objects.iter().map(|token| token.address()).collect();
+        scout.fetch_objects(&self.bytes, &headers)
+    }
+
+    /// The same for the index of a dataset's chunks.
+    ///
+    /// # Errors
+    /// Those of the storage.
+    pub(crate) fn fetch_index(&self, dataset: Token) -> Result<()> {
+        let Some(scout) = &self.scout else { return Ok(()) };
+        scout.fetch_index(&self.bytes, dataset.address())
+    }
+
+    /// The bytes that it is read from.
+    pub(crate) fn bytes(&self) -> &Arc<FileBytes> {
+        &self.bytes
+    }
+
+    /// The path of a local file.
+    pub(crate) fn path(&self) -> Option<&Path> {
+        self.bytes.local_path()
+    }
+
+    /// Whether it is the local file of this canonical path.
+    pub(crate) fn is_at(&self, real: &Path) -> bool {
+        self.path().and_then(|own| own.canonicalize().ok()).is_some_and(|own| own == real)
     }
 
     /// The file's own handle, which stands for its root group.
@@ -102,13 +161,14 @@ impl File {
 
     /// `len` bytes at `offset` from the start of the file, user block included.
     pub(crate) fn bytes_at(&self, offset: u64, len: u64) -> Result<Vec<u8>> {
-        let what = || format!("{len} bytes at offset {offset}");
-        let there = self.raw.metadata().map_err(|e| Error::io(what(), &e))?.len();
+        let there = self.bytes.len();
         if offset.checked_add(len).is_none_or(|end| end > there) {
-            return Err(Error::corrupt(format!("{} reach past the end of the file ({there} bytes)", what())));
+            let what =
+                format!("{len} bytes at offset {offset} reach past the end of the file ({there} bytes)");
+            return Err(Error::corrupt(what));
         }
         let mut out = vec![0; len as usize];
-        self.raw.read_exact_at(&mut out, offset).map_err(|e| Error::io(what(), &e))?;
+        self.bytes.read(offset, &mut out)?;
         Ok(out)
     }
 
@@ -136,6 +196,15 @@ pub(crate) fn property_list(class: i64) -> Result<Handle> {
     ffi::open("cannot make a property list", || unsafe { H5Pcreate(class) })
 }
 
+/// File access through our driver, which neither locks nor writes.
+pub(crate) fn access_list() -> Result<Handle> {
+    let access = property_list(*H5P_CLS_FILE_ACCESS)?;
+    // SAFETY: called under the lock with an open property list.
+    call("cannot set file access", || unsafe { H5Pset_file_locking(access.id(), 0, 1) })?;
+    driver::set(&access)?;
+    Ok(access)
+}
+
 /// Link access that refuses every external link before its file is touched.
 fn refusing_links() -> Result<Handle> {
     let links = property_list(*H5P_CLS_LINK_ACCESS)?;
@@ -158,12 +227,6 @@ extern "C" fn refuse(
     -1
 }
 
-fn c_path(path: &Path) -> Result<CString> {
-    CString::new(path.as_os_str().as_bytes()).map_err(|_| {
-        Error::new(sieva_types::ErrorKind::FileNotFound, format!("'{}' has a NUL in it", path.display()))
-    })
-}
-
 fn hint_of_open(e: Error) -> Error {
     if e.message().contains("consistency flags") {
         return e.hint("its writer still has it open or did not close it; `h5clear -s FILE` clears the mark");
@@ -176,20 +239,17 @@ fn hint_of_open(e: Error) -> Error {
 
 #[cfg(test)]
 mod tests {
+    use sieva_store::MemoryStore;
+
     use super::*;
-    use sieva_store::FileStore;
 
     #[test]
     fn the_signature_may_stand_after_a_user_block() {
-        let path = std::env::temp_dir().join(format!("sieva-h5-signature-{}", std::process::id()));
         for (at, want) in [(0, true), (512, true), (1024, true), (513, false), (1536, false)] {
             let mut bytes = vec![0; at];
             bytes.extend(SIGNATURE);
-            std::fs::write(&path, &bytes).unwrap();
-            assert_eq!(is_hdf5(&FileStore::open(&path).unwrap()), want, "{at}");
+            assert_eq!(is_hdf5(&MemoryStore::new("signature", bytes)), want, "{at}");
         }
-        std::fs::write(&path, b"\x89HDF").unwrap();
-        assert!(!is_hdf5(&FileStore::open(&path).unwrap()));
-        std::fs::remove_file(path).unwrap();
+        assert!(!is_hdf5(&MemoryStore::new("short", b"\x89HDF".to_vec())));
     }
 }

@@ -8,8 +8,13 @@
 //!   follows a null pointer for the second.
 
 use std::collections::HashMap;
-use std::fs::File;
-use std::os::unix::fs::FileExt;
+
+use sieva_types::{Error, Result};
+
+use crate::bytes::FileBytes;
+
+/// Bytes that are read at once where numbers stand near each other.
+const WINDOW: u64 = 1024;
 
 /// The heaps of one file. Addresses are offsets from the file's start.
 #[derive(Debug)]
@@ -23,20 +28,33 @@ pub(crate) struct Heaps {
 
 impl Heaps {
     /// The heaps of a file, as its superblock describes them.
-    pub(crate) fn of(file: &File, len: u64) -> Self {
-        let (address_size, length_size) = sizes(file, len).unwrap_or((8, 8));
-        Self { address_size, length_size, owner: HashMap::new() }
+    ///
+    /// # Errors
+    /// Those of the storage.
+    pub(crate) fn of(bytes: &FileBytes) -> Result<Self> {
+        let mut start = Window::new(bytes);
+        let (address_size, length_size) = sizes(&mut start, bytes.len()).unwrap_or((8, 8));
+        start.finish(Self { address_size, length_size, owner: HashMap::new() })
     }
 
     /// What is wrong with the global heap collection at `address`, if anything is.
-    pub(crate) fn check_global(&self, file: &File, len: u64, address: u64) -> Option<&'static str> {
+    ///
+    /// # Errors
+    /// Those of the storage: what could not be looked at must not be read.
+    pub(crate) fn check_global(&self, bytes: &FileBytes, address: u64) -> Result<Option<&'static str>> {
+        let mut window = Window::new(bytes);
+        let wrong = self.wrong_global(&mut window, bytes.len(), address);
+        window.finish(wrong)
+    }
+
+    fn wrong_global(&self, window: &mut Window, len: u64, address: u64) -> Option<&'static str> {
         // A collection that does not fit into the file is refused by libhdf5 itself.
-        let size = number(file, address.checked_add(8)?, self.length_size)?;
+        let size = window.number(address.checked_add(8)?, self.length_size)?;
         address.checked_add(size).filter(|&end| end <= len)?;
         let header = (8 + self.length_size as u64).next_multiple_of(8);
         let mut at = header;
         while at.checked_add(header).is_some_and(|end| end <= size) {
-            match self.object(file, address + at, header) {
+            match self.object(window, address + at, header) {
                 Some(step) if step > 0 && step <= size - at => at += step,
                 _ => return Some("the objects of a global heap collection do not follow each other"),
             }
@@ -45,19 +63,33 @@ impl Heaps {
     }
 
     /// Bytes that the object at `address` takes with its header.
-    fn object(&self, file: &File, address: u64, header: u64) -> Option<u64> {
-        let index = number(file, address, 2)?;
-        let size = number(file, address + 8, self.length_size)?;
+    fn object(&self, window: &mut Window, address: u64, header: u64) -> Option<u64> {
+        let index = window.number(address, 2)?;
+        let size = window.number(address + 8, self.length_size)?;
         // Object 0 is the free space, whose size counts its header.
         if index == 0 { Some(size) } else { size.checked_next_multiple_of(8)?.checked_add(header) }
     }
 
     /// What is wrong with the local heap at `address`, if anything is. Addresses in it count from `base`.
-    pub(crate) fn check_local(&mut self, file: &File, address: u64, base: u64) -> Option<&'static str> {
+    ///
+    /// # Errors
+    /// As [`Heaps::check_global`].
+    pub(crate) fn check_local(
+        &mut self,
+        bytes: &FileBytes,
+        address: u64,
+        base: u64,
+    ) -> Result<Option<&'static str>> {
+        let mut window = Window::new(bytes);
+        let wrong = self.wrong_local(&mut window, address, base);
+        window.finish(wrong)
+    }
+
+    fn wrong_local(&mut self, window: &mut Window, address: u64, base: u64) -> Option<&'static str> {
         let width = self.length_size;
-        let size = number(file, address.checked_add(8)?, width)?;
-        let free = number(file, address + 8 + width as u64, width)?;
-        let data = number(file, address + 8 + 2 * width as u64, self.address_size)?;
+        let size = window.number(address.checked_add(8)?, width)?;
+        let free = window.number(address + 8 + width as u64, width)?;
+        let data = window.number(address + 8 + 2 * width as u64, self.address_size)?;
         if size == 0 {
             return None;
         }
@@ -65,10 +97,11 @@ impl Heaps {
         if *self.owner.entry(data).or_insert(address) != address {
             return Some("two groups keep their names in the same bytes");
         }
-        self.has_endless_list(file, data, size, free).then_some("the free list of a group's names has no end")
+        self.has_endless_list(window, data, size, free)
+            .then_some("the free list of a group's names has no end")
     }
 
-    fn has_endless_list(&self, file: &File, data: u64, size: u64, first: u64) -> bool {
+    fn has_endless_list(&self, window: &mut Window, data: u64, size: u64, first: u64) -> bool {
         let node = 2 * self.length_size as u64;
         let mut next = first;
         // As many free blocks as fit; the list ends with 1. Anything else libhdf5 refuses itself.
@@ -76,7 +109,7 @@ impl Heaps {
             if next == 1 || next.checked_add(node).is_none_or(|end| end > size) {
                 return false;
             }
-            match data.checked_add(next).and_then(|at| number(file, at, self.length_size)) {
+            match data.checked_add(next).and_then(|at| window.number(at, self.length_size)) {
                 Some(offset) => next = offset,
                 None => return false,
             }
@@ -85,19 +118,56 @@ impl Heaps {
     }
 }
 
-/// The little-endian number of `width` bytes at `at`.
-fn number(file: &File, at: u64, width: usize) -> Option<u64> {
-    let mut bytes = [0; 8];
-    file.read_exact_at(bytes.get_mut(..width)?, at).ok()?;
-    Some(u64::from_le_bytes(bytes))
+/// Numbers of a file, read some at a time. After an error of the storage all numbers are absent.
+struct Window<'a> {
+    bytes: &'a FileBytes,
+    start: u64,
+    held: Vec<u8>,
+    failure: Option<Error>,
+}
+
+impl<'a> Window<'a> {
+    fn new(bytes: &'a FileBytes) -> Self {
+        Self { bytes, start: 0, held: Vec::new(), failure: None }
+    }
+
+    /// What was found, unless the storage failed on the way.
+    fn finish<T>(self, found: T) -> Result<T> {
+        self.failure.map_or(Ok(found), Err)
+    }
+
+    /// The little-endian number of `width` bytes at `at`; `None` past the end of the file.
+    fn number(&mut self, at: u64, width: usize) -> Option<u64> {
+        let mut number = [0; 8];
+        number.get_mut(..width)?.copy_from_slice(self.get(at, width)?);
+        Some(u64::from_le_bytes(number))
+    }
+
+    fn get(&mut self, at: u64, width: usize) -> Option<&[u8]> {
+        let is_held = at >= self.start && at - self.start + width as u64 <= self.held.len() as u64;
+        if !is_held {
+            let there = self.bytes.len().checked_sub(at).filter(|&there| there >= width as u64)?;
+            if self.failure.is_some() {
+                return None;
+            }
+            self.held.resize(there.min(WINDOW) as usize, 0);
+            self.start = at;
+            if let Err(e) = self.bytes.read(at, &mut self.held) {
+                self.held.clear();
+                self.failure = Some(e);
+                return None;
+            }
+        }
+        let from = (at - self.start) as usize;
+        self.held.get(from..from + width)
+    }
 }
 
 /// How many bytes addresses and lengths take, as the superblock says.
-fn sizes(file: &File, len: u64) -> Option<(usize, usize)> {
-    let mut start = [0; 16];
+fn sizes(window: &mut Window, len: u64) -> Option<(usize, usize)> {
     let mut offset = 0;
     while offset < len {
-        file.read_exact_at(&mut start, offset).ok()?;
+        let start = window.get(offset, 16)?;
         if start.starts_with(b"\x89HDF\r\n\x1a\n") {
             let at = if start[8] < 2 { 13 } else { 9 };
             return Some((usize::from(start[at].clamp(2, 8)), usize::from(start[at + 1].clamp(2, 8))));
@@ -109,20 +179,18 @@ fn sizes(file: &File, len: u64) -> Option<(usize, usize)> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use sieva_store::MemoryStore;
+
     use super::*;
 
     fn words(words: &[u64]) -> Vec<u8> {
         words.iter().flat_map(|w| w.to_le_bytes()).collect()
     }
 
-    fn with_bytes<T>(bytes: &[u8], f: impl FnOnce(&File) -> T) -> T {
-        static NEXT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
-        let n = NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        let path = std::env::temp_dir().join(format!("sieva-h5-heaps-{}-{n}", std::process::id()));
-        std::fs::write(&path, bytes).unwrap();
-        let out = f(&File::open(&path).unwrap());
-        std::fs::remove_file(path).unwrap();
-        out
+    fn file(bytes: Vec<u8>) -> Arc<FileBytes> {
+        FileBytes::new(Arc::new(MemoryStore::new("heaps", bytes)))
     }
 
     fn local(free: u64, list: [u64; 2]) -> Vec<u8> {
@@ -135,7 +203,8 @@ mod tests {
         for (free, list, is_good) in
             [(1, [0, 0], true), (0, [16, 1], true), (0, [16, 0], false), (16, [1, 16], false)]
         {
-            let found = with_bytes(&local(free, list), |file| Heaps::of(file, 64).check_local(file, 0, 0));
+            let file = file(local(free, list));
+            let found = Heaps::of(&file).unwrap().check_local(&file, 0, 0).unwrap();
             assert_eq!(found.is_none(), is_good, "{free} {list:?}");
         }
     }
@@ -144,12 +213,11 @@ mod tests {
     fn heap_data_have_one_owner() {
         let mut bytes = local(1, [0, 0]);
         bytes.extend(local(1, [0, 0]));
-        with_bytes(&bytes, |file| {
-            let mut heaps = Heaps::of(file, 128);
-            assert_eq!(heaps.check_local(file, 0, 0), None);
-            assert_eq!(heaps.check_local(file, 0, 0), None);
-            assert!(heaps.check_local(file, 64, 0).is_some());
-        });
+        let file = file(bytes);
+        let mut heaps = Heaps::of(&file).unwrap();
+        assert_eq!(heaps.check_local(&file, 0, 0), Ok(None));
+        assert_eq!(heaps.check_local(&file, 0, 0), Ok(None));
+        assert!(heaps.check_local(&file, 64, 0).unwrap().is_some());
     }
 
     #[test]
@@ -158,7 +226,8 @@ mod tests {
         let good = words(&[start, 64, 1, 5, 0, 0, 24, 0]);
         let zeros = words(&[start, 64, 1, 5, 0, 0, 0, 0]);
         for (bytes, is_good) in [(good, true), (zeros, false)] {
-            let found = with_bytes(&bytes, |file| Heaps::of(file, 64).check_global(file, 64, 0));
+            let file = file(bytes);
+            let found = Heaps::of(&file).unwrap().check_global(&file, 0).unwrap();
             assert_eq!(found.is_none(), is_good);
         }
     }

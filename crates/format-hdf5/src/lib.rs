@@ -1,22 +1,25 @@
 //! HDF5 and netCDF-4: metadata by libhdf5, bytes by their place in the file.
 //!
-//! [`Hdf5Source::open`] walks the file once and lists its arrays; where the bytes of an array lie is found on
-//! first use. Array data are read elsewhere, without libhdf5 and its lock, except for what only the library can
+//! [`Hdf5Source::open`] (and [`Hdf5Source::open_store`] for what is not a local file) walks the file once and lists
+//! its arrays; where the bytes of an array lie is found on first use. Array data are read elsewhere, without libhdf5 and its lock, except for what only the library can
 //! decode ([`Placement::Library`](sieva_format::layout::Placement::Library)).
 
 mod attrs;
+mod bytes;
 mod dataset;
 mod dims;
 mod driver;
 mod ffi;
 mod file;
 mod heaps;
+mod kept;
 mod layout;
 mod library;
 mod links;
 mod memory;
 mod nbit;
 mod schema;
+mod scout;
 mod source;
 mod types;
 mod walk;

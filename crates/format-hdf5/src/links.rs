@@ -43,8 +43,12 @@ impl Policy {
         Err(refused(target))
     }
 
-    /// The file that an external link of `from` names, looked for as given and beside `from`.
-    pub(crate) fn external(&self, from: &Path, name: &[u8]) -> Result<PathBuf> {
+    /// The file that an external link of `file` names, looked for as given and beside `file`.
+    pub(crate) fn external(&self, file: &File, name: &[u8]) -> Result<PathBuf> {
+        self.external_of(local(file, name)?, name)
+    }
+
+    fn external_of(&self, from: &Path, name: &[u8]) -> Result<PathBuf> {
         let name = Path::new(std::ffi::OsStr::from_bytes(name));
         if self.roots.is_empty() {
             return Err(refused(name));
@@ -81,12 +85,12 @@ impl Policy {
     }
 
     fn check_source(&self, file: &File, source: &Source, depth: usize) -> Result<()> {
-        let here = directory_of(&file.path);
         if source.file == b"." {
             return self.check_target(file, &source.dataset, depth);
         }
+        let here = directory_of(local(file, &source.file)?);
         for path in self.check_candidates(file, &source.file)? {
-            if file.path.canonicalize().is_ok_and(|own| own == path) {
+            if file.is_at(&path) {
                 self.check_target(file, &source.dataset, depth)?;
             } else if let Ok(other) = File::open(&path) {
                 self.check_target(&other, &source.dataset, depth)?;
@@ -117,11 +121,12 @@ impl Policy {
 
     /// The existing files among those that libhdf5 would try for `name`, all allowed.
     fn check_candidates(&self, file: &File, name: &[u8]) -> Result<Vec<PathBuf>> {
+        let path = local(file, name)?;
         let name = Path::new(std::ffi::OsStr::from_bytes(name));
-        let own = file.path.canonicalize().ok();
+        let own = path.canonicalize().ok();
         let mut found = Vec::new();
         let mut any = false;
-        for candidate in candidates(&file.path, name) {
+        for candidate in candidates(path, name) {
             if std::fs::symlink_metadata(&candidate).is_err() {
                 continue;
             }
@@ -175,6 +180,16 @@ fn directory_of(path: &Path) -> PathBuf {
         Some(parent) if !parent.as_os_str().is_empty() => parent.to_path_buf(),
         _ => PathBuf::from("."),
     }
+}
+
+/// The path of a local file. What is kept elsewhere leads to no other file: a name in it must not reach into the file
+/// system of whoever reads it.
+fn local<'a>(file: &'a File, target: &[u8]) -> Result<&'a Path> {
+    file.path().ok_or_else(|| {
+        let (target, name) = (String::from_utf8_lossy(target), file.bytes().store().name());
+        let what = format!("it leads to '{target}', and '{name}' is no local file");
+        Error::new(ErrorKind::LinkRefused, what).hint("copy both to a local directory, and allow that")
+    })
 }
 
 fn refused(target: &Path) -> Error {
@@ -257,13 +272,13 @@ mod tests {
         std::os::unix::fs::symlink(outside.join("b"), inside.join("link")).ok();
         let from = inside.join("main.h5");
         let policy = Policy::new(std::slice::from_ref(&inside));
-        assert!(policy.external(&from, b"a").is_ok());
+        assert!(policy.external_of(&from, b"a").is_ok());
         for escape in ["../out/b", "link"] {
-            let e = policy.external(&from, escape.as_bytes()).unwrap_err();
+            let e = policy.external_of(&from, escape.as_bytes()).unwrap_err();
             assert_eq!(e.kind(), ErrorKind::LinkRefused, "{escape}");
         }
-        assert_eq!(policy.external(&from, b"none").unwrap_err().kind(), ErrorKind::FileNotFound);
-        assert_eq!(Policy::default().external(&from, b"a").unwrap_err().kind(), ErrorKind::LinkRefused);
+        assert_eq!(policy.external_of(&from, b"none").unwrap_err().kind(), ErrorKind::FileNotFound);
+        assert_eq!(Policy::default().external_of(&from, b"a").unwrap_err().kind(), ErrorKind::LinkRefused);
         std::fs::remove_dir_all(base).unwrap();
     }
 }

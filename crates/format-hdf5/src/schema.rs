@@ -26,6 +26,7 @@ pub(crate) struct Array {
 /// The schema and what stands behind it.
 #[derive(Debug)]
 pub(crate) struct Listing {
+    pub(crate) tree: Tree,
     pub(crate) schema: Schema,
     pub(crate) datasets: Vec<Dataset>,
     pub(crate) arrays: Vec<Array>,
@@ -43,8 +44,17 @@ struct Lister<'a> {
 }
 
 /// Lists the arrays of a walked file.
-pub(crate) fn list(tree: &Tree, policy: &Policy, options: &Hdf5Options) -> Result<Listing> {
+pub(crate) fn list(tree: Tree, policy: &Policy, options: &Hdf5Options) -> Result<Listing> {
     let _guard = crate::ffi::lock();
+    let (schema, datasets, arrays) = list_arrays(&tree, policy, options)?;
+    Ok(Listing { tree, schema, datasets, arrays })
+}
+
+fn list_arrays(
+    tree: &Tree,
+    policy: &Policy,
+    options: &Hdf5Options,
+) -> Result<(Schema, Vec<Dataset>, Vec<Array>)> {
     let mut schema =
         Schema { warnings: tree.warnings.clone(), left_out: tree.left_out.clone(), ..Schema::default() };
     let mut is_netcdf = read_groups(tree, &mut schema);
@@ -69,7 +79,7 @@ pub(crate) fn list(tree: &Tree, policy: &Policy, options: &Hdf5Options) -> Resul
     drop_unused(&mut schema);
     schema.aliases = aliases(tree, &number_of, &of_dataset, &arrays);
     schema.resolve();
-    Ok(Listing { schema, datasets, arrays })
+    Ok((schema, datasets, arrays))
 }
 
 /// Lists the groups; tells whether the root says that netCDF wrote the file.

@@ -1,7 +1,7 @@
 //! The source: an open file behind the trait that all formats share.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use sieva_format::ArraySource;
 use sieva_format::layout::Layout;
@@ -9,11 +9,15 @@ use sieva_format::schema::Schema;
 use sieva_store::{FileStore, RangedRead};
 use sieva_types::{Bx, Error, ErrorKind, Result};
 
+use crate::bytes::FileBytes;
 use crate::dataset::Dataset;
-use crate::file::{File, is_hdf5};
+use crate::ffi;
+use crate::file::{File, signature_offset};
+use crate::kept::Kept;
 use crate::layout::Physical;
 use crate::links::Policy;
 use crate::schema::{Array, Listing};
+use crate::scout::Scout;
 use crate::walk::{self, Tree};
 use crate::{layout, library, schema};
 
@@ -31,34 +35,67 @@ pub struct Hdf5Options {
 /// An HDF5 or netCDF-4 file.
 pub struct Hdf5Source {
     store: Arc<dyn RangedRead>,
+    /// Whether what libhdf5 reads goes through `store` as well, and is counted there.
+    is_counted: bool,
     tree: Tree,
     schema: Schema,
     datasets: Vec<Dataset>,
     arrays: Vec<Array>,
-    physical: Vec<OnceLock<Result<Arc<Physical>>>>,
-    layouts: Vec<OnceLock<Result<Arc<Layout>>>>,
+    physical: Vec<Kept<Physical>>,
+    layouts: Vec<Kept<Layout>>,
 }
 
 impl Hdf5Source {
-    /// Opens the file at `path` and lists what is in it.
+    /// Opens the file at `path` and lists what is in it. The counters of its store count data, not metadata.
     ///
     /// # Errors
     /// `file-not-found`, `permission-denied`; `unknown-format` for what is not HDF5; `corrupt-file` where the
     /// file's own structure is damaged; `invalid-value`, `unknown-array` or `dimension-mismatch` for dimension
     /// names that do not fit.
     pub fn open(path: &Path, options: &Hdf5Options) -> Result<Self> {
-        let store = FileStore::open(path)?;
-        let place = |e: Error| e.at(format!("'{}'", path.display()));
-        if !is_hdf5(&store) {
-            return Err(Error::new(ErrorKind::UnknownFormat, "no HDF5 signature").at(store.name()));
+        let store: Arc<dyn RangedRead> = Arc::new(FileStore::open(path)?);
+        let metadata: Arc<dyn RangedRead> = Arc::new(FileStore::open(path)?);
+        if (store.len(), store.version()) != (metadata.len(), metadata.version()) {
+            let what = format!("'{}' was changed while it was opened", path.display());
+            return Err(Error::new(ErrorKind::StaleSource, what).hint("open it again"));
         }
-        let policy = Policy::new(&options.external_roots);
-        let tree = walk::walk(File::open(path)?, &policy).map_err(place)?;
-        let Listing { schema, datasets, arrays } = schema::list(&tree, &policy, options).map_err(place)?;
+        Self::of(store, metadata, options)
+    }
+
+    /// Opens the file that `store` holds, wherever that is. All reads go through it, those of metadata too.
+    ///
+    /// Of an object behind a network ([`RangedRead::is_remote`]) the metadata are asked for ahead, many pieces at
+    /// once, and the stored bytes of chunked arrays are not added up. An object that is no local file
+    /// ([`RangedRead::local_path`]) leads to no other: its external links, raw data kept elsewhere and virtual data
+    /// of other files are `link-refused`, whatever the options allow.
+    ///
+    /// # Errors
+    /// As [`Hdf5Source::open`]; an error of the store comes out as it is (`io-error`, `stale-source`,
+    /// `permission-denied`), also from the middle of opening.
+    pub fn open_store(store: Arc<dyn RangedRead>, options: &Hdf5Options) -> Result<Self> {
+        Self::of(store.clone(), store, options)
+    }
+
+    fn of(store: Arc<dyn RangedRead>, metadata: Arc<dyn RangedRead>, options: &Hdf5Options) -> Result<Self> {
+        let is_counted = Arc::ptr_eq(&store, &metadata);
+        let place = |e: Error| e.at(format!("'{}'", store.name()));
+        let bytes = FileBytes::new(metadata);
+        let Some(start) = start_of(&bytes).map_err(place)? else {
+            return Err(Error::new(ErrorKind::UnknownFormat, "no HDF5 signature").at(store.name()));
+        };
+        let Listing { tree, schema, datasets, arrays } = understand(bytes, start, options).map_err(|e| {
+            let is_stale = e.kind() == ErrorKind::CorruptFile;
+            // Bytes of two versions of a file look damaged.
+            place(is_stale.then(|| store.check_unchanged().err()).flatten().unwrap_or(e))
+        })?;
+        if !schema.warnings.is_empty() {
+            store.check_unchanged()?;
+        }
         Ok(Self {
-            physical: datasets.iter().map(|_| OnceLock::new()).collect(),
-            layouts: arrays.iter().map(|_| OnceLock::new()).collect(),
-            store: Arc::new(store),
+            physical: datasets.iter().map(|_| Kept::default()).collect(),
+            layouts: arrays.iter().map(|_| Kept::default()).collect(),
+            store,
+            is_counted,
             tree,
             schema,
             datasets,
@@ -72,12 +109,34 @@ impl Hdf5Source {
     }
 
     fn physical(&self, dataset: usize) -> Result<Arc<Physical>> {
-        self.physical[dataset]
-            .get_or_init(|| {
-                let found = layout::physical(&self.tree, &self.datasets[dataset], self.store.len());
-                found.map(Arc::new)
-            })
-            .clone()
+        self.physical[dataset].get_or_find(|| {
+            let d = &self.datasets[dataset];
+            if !self.store.is_remote() {
+                self.store.check_unchanged()?;
+            }
+            self.tree.files[d.found.file].fetch_index(d.found.token)?;
+            self.through_library(d, || layout::physical(&self.tree, d, self.store.len()))
+        })
+    }
+
+    /// Runs calls of libhdf5 on a dataset. It may take bytes that its storage failed to give for absent ones.
+    fn through_library<T>(&self, d: &Dataset, f: impl FnOnce() -> Result<T>) -> Result<T> {
+        let _guard = ffi::lock();
+        let bytes = self.tree.files[d.found.file].bytes();
+        bytes.take_failure();
+        let found = f();
+        match (bytes.take_failure(), found) {
+            (Some(failure), _) => Err(failure),
+            (None, Err(e)) if e.kind() == ErrorKind::CorruptFile => {
+                bytes.store().check_unchanged()?;
+                Err(e)
+            }
+            (None, found) => found,
+        }
+    }
+
+    fn count_library_read(&self, bytes: usize) {
+        self.store.counters().add_library_read(if self.is_counted { 0 } else { bytes as u64 });
     }
 
     /// The array, if libhdf5 may and can read it: finding its layout has checked that.
@@ -105,11 +164,9 @@ impl ArraySource for Hdf5Source {
             if let Some(e) = &physical.unreadable {
                 return Err(e.clone());
             }
-            let found =
-                layout::of_leaf(&self.datasets[entry.dataset], &entry.leaf, &physical, entry.char_dim);
-            found.map(Arc::new)
+            layout::of_leaf(&self.datasets[entry.dataset], &entry.leaf, &physical, entry.char_dim)
         };
-        self.layouts[array].get_or_init(|| find().map_err(|e| self.place(array, e))).clone()
+        self.layouts[array].get_or_find(|| find().map_err(|e| self.place(array, e)))
     }
 
     fn store(&self) -> &Arc<dyn RangedRead> {
@@ -118,15 +175,35 @@ impl ArraySource for Hdf5Source {
 
     fn read_library(&self, array: usize, bx: &Bx, out: &mut [u8]) -> Result<()> {
         let entry = self.readable(array)?;
-        self.store.counters().add_library_read(out.len() as u64);
-        library::read(&self.tree, &self.datasets[entry.dataset], &entry.leaf, bx, out)
+        self.count_library_read(out.len());
+        let d = &self.datasets[entry.dataset];
+        self.through_library(d, || library::read(&self.tree, d, &entry.leaf, bx, out))
             .map_err(|e| self.place(array, e))
     }
 
     fn read_library_strings(&self, array: usize, bx: &Bx) -> Result<Vec<String>> {
         let entry = self.readable(array)?;
-        self.store.counters().add_library_read(0);
-        library::read_texts(&self.tree, &self.datasets[entry.dataset], &entry.leaf, bx)
+        self.count_library_read(0);
+        let d = &self.datasets[entry.dataset];
+        self.through_library(d, || library::read_texts(&self.tree, d, &entry.leaf, bx))
             .map_err(|e| self.place(array, e))
     }
+}
+
+/// Where the file begins in its bytes; `None` where it is not HDF5.
+fn start_of(bytes: &FileBytes) -> Result<Option<u64>> {
+    Scout::announce_head(bytes);
+    signature_offset(bytes.store())
+}
+
+/// Walks the file and lists what is in it.
+fn understand(bytes: Arc<FileBytes>, start: u64, options: &Hdf5Options) -> Result<Listing> {
+    let policy = Policy::new(&options.external_roots);
+    // Before libhdf5 and its lock: what it will ask for is fetched in few rounds.
+    let scout = Scout::fetch_metadata(&bytes, start)?;
+    let tree = walk::walk(File::of(bytes)?.with(scout), &policy)?;
+    let listing = schema::list(tree, &policy, options)?;
+    // Neither a group nor an attribute may be missing only because its bytes could not be had.
+    let failure = listing.tree.files.iter().find_map(|file| file.bytes().take_failure());
+    failure.map_or(Ok(listing), Err)
 }

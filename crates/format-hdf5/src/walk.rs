@@ -70,6 +70,16 @@ struct Link {
     kind: LinkKind,
 }
 
+impl Link {
+    /// The object of a hard link.
+    fn object(&self) -> Option<Token> {
+        match self.kind {
+            LinkKind::Hard(token) => Some(token),
+            _ => None,
+        }
+    }
+}
+
 enum LinkKind {
     Hard(Token),
     Soft(usize),
@@ -95,7 +105,8 @@ struct Walk<'a> {
 
 /// Walks `file` from its root; no recursion, so that no depth of groups can exhaust the stack.
 pub(crate) fn walk(file: File, policy: &Policy) -> Result<Tree> {
-    let _guard = ffi::lock();
+    // Kept throughout where nothing waits for a network: taking it anew for each link costs time.
+    let _guard = (!file.is_remote()).then(ffi::lock);
     let mut walk = Walk {
         tree: Tree::default(),
         policy,
@@ -130,7 +141,10 @@ impl Walk<'_> {
                 }
                 Err(e) => return Err(e),
             };
+            let objects: Vec<Token> = links.iter().filter_map(Link::object).collect();
+            self.tree.files[self.tree.groups[group].file].fetch_objects(&objects)?;
             let mut inner = Vec::new();
+            let _guard = ffi::lock();
             for link in links {
                 if let LinkKind::Hard(token) = link.kind {
                     inner.extend(self.hard(group, &raw_path, &link.name, token));
@@ -145,6 +159,7 @@ impl Walk<'_> {
 
     /// The links of a group, in creation order where the file tracks it, else by name.
     fn links_of(&mut self, group: usize) -> Result<Vec<Link>> {
+        let _guard = ffi::lock();
         let Group { file, token, .. } = self.tree.groups[group];
         let handle = self.tree.files[file].object(token)?;
         let tracked = tracks_order(&handle);
@@ -235,6 +250,7 @@ impl Walk<'_> {
     }
 
     fn soft(&mut self, p: &Pending, len: usize, path: &str) -> Result<Vec<Pending>> {
+        let guard = ffi::lock();
         let Group { file, token, .. } = self.tree.groups[p.group];
         let group = self.tree.files[file].object(token)?;
         let name = c_name(&p.link.name)?;
@@ -252,11 +268,12 @@ impl Walk<'_> {
             }
         };
         let (kind, token) = File::identify(&target)?;
-        drop((target, group));
+        drop((target, group, guard));
         self.reach(p, path.to_owned(), file, kind, token, raw_join(&p.raw_group, &p.link.name))
     }
 
     fn external(&mut self, p: &Pending, len: usize, path: &str) -> Result<Vec<Pending>> {
+        let guard = ffi::lock();
         let Group { file, token, .. } = self.tree.groups[p.group];
         let group = self.tree.files[file].object(token)?;
         let value = link_value(&group, &c_name(&p.link.name)?, len)?;
@@ -266,21 +283,20 @@ impl Walk<'_> {
         let (Some(name), Some(inner)) = (parts.next(), parts.next()) else {
             return Err(Error::corrupt("an external link without a target"));
         };
-        let real = self.policy.external(&self.tree.files[file].path, name)?;
-        let number =
-            match self.tree.files.iter().position(|f| f.path.canonicalize().is_ok_and(|own| own == real)) {
-                Some(number) => number,
-                None => {
-                    self.tree.files.push(File::open(&real)?);
-                    self.tree.files.len() - 1
-                }
-            };
+        let real = self.policy.external(&self.tree.files[file], name)?;
+        let number = match self.tree.files.iter().position(|f| f.is_at(&real)) {
+            Some(number) => number,
+            None => {
+                self.tree.files.push(File::open(&real)?);
+                self.tree.files.len() - 1
+            }
+        };
         let target = {
             let file = &self.tree.files[number];
             file.object_at(file.handle(), &c_name(inner)?)?
         };
         let (kind, token) = File::identify(&target)?;
-        drop(target);
+        drop((target, guard));
         self.reach(p, path.to_owned(), number, kind, token, raw_join(b"/", inner))
     }
 

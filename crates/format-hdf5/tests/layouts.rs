@@ -146,9 +146,11 @@ fn what_only_libhdf5_decodes_is_read_by_it_and_counted() {
         x.placement
     );
     let mut out = [0; 16];
+    let before = source.store().counters().snapshot();
     source.read_library(i, &Bx::new(vec![1, 1], vec![2, 2]), &mut out).unwrap();
     assert_eq!(out[..], [104, 105, 107, 108_i32].map(i32::to_ne_bytes).concat());
-    assert_eq!(source.store().counters().snapshot().library_reads, 1);
+    let counted = source.store().counters().snapshot().since(before);
+    assert_eq!((counted.library_reads, counted.bytes_read), (1, 16));
     let outside = source.read_library(i, &Bx::new(vec![3, 0], vec![2, 1]), &mut [0; 8]);
     assert_eq!(outside.unwrap_err().kind(), ErrorKind::Internal);
 }

@@ -80,10 +80,64 @@ pub enum Placement {
     /// Chunks that are decoded as a whole and fetched by the source itself, by their C-order number in the grid
     /// ([`crate::ArraySource::fetch_chunk`]): objects of their own, or ranges of several objects.
     Objects,
+    /// In other files, piece by piece along one dimension; elements are in native byte order.
+    Parts(Arc<Parts>),
     /// Never written: all fill value.
     Unallocated,
     /// Read by the format's own library, with the reason.
     Library(String),
+}
+
+/// How an array is put together from pieces in other files.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Parts {
+    /// The dimension along which pieces follow one another; 0 where there is one piece only.
+    pub axis: usize,
+    /// Where each piece begins along it, and at the end its length.
+    pub starts: Vec<u64>,
+    /// Whether the files' arrays lack that dimension: each piece is one position of it.
+    pub is_new: bool,
+    /// Whether the files keep it in chunks that are decoded as a whole.
+    pub chunked: bool,
+}
+
+impl Parts {
+    /// The pieces that a box touches: their numbers, and the box's part in each.
+    pub fn cut(&self, bx: &Bx) -> Vec<(usize, Bx)> {
+        if bx.is_empty() {
+            return Vec::new();
+        }
+        if bx.rank() == 0 || self.starts.len() <= 2 {
+            return vec![(0, bx.clone())];
+        }
+        let first = self.starts.partition_point(|&s| s <= bx.start[self.axis]).saturating_sub(1);
+        let mut found = Vec::new();
+        for piece in first..self.starts.len() - 1 {
+            let start = self.starts[piece].max(bx.start[self.axis]);
+            let end = self.starts[piece + 1].min(bx.end(self.axis));
+            if self.starts[piece] >= bx.end(self.axis) {
+                break;
+            }
+            if start < end {
+                let mut part = bx.clone();
+                (part.start[self.axis], part.shape[self.axis]) = (start, end - start);
+                found.push((piece, part));
+            }
+        }
+        found
+    }
+
+    /// A box within one piece, as a box of the array in the piece's file.
+    pub fn within(&self, piece: usize, part: &Bx) -> Bx {
+        let mut own = part.clone();
+        if self.is_new {
+            own.start.remove(self.axis);
+            own.shape.remove(self.axis);
+        } else if own.rank() > 0 {
+            own.start[self.axis] -= self.starts[piece];
+        }
+        own
+    }
 }
 
 /// The physical layout of one array. All shapes are of the layout's rank: the array's dimensions, then,
@@ -139,7 +193,11 @@ impl Layout {
 
     /// Whether data lie in chunks that must be decoded as a whole.
     pub fn is_chunked(&self) -> bool {
-        matches!(self.placement, Placement::Chunks(_) | Placement::Objects)
+        match &self.placement {
+            Placement::Chunks(_) | Placement::Objects => true,
+            Placement::Parts(parts) => parts.chunked,
+            _ => false,
+        }
     }
 }
 

@@ -5,7 +5,9 @@ pub mod buffer;
 pub mod cf;
 pub mod decoding;
 pub mod filters;
+pub mod join;
 pub mod layout;
+pub mod manifest;
 pub mod read;
 pub mod schema;
 

@@ -6,6 +6,7 @@ use sieva_store::RangedRead;
 use sieva_types::{Bx, Error, ErrorKind, Result};
 
 use crate::layout::Layout;
+use crate::read::Part;
 use crate::schema::Schema;
 
 /// An open source: its schema, the layout of its arrays, and its bytes.
@@ -33,6 +34,15 @@ pub trait ArraySource: Send + Sync {
         let _ = (number, out);
         let path = &self.schema().arrays[array].path;
         Err(Error::new(ErrorKind::Internal, format!("'{path}' has no chunks that are objects")))
+    }
+
+    /// One piece of an array whose placement is [`crate::layout::Placement::Parts`].
+    ///
+    /// # Errors
+    /// Those of opening the file; `stale-source` where it is not what it was when its pieces were put together.
+    fn part(&self, array: usize, piece: usize) -> Result<Part> {
+        let path = &self.schema().arrays[array].path;
+        Err(Error::new(ErrorKind::Internal, format!("'{path}' has no piece {piece}")))
     }
 
     /// Says that these chunks of such an array are about to be fetched: see [`RangedRead::will_need`].

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use sieva_types::{DType, Error, KeySet, Result};
 
 use crate::bitmap::{RegionBitmap, Workspace};
+use crate::pieces::{PieceTable, Pieces};
 use crate::stats::{RegionStats, Verdict};
 use crate::store::{ArrayHeader, ArrayRecords};
 use crate::{Elements, RegionGrid};
@@ -49,6 +50,8 @@ pub struct ArrayIndex {
     heads_bytes: AtomicUsize,
     summary: OnceLock<RegionStats>,
     damage: Mutex<Vec<String>>,
+    /// Of an array of many files; nothing of it is known but what is known of them.
+    pieces: Option<Pieces>,
 }
 
 impl ArrayIndex {
@@ -75,9 +78,20 @@ impl ArrayIndex {
             heads_bytes: 0.into(),
             summary: OnceLock::new(),
             damage: Mutex::default(),
+            pieces: None,
             header,
             grid,
         })
+    }
+
+    /// An array of many files, whose regions are those of its pieces.
+    ///
+    /// # Errors
+    /// `invalid-value` where regions or pieces do not make up the array.
+    pub fn of_pieces(header: ArrayHeader, table: PieceTable) -> Result<Self> {
+        let (pieces, grid) = Pieces::new(&header, table)?;
+        let nothing = ArrayHeader { shape: vec![0; header.shape.len()], ..header.clone() };
+        Ok(Self { header, grid, pieces: Some(pieces), ..Self::new(nothing)? })
     }
 
     /// What a store holds of an array. Records that are damaged are left out and told by [`ArrayIndex::damage`].
@@ -132,11 +146,17 @@ impl ArrayIndex {
 
     /// The zone map of a region, where it is known.
     pub fn stats(&self, region: usize) -> Option<&RegionStats> {
+        if let Some(pieces) = &self.pieces {
+            return pieces.find(&self.grid, region).and_then(|(index, region)| index.stats(region));
+        }
         self.zones[region].get().or_else(|| self.full[region].get())
     }
 
     /// All that is known of a region: with its histogram, if there is one.
     pub fn full_stats(&self, region: usize) -> Option<&RegionStats> {
+        if let Some(pieces) = &self.pieces {
+            return pieces.find(&self.grid, region).and_then(|(index, region)| index.full_stats(region));
+        }
         if let Some(full) = self.full[region].get() {
             return Some(full);
         }
@@ -151,13 +171,25 @@ impl ArrayIndex {
         self.zones[region].get()
     }
 
+    /// Whether the file that a region lies in is known to have nothing of `set`.
+    fn excluded(&self, region: usize, set: &KeySet) -> bool {
+        let pieces = self.pieces.as_ref();
+        pieces.is_some_and(|p| p.excludes(&self.grid, region, set, &self.header.missing))
+    }
+
     /// Whether none, some or all of a region's values are in `set`, as far as it is known.
     pub fn verdict(&self, region: usize, set: &KeySet) -> Verdict {
+        if self.excluded(region, set) {
+            return Verdict::None;
+        }
         self.stats(region).map_or(Verdict::Some, |s| s.decide(set, &self.header.missing))
     }
 
     /// Bounds of the number of a region's values that are in `set`.
     pub fn count_bounds(&self, region: usize, set: &KeySet) -> (u64, u64) {
+        if self.excluded(region, set) {
+            return (0, 0);
+        }
         match self.full_stats(region) {
             Some(s) => s.count_bounds(set, &self.header.missing, self.header.dtype),
             None => (0, self.grid.bx(region).len()),
@@ -166,6 +198,9 @@ impl ArrayIndex {
 
     /// What a scan of this region should leave behind.
     pub fn want(&self, region: usize) -> Want {
+        if let Some(pieces) = &self.pieces {
+            return pieces.find(&self.grid, region).map_or(Want::Nothing, |(index, r)| index.want(r));
+        }
         if self.stats(region).is_none() {
             Want::Zone
         } else if !self.stored[region] && self.full[region].get().is_none() && self.unknown() == 0 {
@@ -177,6 +212,9 @@ impl ArrayIndex {
 
     /// Number of regions of which nothing is known.
     pub fn unknown(&self) -> usize {
+        if let Some(pieces) = &self.pieces {
+            return if pieces.any() { 0 } else { self.grid.len() };
+        }
         self.unknown.load(Relaxed)
     }
 
@@ -187,6 +225,12 @@ impl ArrayIndex {
 
     /// Adds what was seen of a region while its elements were at hand.
     pub fn learn(&self, region: usize, want: Want, elements: Elements<'_>) {
+        if let Some(pieces) = &self.pieces {
+            if let Some((index, region)) = pieces.find(&self.grid, region) {
+                index.learn(region, want, elements);
+            }
+            return;
+        }
         let missing = &self.header.missing;
         match want {
             Want::Nothing => {}
@@ -225,6 +269,9 @@ impl ArrayIndex {
 
     /// Whether any region has a bitmap index.
     pub fn has_bitmaps(&self) -> bool {
+        if let Some(pieces) = &self.pieces {
+            return pieces.has_bitmaps();
+        }
         self.has_bitmaps
     }
 
@@ -235,6 +282,9 @@ impl ArrayIndex {
 
     /// The bitmap index of a region; `None` where there is none that is whole.
     pub fn bitmap(&self, region: usize) -> Option<Arc<RegionBitmap>> {
+        if let Some(pieces) = &self.pieces {
+            return pieces.find(&self.grid, region).and_then(|(index, region)| index.bitmap(region));
+        }
         let records = self.records.as_ref().filter(|r| r.has_bitmap(region))?;
         if let Some(known) = self.heads[region].get() {
             return Some(Arc::clone(known));
@@ -276,6 +326,10 @@ impl ArrayIndex {
         sure: &mut [u64],
         check: &mut [u64],
     ) -> Option<(u64, u64)> {
+        if let Some(pieces) = &self.pieces {
+            let (index, region) = pieces.find(&self.grid, region)?;
+            return index.evaluate(region, bitmap, set, workspace, sure, check);
+        }
         let records = self.records.as_ref()?;
         let (mut requests, mut bytes) = (0, 0);
         let mut fetch = |range: Range<u64>, out: &mut Vec<u8>| -> Result<()> {
@@ -293,6 +347,9 @@ impl ArrayIndex {
 
     /// What was found damaged, for the people who can mend it.
     pub fn damage(&self) -> Vec<String> {
+        if let Some(pieces) = &self.pieces {
+            return pieces.damage();
+        }
         self.damage.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 

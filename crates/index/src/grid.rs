@@ -1,13 +1,24 @@
 //! The grid of regions that an array is cut into.
 
+use std::sync::Arc;
+
 use sieva_types::{Bx, Error, ErrorKind, Result};
 
-/// Blocks of an array: all of one shape but for those at the far edges, numbered in C order.
+/// Blocks of an array, numbered in C order: all of one shape but for those at the far edges, and for those at the
+/// edges of the pieces that an array of many files is put together from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RegionGrid {
     shape: Vec<u64>,
     region: Vec<u64>,
     grid: Vec<u64>,
+    cuts: Option<Cuts>,
+}
+
+/// Where regions begin along the axis of the pieces, and at the end its length.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Cuts {
+    axis: usize,
+    starts: Arc<[u64]>,
 }
 
 impl RegionGrid {
@@ -25,7 +36,53 @@ impl RegionGrid {
         sieva_types::checked_len(shape)?;
         sieva_types::checked_len(region)?;
         let grid = shape.iter().zip(region).map(|(n, r)| n.div_ceil(*r)).collect();
-        Ok(Self { shape: shape.to_vec(), region: region.to_vec(), grid })
+        Ok(Self { shape: shape.to_vec(), region: region.to_vec(), grid, cuts: None })
+    }
+
+    /// The grid of an array in pieces: `pieces` says where they begin along `axis` and where the last one ends; each is
+    /// cut anew.
+    ///
+    /// # Errors
+    /// As [`RegionGrid::new`]; `invalid-value` where the pieces do not make up the array.
+    pub fn of_pieces(shape: &[u64], region: &[u64], axis: usize, pieces: &[u64]) -> Result<Self> {
+        let mut whole = Self::new(shape, region)?;
+        let ends = (pieces.first(), pieces.last());
+        if axis >= shape.len() || ends != (Some(&0), Some(&shape[axis])) || !pieces.is_sorted() {
+            return Err(Error::new(
+                ErrorKind::InvalidValue,
+                format!(
+                    "{} pieces along axis {axis} do not make up an array of shape {shape:?}",
+                    pieces.len()
+                ),
+            ));
+        }
+        let mut starts: Vec<u64> = Vec::with_capacity(pieces.len());
+        for piece in pieces.windows(2) {
+            starts.extend((piece[0]..piece[1]).step_by(region[axis] as usize));
+        }
+        whole.grid[axis] = starts.len() as u64;
+        starts.push(shape[axis]);
+        whole.cuts = Some(Cuts { axis, starts: starts.into() });
+        Ok(whole)
+    }
+
+    /// Where the region of grid coordinate `coord` along axis `d` begins and ends.
+    fn span(&self, d: usize, coord: u64) -> (u64, u64) {
+        match &self.cuts {
+            Some(cuts) if cuts.axis == d => (cuts.starts[coord as usize], cuts.starts[coord as usize + 1]),
+            _ => {
+                let start = coord * self.region[d];
+                (start, self.shape[d].min(start + self.region[d]))
+            }
+        }
+    }
+
+    /// The grid coordinate of the region that holds position `at` of axis `d`.
+    fn coord(&self, d: usize, at: u64) -> u64 {
+        match &self.cuts {
+            Some(cuts) if cuts.axis == d => cuts.starts.partition_point(|&s| s <= at) as u64 - 1,
+            _ => at / self.region[d],
+        }
     }
 
     /// The array's shape.
@@ -50,14 +107,9 @@ impl RegionGrid {
 
     /// The box of region `number`.
     pub fn bx(&self, number: usize) -> Bx {
-        let mut rest = number as u64;
-        let mut start = vec![0; self.grid.len()];
-        for d in (0..self.grid.len()).rev() {
-            start[d] = rest % self.grid[d] * self.region[d];
-            rest /= self.grid[d];
-        }
-        let shape = (0..start.len()).map(|d| self.region[d].min(self.shape[d] - start[d])).collect();
-        Bx::new(start, shape)
+        let spans: Vec<(u64, u64)> =
+            self.coords(number).into_iter().enumerate().map(|(d, c)| self.span(d, c)).collect();
+        Bx::new(spans.iter().map(|s| s.0).collect(), spans.iter().map(|s| s.1 - s.0).collect())
     }
 
     /// The number of the region whose grid coordinates these are; `None` outside of the grid.
@@ -81,8 +133,11 @@ impl RegionGrid {
     pub fn only(&self, bx: &Bx) -> Option<usize> {
         let mut number = 0;
         for d in 0..self.grid.len() {
-            let coord = bx.start[d] / self.region[d];
-            if bx.shape[d] == 0 || (bx.end(d) - 1) / self.region[d] != coord {
+            if bx.shape[d] == 0 {
+                return None;
+            }
+            let coord = self.coord(d, bx.start[d]);
+            if bx.end(d) > self.span(d, coord).1 {
                 return None;
             }
             number = number * self.grid[d] as usize + coord as usize;
@@ -97,7 +152,7 @@ impl RegionGrid {
         }
         let mut numbers = vec![0];
         for d in 0..self.grid.len() {
-            let (first, last) = (bx.start[d] / self.region[d], (bx.end(d) - 1) / self.region[d]);
+            let (first, last) = (self.coord(d, bx.start[d]), self.coord(d, bx.end(d) - 1));
             numbers = numbers
                 .iter()
                 .flat_map(|&n| (first..=last).map(move |c| (n, c)))
@@ -129,6 +184,23 @@ mod tests {
         assert_eq!(grid.only(&Bx::new(vec![1, 2], vec![2, 1])), None);
         assert_eq!(grid.only(&Bx::new(vec![1, 2], vec![1, 1])), Some(0));
         assert_eq!(grid.number(&[3, 0]), None);
+    }
+
+    #[test]
+    fn regions_begin_anew_with_each_piece() {
+        let grid = RegionGrid::of_pieces(&[9, 4], &[2, 3], 0, &[0, 3, 3, 8, 9]).unwrap();
+        let rows: Vec<(u64, u64)> =
+            (0..grid.len()).step_by(2).map(|n| (grid.bx(n).start[0], grid.bx(n).shape[0])).collect();
+        assert_eq!(rows, [(0, 2), (2, 1), (3, 2), (5, 2), (7, 1), (8, 1)]);
+        for n in 0..grid.len() {
+            let bx = grid.bx(n);
+            assert_eq!((grid.touched(&bx), grid.only(&bx)), (vec![n], Some(n)));
+        }
+        assert_eq!(grid.touched(&Bx::new(vec![2, 0], vec![2, 1])), [2, 4]);
+        assert_eq!(grid.only(&Bx::new(vec![2, 0], vec![2, 1])), None);
+        for pieces in [&[0, 8][..], &[1, 9], &[0, 5, 4, 9], &[]] {
+            assert!(RegionGrid::of_pieces(&[9, 4], &[2, 3], 0, pieces).is_err());
+        }
     }
 
     #[test]

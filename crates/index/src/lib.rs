@@ -12,6 +12,7 @@ mod array;
 pub mod bitmap;
 mod elements;
 mod grid;
+mod pieces;
 #[cfg(test)]
 #[allow(clippy::unwrap_used, missing_docs)]
 mod scratch;
@@ -22,3 +23,4 @@ pub mod store;
 pub use array::{ArrayIndex, Want};
 pub use elements::{Elements, content_hash, members};
 pub use grid::RegionGrid;
+pub use pieces::{PieceLoader, PieceTable};

@@ -3,9 +3,12 @@
 //! A reader of a format asks for byte ranges and nothing else; whether they come from a local file
 //! or from elsewhere is decided here.
 
+mod cache;
 mod counters;
 mod file;
+mod location;
 mod memory;
+mod remote;
 mod tree;
 
 use std::ops::Range;
@@ -13,7 +16,9 @@ use std::path::Path;
 
 pub use counters::{Counters, CountersSnapshot};
 pub use file::FileStore;
+pub use location::is_url;
 pub use memory::MemoryStore;
+pub use remote::{RemoteOptions, open, open_tree};
 pub use tree::{DirTree, Entry, ObjectTree, Span, Want};
 
 use sieva_types::Result;

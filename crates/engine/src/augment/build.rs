@@ -104,6 +104,19 @@ pub struct BuildReport {
     pub unreadable: Vec<(String, String)>,
 }
 
+impl BuildReport {
+    /// Adds what was done of one of many files.
+    pub(crate) fn add(&mut self, other: Self, file: &str) {
+        self.built += other.built;
+        self.kept += other.kept;
+        self.renewed += other.renewed;
+        self.bytes += other.bytes;
+        self.replicas += other.replicas;
+        let named = other.unreadable.into_iter().map(|(array, why)| (format!("{file}: {array}"), why));
+        self.unreadable.extend(named);
+    }
+}
+
 /// One array to be indexed.
 pub(super) struct Job {
     pub header: ArrayHeader,
@@ -126,6 +139,10 @@ impl Source {
     /// `unknown-array`; `type-mismatch` and `unsupported` for named arrays that cannot be indexed;
     /// `permission-denied` where the store cannot be written; reading errors; `cancelled`.
     pub fn build_index(&self, arrays: &[String], options: &BuildOptions) -> Result<BuildReport> {
+        if let Some(many) = self.many() {
+            self.augmented().forget();
+            return many.build(self, arrays, options);
+        }
         let strict = !arrays.is_empty();
         let arrays = self.indexable(arrays)?;
         // What the file is now, not what it was when it was opened.

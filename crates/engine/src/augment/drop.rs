@@ -13,6 +13,9 @@ impl Source {
     /// `permission-denied`, `io-error`.
     pub fn drop_index(&self) -> Result<bool> {
         self.augmented().discard();
+        if let Some(many) = self.many() {
+            return many.drop_index();
+        }
         let mut dropped = false;
         for dir in locations(self.path(), self.options().store_dir().as_deref()).read {
             if dir.is_dir() {
@@ -29,6 +32,10 @@ impl Source {
     /// # Errors
     /// `unknown-array`, `permission-denied`, `io-error`.
     pub fn drop_replicas(&self, arrays: &[String]) -> Result<usize> {
+        if let Some(many) = self.many() {
+            self.augmented().forget();
+            return many.drop_replicas(self, arrays);
+        }
         let arrays = arrays.iter().map(|a| self.resolve(a)).collect::<Result<Vec<_>>>()?;
         let paths: Vec<&str> = arrays.iter().map(|&a| self.schema().arrays[a].path.as_str()).collect();
         let loaded = self.loaded()?;

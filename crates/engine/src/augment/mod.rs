@@ -19,6 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use sieva_format::ArraySource;
+use sieva_format::layout::Placement;
 use sieva_format::schema::ArrayInfo;
 use sieva_index::ArrayIndex;
 use sieva_index::sorted::SortedReplica;
@@ -27,6 +28,7 @@ use sieva_query::bind::{Bound, stored_domain};
 use sieva_query::exec::{Indexes, Replica, region_shape};
 use sieva_types::{DType, ErrorKind, Result};
 
+use crate::many::Many;
 use crate::open::Source;
 pub use build::{BuildOptions, BuildReport, IndexKind, Progress};
 pub use histogram::GlobalHistogram;
@@ -128,7 +130,37 @@ impl Source {
         Ok(loaded)
     }
 
+    /// What is known of one array of one file.
+    pub(crate) fn index_of(&self, array: usize) -> Option<Arc<ArrayIndex>> {
+        let loaded = self.loaded().ok()?;
+        self.look_up(&loaded, array);
+        loaded.indexes.array(array)
+    }
+
+    /// Of many files: each keeps what is known of it, and nothing is kept of them together.
+    fn load_many(&self, many: &Many) -> Loaded {
+        let mut indexes = Indexes::default();
+        indexes.learn = self.options().learn.share;
+        let first = many.joined.names().first().map_or("", String::as_str);
+        let places = locations(first.as_ref(), self.options().store_dir().as_deref());
+        profile::load(&places.read, &indexes.costs);
+        Loaded {
+            write: places.write,
+            reader: Arc::clone(self.reader()),
+            fingerprint: OnceLock::new(),
+            store: None,
+            stale: None,
+            indexes: Arc::new(indexes),
+            looked: Mutex::default(),
+            learn: self.options().learn,
+            discarded: AtomicBool::new(true),
+        }
+    }
+
     fn load(&self) -> Result<Loaded> {
+        if let Some(many) = self.many() {
+            return Ok(self.load_many(many));
+        }
         let places = locations(self.path(), self.options().store_dir().as_deref());
         let fingerprint = OnceLock::new();
         let mut indexes = Indexes::default();
@@ -201,6 +233,12 @@ impl Source {
             return;
         }
         let Ok(header) = self.array_header(array) else { return };
+        if let Some(many) = self.many() {
+            if let Some(index) = many.index(array, &header) {
+                loaded.indexes.add(array, index);
+            }
+            return;
+        }
         if let Some(records) = loaded.store.as_ref().and_then(|s| s.load(&header.path)) {
             let found = records.header();
             if (found.dtype, &found.shape, &found.missing) == (header.dtype, &header.shape, &header.missing) {
@@ -232,16 +270,20 @@ impl Source {
             return Err(sieva_types::Error::new(ErrorKind::TypeMismatch, message));
         }
         let layout = self.reader().layout(array)?;
-        if let sieva_format::layout::Placement::Library(why) = &layout.placement {
+        if let Placement::Library(why) = &layout.placement {
             let message =
                 format!("'{}' is read through the format's library ({why}): it is not indexed", info.path);
             return Err(sieva_types::Error::new(ErrorKind::Unsupported, message));
         }
+        let region = match (&layout.placement, self.many()) {
+            (Placement::Parts(parts), Some(many)) => many.region(array, parts)?,
+            _ => region_shape(&layout, &info.shape),
+        };
         Ok(ArrayHeader {
             path: info.path.clone(),
             dtype: indexed_dtype(info),
             shape: info.shape.clone(),
-            region: region_shape(&layout, &info.shape),
+            region,
             missing: stored_domain(info, false, false)?.missing().clone(),
         })
     }

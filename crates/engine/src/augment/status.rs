@@ -56,12 +56,40 @@ pub struct IndexStatus {
     pub notes: Vec<String>,
 }
 
+impl IndexStatus {
+    /// Adds what one of many files has.
+    pub(crate) fn add(&mut self, other: Self, file: &str) {
+        if self.store.as_os_str().is_empty() {
+            self.store.clone_from(&other.store);
+        }
+        self.exists |= other.exists;
+        self.stale |= other.stale;
+        for a in other.arrays {
+            let Some(known) = self.arrays.iter_mut().find(|k| k.path == a.path) else {
+                self.arrays.push(a);
+                continue;
+            };
+            known.regions += a.regions;
+            known.with_stats += a.with_stats;
+            known.with_bitmap += a.with_bitmap;
+            known.stats_bytes += a.stats_bytes;
+            known.bitmap_bytes += a.bitmap_bytes;
+            known.data_bytes += a.data_bytes;
+        }
+        self.replicas.extend(other.replicas);
+        self.notes.extend(other.notes.into_iter().map(|n| format!("{file}: {n}")));
+    }
+}
+
 impl Source {
     /// What there is of augmentations. Reads the store only.
     ///
     /// # Errors
     /// Reading errors of the source.
     pub fn index_status(&self) -> Result<IndexStatus> {
+        if let Some(many) = self.many() {
+            return many.status();
+        }
         self.augmented().forget();
         let loaded = self.loaded()?;
         let stale = loaded.stale.as_ref().filter(|_| loaded.store.is_none());

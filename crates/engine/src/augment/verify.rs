@@ -40,6 +40,13 @@ impl VerifyReport {
             self.differences.push(what);
         }
     }
+
+    /// Adds what was found of one of many files.
+    pub(crate) fn add(&mut self, other: Self, file: &str) {
+        self.regions += other.regions;
+        self.rows += other.rows;
+        other.differences.into_iter().for_each(|d| self.tell(format!("{file}: {d}")));
+    }
 }
 
 impl Source {
@@ -53,6 +60,9 @@ impl Source {
         cancel: &AtomicBool,
         progress: &dyn Fn(Progress),
     ) -> Result<VerifyReport> {
+        if let Some(many) = self.many() {
+            return many.verify(|file| file.verify_index(all, cancel, progress));
+        }
         self.augmented().forget();
         let loaded = self.loaded()?;
         let Some(store) = &loaded.store else {

@@ -1,10 +1,12 @@
 //! One stage of a pipeline, as a file describes it.
 
 use super::bitshuffle::Bitshuffle;
+use super::checksum::{self, Checksum};
+use super::numbers::Numbers;
 use super::pipeline::Tools;
 use super::szip::Szip;
-use super::{blosc, blosc2, bzip2, deflate, lz4, lzf, shuffle, zstd};
-use sieva_types::{Error, ErrorKind, Result};
+use super::{blosc, blosc2, bzip2, deflate, fletcher32, lz4, lzf, packbits, shuffle, utf32, zstd};
+use sieva_types::{Endian, Error, ErrorKind, Result};
 
 /// A filter with its parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,6 +41,23 @@ pub enum Filter {
     Blosc2,
     /// Bitshuffle, with or without compression.
     Bitshuffle(Bitshuffle),
+    /// Deflate in a gzip wrapper, one member.
+    Gzip,
+    /// One LZ4 block after its decoded length in four little-endian bytes, as numcodecs writes it.
+    Lz4Sized,
+    /// Another checksum before or after the data.
+    Checksum(Checksum),
+    /// Eight booleans to a byte.
+    PackBits,
+    /// Arithmetic or a change of type.
+    Numbers(Numbers),
+    /// Texts of a fixed number of UTF-32 code units, read as UTF-8.
+    Utf32 {
+        /// Bytes of a text, a multiple of four.
+        text_size: usize,
+        /// Byte order of the code units.
+        endian: Endian,
+    },
     /// Any other filter, or one whose parameters make no sense. Not decoded here.
     Other {
         /// Number in the HDF5 registry.
@@ -95,35 +114,56 @@ impl Filter {
             Filter::Blosc => "blosc",
             Filter::Blosc2 => "blosc2",
             Filter::Bitshuffle(_) => "bitshuffle",
+            Filter::Gzip => "gzip",
+            Filter::Lz4Sized => "lz4",
+            Filter::Checksum(checksum) => checksum.name(),
+            Filter::PackBits => "packbits",
+            Filter::Numbers(numbers) => numbers.name(),
+            Filter::Utf32 { .. } => "utf-32",
             Filter::Other { name, .. } => name,
         }
     }
 
     /// Whether data behind this filter can be decoded here.
     pub fn is_supported(&self) -> bool {
-        !matches!(self, Filter::Nbit | Filter::ScaleOffset | Filter::Other { .. })
+        match self {
+            Filter::Nbit | Filter::ScaleOffset | Filter::Other { .. } => false,
+            Filter::Numbers(numbers) => numbers.is_supported(),
+            _ => true,
+        }
     }
 
-    /// Bytes that the stage takes off when it is undone, for those whose output length follows from the input's.
-    pub(super) fn removed_bytes(&self) -> Option<usize> {
+    /// Bytes that the stage makes of `len` bytes when it is applied, for those where one follows from the other.
+    pub(super) fn stored_len(&self, len: usize) -> Option<usize> {
         match self {
-            Filter::Shuffle { .. } => Some(0),
-            Filter::Fletcher32 => Some(super::fletcher32::LEN),
+            Filter::Shuffle { .. } | Filter::Utf32 { .. } => Some(len),
+            Filter::Fletcher32 => len.checked_add(fletcher32::LEN),
+            Filter::Checksum(_) => len.checked_add(checksum::LEN),
+            Filter::PackBits => Some(packbits::stored_len(len)),
+            Filter::Numbers(numbers) => numbers.stored_len(len),
+            _ => None,
+        }
+    }
+
+    /// The data without the checksum that this stage put beside them; `None` of a stage that is no checksum.
+    pub(super) fn verified<'a>(&self, stored: &'a [u8]) -> Option<Result<&'a [u8]>> {
+        match self {
+            Filter::Fletcher32 => Some(fletcher32::verify(stored)),
+            Filter::Checksum(checksum) => Some(checksum.verify(stored)),
             _ => None,
         }
     }
 
     /// Undoes the stage into the start of `out` and returns the length.
     pub(super) fn decode(&self, input: &[u8], out: &mut [u8], tools: &mut Tools) -> Result<usize> {
+        if let Some(data) = self.verified(input) {
+            return copy_through(self.name(), data?, out, |src, dst| dst.copy_from_slice(src));
+        }
         match self {
             Filter::Deflate => deflate::decode(tools.inflate(), input, out),
             Filter::Shuffle { element_size } => copy_through(self.name(), input, out, |src, dst| {
                 shuffle::unshuffle(*element_size, src, dst);
             }),
-            Filter::Fletcher32 => {
-                let data = super::fletcher32::verify(input)?;
-                copy_through(self.name(), data, out, |src, dst| dst.copy_from_slice(src))
-            }
             Filter::Szip(szip) => szip.decode(input, out, tools),
             Filter::Lzf => lzf::decode(input, out),
             Filter::Lz4 => lz4::decode(input, out),
@@ -132,7 +172,16 @@ impl Filter {
             Filter::Blosc => blosc::decode(input, out, tools),
             Filter::Blosc2 => blosc2::decode(input, out, tools),
             Filter::Bitshuffle(bitshuffle) => bitshuffle.decode(input, out, tools),
-            Filter::Nbit | Filter::ScaleOffset | Filter::Other { .. } => Err(self.unavailable()),
+            Filter::Gzip => deflate::decode_gzip(tools.inflate(), input, out),
+            Filter::Lz4Sized => lz4::decode_sized(input, out),
+            Filter::PackBits => packbits::decode(input, out),
+            Filter::Numbers(numbers) => numbers.decode(input, out),
+            Filter::Utf32 { text_size, endian } => utf32::decode(*text_size, *endian, input, out),
+            Filter::Nbit
+            | Filter::ScaleOffset
+            | Filter::Fletcher32
+            | Filter::Checksum(_)
+            | Filter::Other { .. } => Err(self.unavailable()),
         }
     }
 

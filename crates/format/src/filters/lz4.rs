@@ -6,7 +6,7 @@
 //! | 8 | 4 | decoded bytes of a block; the last may be shorter |
 //! | 12 | | per block: 4 bytes of stored length, then an LZ4 block, or the raw bytes where both lengths agree |
 
-use super::bytes::{be_u32, be_u64, length_within, slice};
+use super::bytes::{be_u32, be_u64, le_u32, length_within, slice};
 use super::copy::{copy_literals, copy_match};
 use sieva_types::{Error, Result};
 
@@ -31,6 +31,13 @@ pub(super) fn decode(input: &[u8], out: &mut [u8]) -> Result<usize> {
         }
     }
     Ok(total)
+}
+
+/// Decodes the one block of `input`, which begins with its decoded length, and returns that length.
+pub(super) fn decode_sized(input: &[u8], out: &mut [u8]) -> Result<usize> {
+    let len = length_within(NAME, "content", le_u32(NAME, input, 0)?.into(), out.len())?;
+    decode_block(NAME, &input[4..], &mut out[..len])?;
+    Ok(len)
 }
 
 /// Decodes one bare LZ4 block that has to fill `out`.
@@ -113,6 +120,18 @@ mod tests {
         let mut out = vec![0; data.len()];
         assert_eq!(decode(&framed(&data, 300), &mut out).unwrap(), data.len());
         assert_eq!(out, data);
+    }
+
+    #[test]
+    fn a_block_after_its_length_comes_back() {
+        let data: Vec<u8> = (0..500_u32).map(|i| (i % 7) as u8).collect();
+        let mut stored = (data.len() as u32).to_le_bytes().to_vec();
+        stored.extend(lz4_flex::block::compress(&data));
+        let mut out = vec![0; 600];
+        assert_eq!(decode_sized(&stored, &mut out).unwrap(), 500);
+        assert_eq!(out[..500], data);
+        assert!(decode_sized(&stored, &mut out[..499]).is_err());
+        assert!(decode_sized(&stored[..3], &mut out).is_err());
     }
 
     #[test]

@@ -10,7 +10,8 @@
 //! | `lz4.rs`, `lzf.rs`, `blosclz.rs` | byte-oriented Lempel-Ziv | us |
 //! | `shuffle.rs`, `bits.rs` | byte and bit transposition | us |
 //! | `bitshuffle.rs`, `blosc.rs`, `blosc2.rs` | containers of the above | us |
-//! | `fletcher32.rs` | checksum | us |
+//! | `fletcher32.rs`, `checksum.rs` | checksums | us and kept libraries |
+//! | `numbers.rs`, `packbits.rs`, `utf32.rs` | changes of representation | us |
 //! | `szip.rs` | adaptive entropy coding (CCSDS 121.0-B) | us |
 //!
 //! Blosc is not decoded by its C libraries: damaged chunks then meet bounds-checked code only, one decoder serves
@@ -27,20 +28,27 @@ mod blosc2;
 mod blosclz;
 mod bytes;
 mod bzip2;
+mod checksum;
 mod copy;
 mod deflate;
 mod filter;
 mod fletcher32;
 mod lz4;
 mod lzf;
+mod numbers;
+mod packbits;
 mod pipeline;
 mod shuffle;
 mod szip;
 #[cfg(test)]
 mod tests;
+mod unsized_pipeline;
+mod utf32;
 mod zstd;
 
 pub use bitshuffle::{Bitshuffle, BitshuffleCodec};
+pub use checksum::{Checksum, ChecksumKind};
 pub use filter::Filter;
+pub use numbers::{Computation, NumberType, Numbers};
 pub use pipeline::{Pipeline, Scratch};
 pub use szip::Szip;

@@ -1,7 +1,6 @@
 //! The pipeline: stages in a row, and the buffers that they share.
 
 use super::bytes::at_least;
-use super::fletcher32;
 use super::{Filter, zstd};
 use sieva_types::{Error, ErrorKind, Result};
 
@@ -46,25 +45,29 @@ impl Pipeline {
         let skipped = |stage: usize| stage < 32 && filter_mask >> stage & 1 == 1;
         let Scratch { front, back, tools } = scratch;
         let (mut front, mut back) = (front, back);
-        // The data so far: the first `len` bytes of `input` or, after a stage has moved them, of `front`.
-        let (mut is_moved, mut len) = (false, input.len());
+        // The data so far: these bytes of `input` or, after a stage has moved them, of `front`.
+        let (mut is_moved, mut place) = (false, 0..input.len());
         let first = (0..self.filters.len()).find(|stage| !skipped(*stage));
         for (stage, filter) in self.filters.iter().enumerate().rev().filter(|(stage, _)| !skipped(*stage)) {
-            let data = if is_moved { &front[..len] } else { &input[..len] };
-            if *filter == Filter::Fletcher32 {
-                len = fletcher32::verify(data)?.len();
+            let whole = if is_moved { &front[..] } else { input };
+            let data = &whole[place.clone()];
+            if let Some(verified) = filter.verified(data) {
+                // A checksum lies before or after the data, which stay where they are.
+                let verified = verified?;
+                let start = place.start + (verified.as_ptr() as usize - data.as_ptr() as usize);
+                place = start..start + verified.len();
             } else if Some(stage) == first {
                 let written = filter.decode(data, out, tools)?;
                 return check_length(written, out.len());
             } else {
                 let room = intermediate_room(&self.filters[..stage], out.len());
-                len = filter.decode(data, at_least(back, room), tools)?;
+                place = 0..filter.decode(data, at_least(back, room), tools)?;
                 is_moved = true;
                 std::mem::swap(&mut front, &mut back);
             }
         }
-        check_length(len, out.len())?;
-        out.copy_from_slice(if is_moved { &front[..len] } else { &input[..len] });
+        check_length(place.len(), out.len())?;
+        out.copy_from_slice(if is_moved { &front[place] } else { &input[place] });
         Ok(())
     }
 }
@@ -79,11 +82,8 @@ fn check_length(given: usize, expected: usize) -> Result<()> {
 /// Room for the data before the stages `inner` are undone: exact where these keep lengths, else an upper bound for
 /// what any compressor makes of `out_len` bytes.
 fn intermediate_room(inner: &[Filter], out_len: usize) -> usize {
-    let removed = inner.iter().map(Filter::removed_bytes).sum::<Option<usize>>();
-    match removed {
-        Some(removed) => out_len.saturating_add(removed),
-        None => out_len.saturating_mul(2).saturating_add(INTERMEDIATE_SLACK),
-    }
+    let exact = inner.iter().try_fold(out_len, |len, filter| filter.stored_len(len));
+    exact.unwrap_or_else(|| out_len.saturating_mul(2).saturating_add(INTERMEDIATE_SLACK))
 }
 
 /// Buffers and codec contexts that decoding reuses. One per thread; new ones are empty and cost nothing.
@@ -92,6 +92,13 @@ pub struct Scratch {
     front: Vec<u8>,
     back: Vec<u8>,
     tools: Tools,
+}
+
+impl Scratch {
+    /// What single codecs reuse.
+    pub(super) fn tools(&mut self) -> &mut Tools {
+        &mut self.tools
+    }
 }
 
 impl std::fmt::Debug for Scratch {

@@ -59,6 +59,13 @@ impl Szip {
         })
     }
 
+    /// The client data that [`crate::filters::Filter::from_hdf5`] makes it from again.
+    pub(crate) fn to_hdf5(self) -> [u32; 4] {
+        let order = if self.is_big_endian { OPTION_BIG_ENDIAN } else { 0 };
+        let predictor = if self.has_predictor { OPTION_PREDICTOR } else { 0 };
+        [order | predictor, self.block_len as u32, self.sample_bits, self.scanline_len as u32]
+    }
+
     /// Decodes `input` into the start of `out` and returns the length.
     pub(super) fn decode(&self, input: &[u8], out: &mut [u8], tools: &mut Tools) -> Result<usize> {
         let len = length_within(NAME, "content", le_u32(NAME, input, 0)?.into(), out.len())?;

@@ -3,8 +3,11 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Decoded chunks of one source, known by their offset in it (members of one compound share chunks, so the
-/// array is no part of the key); the least recently used dropped first.
+/// What a chunk is known by: its file's number where there are many, and its offset in it (members of one compound
+/// share chunks, so the array is no part of the key).
+pub type ChunkKey = (u32, u64);
+
+/// Decoded chunks of one source; the least recently used dropped first.
 ///
 /// Two threads that miss the same chunk at once both decode it: waiting for one another would cost
 /// more than the rare double decode.
@@ -16,7 +19,7 @@ pub struct ChunkCache {
 
 #[derive(Debug, Default)]
 struct State {
-    chunks: HashMap<u64, (Arc<Vec<u8>>, u64)>,
+    chunks: HashMap<ChunkKey, (Arc<Vec<u8>>, u64)>,
     bytes: usize,
     clock: u64,
 }
@@ -28,17 +31,17 @@ impl ChunkCache {
     }
 
     /// The chunk, if it is held.
-    pub fn get(&self, offset: u64) -> Option<Arc<Vec<u8>>> {
+    pub fn get(&self, key: ChunkKey) -> Option<Arc<Vec<u8>>> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.clock += 1;
         let now = state.clock;
-        let (chunk, used) = state.chunks.get_mut(&offset)?;
+        let (chunk, used) = state.chunks.get_mut(&key)?;
         *used = now;
         Some(Arc::clone(chunk))
     }
 
     /// Keeps the chunk, unless it alone is over the limit.
-    pub fn put(&self, offset: u64, chunk: Arc<Vec<u8>>) {
+    pub fn put(&self, key: ChunkKey, chunk: Arc<Vec<u8>>) {
         if chunk.len() > self.limit {
             return;
         }
@@ -46,7 +49,7 @@ impl ChunkCache {
         state.clock += 1;
         state.bytes += chunk.len();
         let now = state.clock;
-        if let Some((old, _)) = state.chunks.insert(offset, (chunk, now)) {
+        if let Some((old, _)) = state.chunks.insert(key, (chunk, now)) {
             state.bytes -= old.len();
         }
         while state.bytes > self.limit {
@@ -67,13 +70,13 @@ mod tests {
     #[test]
     fn the_least_recently_used_goes_first() {
         let cache = ChunkCache::new(20);
-        cache.put(0, Arc::new(vec![0; 10]));
-        cache.put(1, Arc::new(vec![1; 10]));
-        assert!(cache.get(0).is_some());
-        cache.put(2, Arc::new(vec![2; 10]));
-        assert!(cache.get(1).is_none());
-        assert!(cache.get(0).is_some() && cache.get(2).is_some());
-        cache.put(9, Arc::new(vec![0; 21]));
-        assert!(cache.get(9).is_none());
+        cache.put((0, 0), Arc::new(vec![0; 10]));
+        cache.put((0, 1), Arc::new(vec![1; 10]));
+        assert!(cache.get((0, 0)).is_some());
+        cache.put((0, 2), Arc::new(vec![2; 10]));
+        assert!(cache.get((0, 1)).is_none());
+        assert!(cache.get((0, 0)).is_some() && cache.get((0, 2)).is_some());
+        cache.put((0, 9), Arc::new(vec![0; 21]));
+        assert!(cache.get((0, 9)).is_none());
     }
 }

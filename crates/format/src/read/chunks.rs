@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use sieva_types::{Bx, Error, ErrorKind, Result};
 
+use super::cache::ChunkKey;
 use super::strided::{self, Side};
 use super::{BlockReader, Workspace, dot};
 use crate::layout::ChunkRef;
@@ -58,7 +59,7 @@ impl BlockReader {
         let mut coords = first.to_vec();
         loop {
             match find(&coords) {
-                Some(Piece::In(c)) if self.cache.get(c.offset).is_none() => {
+                Some(Piece::In(c)) if self.cache.get((self.file, c.offset)).is_none() => {
                     ranges.push(c.offset..c.offset.saturating_add(c.size));
                 }
                 Some(Piece::Object(n)) if self.cache.get(self.object_key(n)).is_none() => numbers.push(n),
@@ -76,8 +77,8 @@ impl BlockReader {
         }
     }
 
-    fn object_key(&self, number: u64) -> u64 {
-        OBJECT_KEYS | (self.array as u64) << NUMBER_BITS ^ number
+    fn object_key(&self, number: u64) -> ChunkKey {
+        (self.file, OBJECT_KEYS | (self.array as u64) << NUMBER_BITS ^ number)
     }
 
     /// The part of one chunk that lies in `bx`.
@@ -129,7 +130,7 @@ impl BlockReader {
     /// never written.
     fn decoded(&self, chunk: Piece, whole: bool, ws: &mut Workspace) -> Result<Option<Arc<Vec<u8>>>> {
         let key = match chunk {
-            Piece::In(chunk) => chunk.offset,
+            Piece::In(chunk) => (self.file, chunk.offset),
             Piece::Object(number) => self.object_key(number),
         };
         if let Some(bytes) = self.cache.get(key) {

@@ -6,6 +6,7 @@
 mod cache;
 mod chunks;
 mod direct;
+mod parts;
 mod strided;
 mod texts;
 
@@ -19,6 +20,8 @@ use crate::filters::Scratch;
 use crate::layout::{Layout, Placement, c_strides};
 pub use cache::ChunkCache;
 use chunks::Piece;
+pub use parts::Part;
+use parts::Pieces;
 use strided::Side;
 
 /// What one worker reuses from block to block.
@@ -40,6 +43,10 @@ pub struct BlockReader {
     /// Of a flat reader whose outermost dimension does not lie densely (netCDF-3 records): elements of one index
     /// of it, and the bytes from one index to the next.
     records: Option<(u64, u64)>,
+    /// Which of many files it reads; 0 where there is one.
+    file: u32,
+    /// Of an array of many files.
+    pieces: Pieces,
 }
 
 impl BlockReader {
@@ -54,7 +61,8 @@ impl BlockReader {
         memory: u64,
     ) -> Result<Self> {
         let layout = source.layout(array)?;
-        Ok(Self { source, array, layout, cache, memory, records: None })
+        let pieces = Pieces::default();
+        Ok(Self { source, array, layout, cache, memory, records: None, file: 0, pieces })
     }
 
     /// The physical layout.
@@ -98,7 +106,8 @@ impl BlockReader {
         };
         let (source, cache) = (Arc::clone(&self.source), Arc::clone(&self.cache));
         let (array, memory) = (self.array, self.memory);
-        Some(BlockReader { source, array, layout: Arc::new(layout), cache, memory, records })
+        let (layout, file, pieces) = (Arc::new(layout), self.file, Pieces::default());
+        Some(BlockReader { source, array, layout, cache, memory, records, file, pieces })
     }
 
     /// Whether [`BlockReader::read`] can be used of a flat reader, not only [`BlockReader::read_run`].
@@ -176,7 +185,7 @@ impl BlockReader {
     }
 
     fn read_native(&self, bx: &Bx, out: &mut [u8], ws: &mut Workspace) -> Result<()> {
-        let native = matches!(self.layout.placement, Placement::Library(_));
+        let native = matches!(self.layout.placement, Placement::Library(_) | Placement::Parts(_));
         self.read_stored(bx, out, ws).map_err(|e| self.locate(e))?;
         if self.layout.endian != Endian::NATIVE && !native {
             swap_bytes(out, self.layout.element_size);
@@ -187,6 +196,10 @@ impl BlockReader {
     fn locate(&self, e: Error) -> Error {
         let path = &self.source.schema().arrays[self.array].path;
         let file = self.source.store().name();
+        if matches!(self.layout.placement, Placement::Parts(_)) {
+            // The file that holds the piece has been named already.
+            return e;
+        }
         let e = if e.message().contains(path.as_str()) { e } else { e.at(format!("array '{path}'")) };
         if e.message().contains(file) { e } else { e.at(file) }
     }
@@ -215,6 +228,7 @@ impl BlockReader {
                 self.read_chunks(|number| Some(Piece::In(index.get(number)?)), &inside, out, to, ws)?;
             }
             Placement::Objects => self.read_chunks(|n| Some(Piece::Object(n)), &inside, out, to, ws)?,
+            Placement::Parts(parts) => self.read_parts(parts, &inside, out, ws)?,
             Placement::Library(_) => self.read_by_library(&inside, out, to)?,
         }
         Ok(())

@@ -12,6 +12,9 @@ impl BlockReader {
     /// As [`BlockReader::read`].
     pub fn read_texts(&self, bx: &Bx, ws: &mut Workspace) -> Result<Vec<String>> {
         let layout = &*self.layout;
+        if let Placement::Parts(parts) = &layout.placement {
+            return self.read_part_texts(parts, bx, ws);
+        }
         if matches!(layout.placement, Placement::Library(_)) && layout.element_size == 0 {
             return self.source.read_library_strings(self.array, bx).map_err(|e| self.locate(e));
         }

@@ -1,6 +1,6 @@
 //! How the row space is cut into tiles: the unit of reading, evaluation and parallel work.
 
-use sieva_format::layout::Layout;
+use sieva_format::layout::{Layout, Placement};
 use sieva_types::Bx;
 
 use super::Execution;
@@ -74,7 +74,11 @@ impl Execution {
         let driver =
             chunked.max_by_key(|&a| (self.bound.arrays[a].axes.len(), self.readers[a].layout().chunk_bytes));
         let mut shape = vec![1; axes.len()];
-        let Some(driver) = driver else { return filled(shape, &lengths, SMALL) };
+        let Some(driver) = driver else {
+            shape = filled(shape, &lengths, SMALL);
+            arrays.iter().for_each(|&a| self.within_files(a, axes, &mut shape));
+            return shape;
+        };
         for (&axis, &chunk) in
             self.bound.arrays[driver].axes.iter().zip(&self.readers[driver].layout().chunk_shape)
         {
@@ -82,7 +86,23 @@ impl Execution {
                 shape[d] = chunk.clamp(1, lengths[d]);
             }
         }
-        if shape.iter().product::<u64>() >= SMALL { shape } else { filled(shape, &lengths, 2 * SMALL) }
+        if shape.iter().product::<u64>() < SMALL {
+            shape = filled(shape, &lengths, 2 * SMALL);
+        }
+        self.within_files(driver, axes, &mut shape);
+        shape
+    }
+
+    /// A tile of an array of many files spans no more of them than it must: files that hold nothing of interest are
+    /// not opened.
+    fn within_files(&self, array: usize, axes: &[usize], shape: &mut [u64]) {
+        let Placement::Parts(parts) = &self.readers[array].layout().placement else { return };
+        let axis = self.bound.arrays[array].axes.get(parts.axis);
+        if let Some(d) = axis.and_then(|axis| axes.iter().position(|a| a == axis))
+            && let Some(longest) = parts.starts.windows(2).map(|s| s[1] - s[0]).max()
+        {
+            shape[d] = shape[d].min(longest.max(1));
+        }
     }
 }
 

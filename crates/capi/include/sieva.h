@@ -1,0 +1,387 @@
+/*
+ * sieva: exact, indexed value queries over unmodified scientific files.
+ *
+ * C99, and C++ from C++98 on. Link with -lsieva_c.
+ *
+ * Rules of every function:
+ *   Result     SIEVA_OK (0), or the positive code of an error; sieva_error_message() then says what was given, what
+ *              was expected and what to do. Functions that may have to wait also return SIEVA_PENDING (-1).
+ *   Output     goes to memory of the caller. Capacities count values, not bytes, unless said otherwise. Where there is
+ *              too little room the result is SIEVA_ERROR_INVALID_VALUE, the message says what is needed, and nothing
+ *              is written. Output parameters are set on success only, unless said otherwise.
+ *   Handles    sieva_source, sieva_query, sieva_selection and sieva_request are freed by their own function, in any
+ *              order: a query keeps its source open, a selection its query's. Freeing NULL does nothing; NULL
+ *              elsewhere is SIEVA_ERROR_INVALID_VALUE.
+ *   Texts      are UTF-8 with a closing NUL.
+ *   Threads    All functions may be called from many threads at once, on the same handle too, but for those that free
+ *              a handle: nobody else may be using it. A call that comes after sieva_query_set_...() sees what was set.
+ *   Positions  are of 64 bits, from 0 on, in C order (last dimension fastest).
+ *
+ * Rows: a query's rows are the positions of the union of the dimensions of all arrays that it names; smaller arrays are
+ * repeated along the dimensions that they lack.
+ *
+ * Values are decoded (scale_factor, add_offset, fill values); missing values and NaN satisfy no comparison. Comparison
+ * is of numbers, exactly: (float)1.7 is greater than 1.7, and 64-bit integers keep all their bits.
+ */
+#ifndef SIEVA_H
+#define SIEVA_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#ifndef SIEVA_API
+#define SIEVA_API
+#endif
+
+/* ---- Codes and errors ---------------------------------------------------------------------------------------- */
+
+/* What functions return. Numbers are never changed or used again; newer versions may add some. */
+enum sieva_status {
+    SIEVA_PENDING = -1,                   /* not an error: the work goes on */
+    SIEVA_OK = 0,
+    SIEVA_ERROR_FILE_NOT_FOUND = 1,       /* the named file, directory or object does not exist */
+    SIEVA_ERROR_PERMISSION_DENIED = 2,    /* the operating system refused access */
+    SIEVA_ERROR_UNKNOWN_FORMAT = 3,       /* the file is not of a format that can be read */
+    SIEVA_ERROR_CORRUPT_FILE = 4,         /* the bytes contradict the format: damaged, truncated or hostile */
+    SIEVA_ERROR_IO_ERROR = 5,             /* reading or writing failed */
+    SIEVA_ERROR_UNKNOWN_ARRAY = 6,        /* no array of that name */
+    SIEVA_ERROR_UNKNOWN_DIMENSION = 7,    /* no dimension of that name */
+    SIEVA_ERROR_UNKNOWN_ATTRIBUTE = 8,    /* no attribute of that name */
+    SIEVA_ERROR_UNKNOWN_FUNCTION = 9,     /* no function of that name in a condition's text */
+    SIEVA_ERROR_AMBIGUOUS_NAME = 10,      /* a bare name that several arrays or dimensions share */
+    SIEVA_ERROR_SYNTAX_ERROR = 11,        /* the text of a condition does not follow the grammar */
+    SIEVA_ERROR_TYPE_MISMATCH = 12,       /* types that do not go together */
+    SIEVA_ERROR_INVALID_VALUE = 13,       /* an argument outside of what is allowed; too little room */
+    SIEVA_ERROR_DIMENSION_MISMATCH = 14,  /* arrays or boxes whose dimensions cannot be lined up */
+    SIEVA_ERROR_FILTER_UNAVAILABLE = 15,  /* data encoded with a filter that is not available */
+    SIEVA_ERROR_UNSUPPORTED = 16,         /* a legal feature that is not supported */
+    SIEVA_ERROR_LINK_REFUSED = 17,        /* a link out of the file that is not allowed */
+    SIEVA_ERROR_MEMORY_LIMIT = 18,        /* the work does not fit into the stated memory limit */
+    SIEVA_ERROR_ARITHMETIC_OVERFLOW = 19, /* integer arithmetic left its range */
+    SIEVA_ERROR_CANCELLED = 20,           /* stopped by sieva_cancel() */
+    SIEVA_ERROR_STALE_SOURCE = 21,        /* the file was changed since it was opened */
+    SIEVA_ERROR_NO_INDEX = 22,            /* nothing of the kind that was asked for has been built */
+    SIEVA_ERROR_CORRUPT_INDEX = 23,       /* a damaged augmentation; answers do not depend on it */
+    SIEVA_ERROR_INTERNAL_ERROR = 24       /* a fault of sieva: please report it */
+};
+
+/* The code of this thread's last call that failed, SIEVA_OK if none did. */
+SIEVA_API int32_t sieva_error_code(void);
+
+/* What this thread's last failing call said, with what to do about it after "; hint: ". Never NULL; valid until the
+ * thread's next failing call. */
+SIEVA_API const char *sieva_error_message(void);
+
+/* What to do about this thread's last failure, alone; empty where nothing is known. Valid as the message is. */
+SIEVA_API const char *sieva_error_hint(void);
+
+/* The name of a code, such as "unknown-array": the same in all languages. Never NULL; valid for ever. */
+SIEVA_API const char *sieva_error_name(int32_t code);
+
+/* The version of the library, such as "0.1.0". Valid for ever. */
+SIEVA_API const char *sieva_version(void);
+
+/* ---- Numbers for types, operators, access --------------------------------------------------------------------- */
+
+/* Element types. */
+enum sieva_type {
+    SIEVA_BOOL = 1, /* uint8_t: 0 or 1 */
+    SIEVA_I8 = 2,
+    SIEVA_I16 = 3,
+    SIEVA_I32 = 4,
+    SIEVA_I64 = 5,
+    SIEVA_U8 = 6,
+    SIEVA_U16 = 7,
+    SIEVA_U32 = 8,
+    SIEVA_U64 = 9,
+    SIEVA_F16 = 10, /* stored only: values are read as SIEVA_F32 */
+    SIEVA_F32 = 11,
+    SIEVA_F64 = 12,
+    SIEVA_STR = 13 /* text: const char * where a value is given */
+};
+
+/* Comparisons of an array's values with a value. */
+enum sieva_op { SIEVA_GT = 1, SIEVA_GE = 2, SIEVA_LT = 3, SIEVA_LE = 4, SIEVA_EQ = 5, SIEVA_NE = 6 };
+
+/* Ways of evaluating conditions. All give the same answer. */
+enum sieva_access {
+    SIEVA_ACCESS_AUTO = 0, /* the cheapest */
+    SIEVA_ACCESS_SCAN = 1, /* by reading the data alone */
+    SIEVA_ACCESS_ZONEMAP = 2,
+    SIEVA_ACCESS_BITMAP = 3,
+    SIEVA_ACCESS_SORTED = 4
+};
+
+/* What can be started (sieva_start). */
+enum sieva_what { SIEVA_NHITS = 1, SIEVA_SELECTION = 2 };
+
+/* Kinds of index, to be added (sieva_index_build). */
+enum sieva_index { SIEVA_INDEX_ZONEMAP = 1, SIEVA_INDEX_BITMAP = 2, SIEVA_INDEX_SORTED = 4 };
+
+/* ---- Sources ---------------------------------------------------------------------------------------------------- */
+
+typedef struct sieva_source sieva_source;
+typedef struct sieva_query sieva_query;
+typedef struct sieva_selection sieva_selection;
+typedef struct sieva_request sieva_request;
+
+/* Options; 0 and NULL are the defaults. New fields will come at the end, so start with SIEVA_OPTIONS_INIT. */
+typedef struct sieva_options {
+    uint64_t size;             /* sizeof(sieva_options) */
+    uint64_t memory;           /* bytes that reading may take; 0: 1 GiB */
+    uint32_t threads;          /* 0: one for each core */
+    int32_t access;            /* enum sieva_access */
+    const char *store;         /* directory for augmentations; NULL: $SIEVA_STORE, else beside the file */
+    const char *external_root; /* directory that links out of the file may lead to; NULL: none are followed */
+    int32_t valid_range;       /* 1: values outside of the attribute valid_range are missing */
+    int32_t no_learning;       /* 1: scans leave no statistics behind */
+    const char *dims;          /* names of dimensions where the file has none, a line for each array: "g/map=y,x\ng/lat=y";
+                                  arrays that are given one name line up along it */
+} sieva_options;
+
+#define SIEVA_OPTIONS_INIT { sizeof(sieva_options), 0, 0, 0, NULL, NULL, 0, 0, NULL }
+
+/* Opens the file at path; its first bytes tell the format. options may be NULL. *source is to be closed by
+ * sieva_close(). Errors: file-not-found, permission-denied, unknown-format, corrupt-file. */
+SIEVA_API int32_t sieva_open(const char *path, const sieva_options *options, sieva_source **source);
+
+/* Closes a source. Its queries and selections go on working until they are freed. */
+SIEVA_API void sieva_close(sieva_source *source);
+
+/* The numbers of arrays and of dimensions. */
+SIEVA_API int32_t sieva_source_count(const sieva_source *source, uint64_t *arrays, uint64_t *dimensions);
+
+/* The format's name, such as "HDF5" or "netCDF-3 classic". Valid as long as the source is open. */
+SIEVA_API int32_t sieva_source_format(const sieva_source *source, const char **format);
+
+/* An array. What it points to is valid as long as the source is open. */
+typedef struct sieva_array {
+    const char *path;        /* group/name, without a leading slash */
+    int32_t value_type;      /* enum sieva_type: what its values are read as without loss */
+    int32_t stored_type;     /* enum sieva_type: what is stored; differs where values are packed */
+    uint32_t rank;           /* number of dimensions; 0 for a scalar */
+    uint32_t attributes;     /* number of attributes */
+    const uint64_t *shape;   /* rank lengths, outermost first */
+    const char *const *dims; /* rank paths of dimensions */
+} sieva_array;
+
+/* A dimension. */
+typedef struct sieva_dimension {
+    const char *path;  /* group/name; valid as long as the source is open */
+    uint64_t length;
+    int32_t unlimited; /* 1 where it may grow */
+    int32_t reserved;
+} sieva_dimension;
+
+/* The number of the array that a name means: its path, or its leaf name where that is unique.
+ * Errors: unknown-array, ambiguous-name. */
+SIEVA_API int32_t sieva_array_find(const sieva_source *source, const char *name, uint64_t *index);
+
+/* What array number index (from 0 on, in the order of the file) is. Errors: invalid-value. */
+SIEVA_API int32_t sieva_array_describe(const sieva_source *source, uint64_t index, sieva_array *array);
+
+/* What dimension number index (from 0 on) is. Errors: invalid-value. */
+SIEVA_API int32_t sieva_dimension_describe(const sieva_source *source, uint64_t index, sieva_dimension *dimension);
+
+/* ---- Attributes --------------------------------------------------------------------------------------------------- */
+
+/* An attribute; name is valid as long as the source is open. */
+typedef struct sieva_attribute {
+    const char *name;
+    uint64_t count; /* values; 1 for one text */
+    int32_t type;   /* enum sieva_type, as stored; SIEVA_STR also for what has no plain value, in words */
+    int32_t reserved;
+} sieva_attribute;
+
+/* The number of attributes of owner: an array's name, a group's path, or NULL for the whole source. */
+SIEVA_API int32_t sieva_attribute_count(const sieva_source *source, const char *owner, uint64_t *count);
+
+/* What attribute number index (from 0 on) of owner is. */
+SIEVA_API int32_t sieva_attribute_describe(const sieva_source *source, const char *owner, uint64_t index, sieva_attribute *attribute);
+
+/* The numbers of an attribute, as type, which must hold them exactly: SIEVA_I64 and SIEVA_F64 mostly do. *count is how
+ * many there are. Errors: unknown-attribute, type-mismatch (text; a number that type cannot hold). */
+SIEVA_API int32_t sieva_attribute_read(const sieva_source *source, const char *owner, const char *name, int32_t type, void *values, uint64_t capacity, uint64_t *count);
+
+/* Text number index of an attribute. Valid as long as the source is open. Errors: unknown-attribute, type-mismatch. */
+SIEVA_API int32_t sieva_attribute_text(const sieva_source *source, const char *owner, const char *name, uint64_t index, const char **text);
+
+/* ---- Queries -------------------------------------------------------------------------------------------------------- */
+
+/* A condition on one array: its values compared (op: enum sieva_op) with *value of the given type (enum sieva_type;
+ * for SIEVA_STR value is the const char * itself). Types need not agree: the comparison is of numbers. Reads nothing.
+ * *query is to be freed by sieva_query_free(). Errors: unknown-array, ambiguous-name, invalid-value. */
+SIEVA_API int32_t sieva_query_create(const sieva_source *source, const char *array, int32_t op, int32_t type, const void *value, sieva_query **query);
+
+/* A condition by its text, such as "TEMP > 25 AND (z_t < 5000 OR KMT IS NULL)": all that follows WHERE in sieva's SQL.
+ * Errors: syntax-error; names and types are checked when the query is first asked. */
+SIEVA_API int32_t sieva_query_text(const sieva_source *source, const char *condition, sieva_query **query);
+
+/* Every position of an array; of use with sieva_query_set_region(). */
+SIEVA_API int32_t sieva_query_all(const sieva_source *source, const char *array, sieva_query **query);
+
+/* Both conditions. a and b stay as they are, are still to be freed, and later changes of them do not matter; their
+ * regions count. Takes constant time: chains may be of any length, while AND, OR and NOT within each other may be 200
+ * deep. Errors: invalid-value (of different sources), unsupported (too deep), memory-limit (2^22 conditions). */
+SIEVA_API int32_t sieva_query_and(const sieva_query *a, const sieva_query *b, sieva_query **query);
+
+/* Either condition. As sieva_query_and(). */
+SIEVA_API int32_t sieva_query_or(const sieva_query *a, const sieva_query *b, sieva_query **query);
+
+/* The opposite, region included. Where a condition is neither true nor false, for missing values, neither is this. */
+SIEVA_API int32_t sieva_query_not(const sieva_query *a, sieva_query **query);
+
+/* Restricts a query's rows to the union of boxes (0: to nothing), in the place of an earlier region. Boxes are in the
+ * index space of array, whose dimensions the rows then have, or of the query's own rows where array is NULL. starts and
+ * counts hold boxes * rank numbers, box by box, outermost dimension first. Boxes need not match chunks; what lies
+ * outside is not read. Errors: dimension-mismatch (rank), invalid-value (a box that does not lie in the array; more than
+ * 2^18 boxes). */
+SIEVA_API int32_t sieva_query_set_region(sieva_query *query, const char *array, uint64_t boxes, uint32_t rank, const uint64_t *starts, const uint64_t *counts);
+
+/* Takes a query's region away. */
+SIEVA_API int32_t sieva_query_clear_region(sieva_query *query);
+
+/* The memory, threads and access of a query, in the place of those of its source; other options do not count. */
+SIEVA_API int32_t sieva_query_set_options(sieva_query *query, const sieva_options *options);
+
+/* The number of rows that satisfy the condition. Errors: of names and types; of reading; no-index. */
+SIEVA_API int32_t sieva_query_nhits(const sieva_query *query, uint64_t *nhits);
+
+/* Bounds of the number of hits; reads coordinates at most. */
+SIEVA_API int32_t sieva_query_estimate(const sieva_query *query, uint64_t *low, uint64_t *high);
+
+/* The plan in words. capacity counts bytes with the closing NUL; *needed, which may be NULL, is set to what the text
+ * needs, always. text may be NULL to ask for that alone. */
+SIEVA_API int32_t sieva_query_explain(const sieva_query *query, char *text, uint64_t capacity, uint64_t *needed);
+
+/* What a query did so far. New fields will come at the end, so start with SIEVA_STATS_INIT. */
+typedef struct sieva_stats {
+    uint64_t size;             /* sizeof(sieva_stats) */
+    uint64_t tiles_scanned;    /* units of work (chunks, mostly) that were read */
+    uint64_t tiles_skipped;    /* units of work decided without reading */
+    uint64_t bytes_read;       /* of the source, by all its queries, since this one was first asked */
+    uint64_t requests;         /* for those bytes */
+    uint64_t index_bytes_read; /* of augmentations */
+    double select_seconds;     /* for evaluating the condition */
+} sieva_stats;
+
+#define SIEVA_STATS_INIT { sizeof(sieva_stats), 0, 0, 0, 0, 0, 0.0 }
+
+/* What asking a query took so far. Errors: of names and types, where it was not asked before. */
+SIEVA_API int32_t sieva_query_stats(const sieva_query *query, sieva_stats *stats);
+
+/* Frees a query; its selections and requests stay. */
+SIEVA_API void sieva_query_free(sieva_query *query);
+
+/* ---- Selections ------------------------------------------------------------------------------------------------------- */
+
+/* The hits of a query, compressed. To be freed by sieva_selection_free(). */
+SIEVA_API int32_t sieva_query_selection(const sieva_query *query, sieva_selection **selection);
+
+/* The number of hits: what sieva_read() needs room for. */
+SIEVA_API int32_t sieva_selection_nhits(const sieva_selection *selection, uint64_t *nhits);
+
+/* The rank and shape of the rows that the positions are of. shape may be NULL to ask for the rank alone, which is set
+ * even where capacity is too little. */
+SIEVA_API int32_t sieva_selection_shape(const sieva_selection *selection, uint32_t *rank, uint64_t *shape, uint32_t capacity);
+
+/* The name of a dimension of the rows; text as in sieva_query_explain(). */
+SIEVA_API int32_t sieva_selection_dimension(const sieva_selection *selection, uint32_t axis, char *name, uint64_t capacity, uint64_t *needed);
+
+/* Positions of the hits from number first on, ascending, up to capacity of them: each one number, in C order of the
+ * rows. *count is how many were written, 0 behind the last. */
+SIEVA_API int32_t sieva_selection_positions(const sieva_selection *selection, uint64_t first, uint64_t capacity, uint64_t *positions, uint64_t *count);
+
+/* The same as coordinates: rank numbers for each hit, so that coords has room for capacity * rank. */
+SIEVA_API int32_t sieva_selection_coords(const sieva_selection *selection, uint64_t first, uint64_t capacity, uint64_t *coords, uint64_t *count);
+
+/* The positions in both, in either, in a and not in b: of selections whose rows are the same, else dimension-mismatch.
+ * *selection is a new one, to be freed. */
+SIEVA_API int32_t sieva_selection_and(const sieva_selection *a, const sieva_selection *b, sieva_selection **selection);
+SIEVA_API int32_t sieva_selection_or(const sieva_selection *a, const sieva_selection *b, sieva_selection **selection);
+SIEVA_API int32_t sieva_selection_minus(const sieva_selection *a, const sieva_selection *b, sieva_selection **selection);
+
+/* Frees a selection; requests that read it go on. */
+SIEVA_API void sieva_selection_free(sieva_selection *selection);
+
+/* ---- Values ------------------------------------------------------------------------------------------------------------- */
+
+/* The values of array (a name, or an expression such as "TEMP * 1.8 + 32") at a selection's positions, in their order.
+ * The array need not be one of the condition, but must have no dimension that the rows lack. type (enum sieva_type)
+ * must hold each value exactly: the array's value_type always does. missing may be NULL, else it gets a byte for each
+ * value: 1 where it is missing. A missing value is NaN, or 0 of an integer type, which must then have missing.
+ * *count is the number of values, which is that of hits.
+ * Errors: dimension-mismatch, type-mismatch, invalid-value (room), of reading. */
+SIEVA_API int32_t sieva_read(const sieva_selection *selection, const char *array, int32_t type, void *values, uint64_t capacity, uint8_t *missing, uint64_t *count);
+
+/* The same for the hits from number first on, up to capacity of them; *count is 0 behind the last. Batches that follow
+ * each other share what they decoded. */
+SIEVA_API int32_t sieva_read_batch(const sieva_selection *selection, const char *array, uint64_t first, int32_t type, void *values, uint64_t capacity, uint8_t *missing, uint64_t *count);
+
+/* The texts of count hits from number first on: their bytes without NULs, and count + 1 offsets, so that text i is
+ * bytes[offsets[i]] to bytes[offsets[i + 1] - 1]. capacity counts bytes. *needed is set to the number of bytes even
+ * where there is too little room; with bytes and offsets NULL and capacity 0 that is all that is done. */
+SIEVA_API int32_t sieva_read_texts(const sieva_selection *selection, const char *array, uint64_t first, uint64_t count, char *bytes, uint64_t capacity, uint64_t *offsets, uint64_t *needed);
+
+/* A box of an array, whatever its values: rank starts and counts, outermost first (NULL: from 0; to the end), values in
+ * C order. stored: 1 for values as they are stored, neither decoded nor missing. type, values, missing as in
+ * sieva_read(); *read is the number of values. */
+SIEVA_API int32_t sieva_read_box(const sieva_source *source, const char *array, uint32_t rank, const uint64_t *start, const uint64_t *count, int32_t stored, int32_t type, void *values, uint64_t capacity, uint8_t *missing, uint64_t *read);
+
+/* A box of texts; bytes, offsets and needed as in sieva_read_texts(). */
+SIEVA_API int32_t sieva_read_box_texts(const sieva_source *source, const char *array, uint32_t rank, const uint64_t *start, const uint64_t *count, char *bytes, uint64_t capacity, uint64_t *offsets, uint64_t *needed);
+
+/* ---- Histograms and indexes ------------------------------------------------------------------------------------------------ */
+
+/* The histogram of a whole array, from its zone maps: no data are read. Bin i counts the values from edges[i] to
+ * edges[i + 1]; its width is a power of two. *bins is set to the number of bins, even where there is too little room;
+ * counts has room for capacity numbers, edges for capacity + 1. With both NULL and capacity 0, *bins is all.
+ * Errors: no-index unless sieva_index_build() or a scan left the statistics of all regions. */
+SIEVA_API int32_t sieva_histogram(const sieva_source *source, const char *array, uint64_t capacity, uint64_t *counts, double *edges, uint64_t *bins);
+
+/* The histogram of the values of array (a name or an expression) at a query's hits: bins equal bins from the least to
+ * the greatest value, as numpy.histogram. counts has room for bins numbers, edges for bins + 1. */
+SIEVA_API int32_t sieva_query_histogram(const sieva_query *query, const char *array, uint64_t bins, uint64_t *counts, double *edges);
+
+/* Builds indexes of an array (NULL: of all numeric arrays) as far as they are not there; kinds is a sum of enum
+ * sieva_index. The file is not changed: indexes go to the store. Errors: permission-denied, of reading. */
+SIEVA_API int32_t sieva_index_build(const sieva_source *source, const char *array, uint32_t kinds);
+
+/* ---- Asynchronous requests ---------------------------------------------------------------------------------------------------- */
+
+/* Starts work (enum sieva_what) on a query in a thread of its own. The query may be changed and freed meanwhile.
+ * Several requests may run at once. *request is to be freed by sieva_request_free(). Errors: of names and types. */
+SIEVA_API int32_t sieva_start(const sieva_query *query, int32_t what, sieva_request **request);
+
+/* Starts sieva_read(). values and missing belong to the request until it has ended or is freed; the selection may be
+ * freed meanwhile. */
+SIEVA_API int32_t sieva_start_read(const sieva_selection *selection, const char *array, int32_t type, void *values, uint64_t capacity, uint8_t *missing, sieva_request **request);
+
+/* Whether the work has ended, well or not: *done is 1 or 0. Never waits. */
+SIEVA_API int32_t sieva_test(const sieva_request *request, int32_t *done);
+
+/* Waits until the work has ended, for timeout_ms milliseconds at most; for ever if that is negative. SIEVA_PENDING when
+ * the time is up, else what the work came to: SIEVA_OK or its error, whose message is then this thread's. */
+SIEVA_API int32_t sieva_wait(const sieva_request *request, int64_t timeout_ms);
+
+/* Asks the work to stop; it ends with the error cancelled, unless it ended before. Other requests go on. */
+SIEVA_API int32_t sieva_cancel(const sieva_request *request);
+
+/* The number of hits found, or of values read. SIEVA_PENDING before the end; the work's error if it failed. */
+SIEVA_API int32_t sieva_request_count(const sieva_request *request, uint64_t *count);
+
+/* The selection found, a new handle each time. SIEVA_PENDING before the end; the work's error if it failed. */
+SIEVA_API int32_t sieva_request_selection(const sieva_request *request, sieva_selection **selection);
+
+/* Cancels the work if it has not ended, waits for its end, and frees the request. */
+SIEVA_API void sieva_request_free(sieva_request *request);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,73 @@
+//! Histograms: of a whole array from what is kept of it, and of the hits of a query.
+
+use std::ffi::c_char;
+
+use sieva::Result;
+
+use crate::given::{self, Out, copy_out};
+use crate::query::QueryHandle;
+use crate::source::SourceHandle;
+use crate::status::{guarded, invalid};
+
+/// `sieva_histogram`
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sieva_histogram(
+    source: *const SourceHandle,
+    array: *const c_char,
+    capacity: u64,
+    counts: *mut u64,
+    edges: *mut f64,
+    bins: *mut u64,
+) -> i32 {
+    guarded(|| {
+        let out = Out::new(bins, "bins")?;
+        // SAFETY: the promises of sieva.h.
+        let (source, array) = unsafe { (&given::handle(source, "source")?.0, given::text(array, "array")?) };
+        let histogram = source.source.global_histogram(array)?;
+        let (own, own_edges) = (histogram.counts(), histogram.edges());
+        // SAFETY: as above.
+        unsafe { out.set(own.len() as u64) };
+        if counts.is_null() && edges.is_null() && capacity == 0 {
+            return Ok(());
+        }
+        if own.len() as u64 > capacity {
+            return Err(invalid(format!("room for {capacity} bins, {} are needed", own.len())));
+        }
+        // SAFETY: as above; `edges` has room for one more than `counts`.
+        unsafe { put(&own, &own_edges, counts, edges) }
+    })
+}
+
+/// `sieva_query_histogram`
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sieva_query_histogram(
+    query: *const QueryHandle,
+    array: *const c_char,
+    bins: u64,
+    counts: *mut u64,
+    edges: *mut f64,
+) -> i32 {
+    guarded(|| {
+        // SAFETY: the promises of sieva.h.
+        let (query, array) = unsafe { (given::handle(query, "query")?, given::text(array, "array")?) };
+        if counts.is_null() || edges.is_null() {
+            return Err(invalid(format!("counts or edges is NULL: room for {bins} and one more is needed")));
+        }
+        let value = query.source.source.parse_value(array)?.to_string();
+        let bins = given::in_memory::<u64>(bins, "counts")?;
+        let (own, own_edges) = query.bound()?.histogram(&value, bins)?;
+        // SAFETY: as above.
+        unsafe { put(&own, &own_edges, counts, edges) }
+    })
+}
+
+unsafe fn put(counts: &[u64], edges: &[f64], to_counts: *mut u64, to_edges: *mut f64) -> Result<()> {
+    if to_counts.is_null() || (to_edges.is_null() && !edges.is_empty()) {
+        return Err(invalid("counts or edges is NULL"));
+    }
+    // SAFETY: the caller's promise.
+    unsafe {
+        copy_out(counts, to_counts, u64::MAX, "counts")?;
+        copy_out(edges, to_edges, u64::MAX, "edges")
+    }
+}

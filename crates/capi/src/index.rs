@@ -1,0 +1,47 @@
+//! Building augmentations: what makes later queries faster, and global histograms possible.
+
+use std::ffi::c_char;
+
+use sieva::{BuildOptions, IndexKind};
+
+use crate::given;
+use crate::source::SourceHandle;
+use crate::status::{guarded, invalid};
+
+/// Kinds by their bits (`SIEVA_INDEX_...`).
+pub const KINDS: [(IndexKind, u32); 3] =
+    [(IndexKind::ZoneMap, 1), (IndexKind::Bitmap, 2), (IndexKind::Sorted, 4)];
+
+/// `sieva_index_build`
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sieva_index_build(
+    source: *const SourceHandle,
+    array: *const c_char,
+    kinds: u32,
+) -> i32 {
+    guarded(|| {
+        // SAFETY: the promises of sieva.h.
+        let source = unsafe { &given::handle(source, "source")?.0 };
+        let known: u32 = KINDS.iter().map(|k| k.1).sum();
+        if kinds == 0 || kinds & !known != 0 {
+            return Err(invalid(format!(
+                "kinds of index {kinds:#x}: a sum of zonemap (1), bitmap (2), sorted (4)"
+            )));
+        }
+        let arrays = if array.is_null() {
+            Vec::new()
+        } else {
+            // SAFETY: as above.
+            let index = unsafe { source.array(array) }?;
+            vec![source.source.schema().arrays[index].path.clone()]
+        };
+        let default = BuildOptions::default();
+        let options = BuildOptions {
+            kinds: KINDS.iter().filter(|k| kinds & k.1 != 0).map(|k| k.0).collect(),
+            jobs: source.options.threads.unwrap_or(default.jobs),
+            memory: source.options.memory.unwrap_or(default.memory),
+            ..default
+        };
+        source.source.build_index(&arrays, &options).map(|_| ())
+    })
+}

@@ -1,0 +1,28 @@
+//! The C interface of sieva: `include/sieva.h` is what its users read, with one comment for each function.
+//!
+//! Each file here holds the functions of one heading of that header. All of them keep to the same rules: every
+//! pointer is checked for NULL, what is returned is a code of [`status`], the caller allocates, nothing is
+//! written before everything given was checked, and no panic leaves ([`status::guarded`]).
+//!
+//! Not here: what needs a catalog (queries of tags).
+#![allow(clippy::missing_safety_doc)] // the header says what a caller must keep to
+
+pub mod attributes;
+pub mod boxes;
+pub mod condition;
+pub mod describe;
+pub mod given;
+pub mod histogram;
+pub mod index;
+pub mod options;
+pub mod plan;
+pub mod query;
+pub mod read;
+pub mod region;
+pub mod request;
+pub mod selection;
+pub mod source;
+pub mod status;
+pub mod target;
+pub mod texts;
+pub mod types;

@@ -1,0 +1,172 @@
+//! `sieva_options`: a struct that may grow.
+
+use std::ffi::c_char;
+use std::path::PathBuf;
+
+use sieva::{Learn, OpenOptions, QueryOptions, Result};
+
+use crate::given;
+use crate::status::invalid;
+use crate::types::access_of;
+
+/// `sieva_options`. New fields come at the end; 0 always means the default.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Options {
+    /// Bytes of the struct as the program knows it.
+    pub size: u64,
+    /// Bytes that reading may take.
+    pub memory: u64,
+    /// Threads.
+    pub threads: u32,
+    /// `sieva_access`.
+    pub access: i32,
+    /// A directory for stores, or NULL.
+    pub store: *const c_char,
+    /// A directory that links out of the file may lead to, or NULL.
+    pub external_root: *const c_char,
+    /// Whether values outside of `valid_range` are missing.
+    pub valid_range: i32,
+    /// Whether scans leave no statistics behind.
+    pub no_learning: i32,
+    /// Names of arrays' dimensions, or NULL.
+    pub dims: *const c_char,
+}
+
+impl Options {
+    /// What NULL stands for.
+    pub const DEFAULT: Self = Self {
+        size: size_of::<Self>() as u64,
+        memory: 0,
+        threads: 0,
+        access: 0,
+        store: std::ptr::null(),
+        external_root: std::ptr::null(),
+        valid_range: 0,
+        no_learning: 0,
+        dims: std::ptr::null(),
+    };
+
+    /// The options of the caller: those that its struct has, and the defaults of the others.
+    ///
+    /// # Errors
+    /// `invalid-value` where the size is impossible, or a newer program asks for what is not known here.
+    ///
+    /// # Safety
+    /// A pointer that is not NULL must lead to as many bytes as its first field says.
+    unsafe fn read(pointer: *const Options) -> Result<Self> {
+        let mut options = Self::DEFAULT;
+        if pointer.is_null() {
+            return Ok(options);
+        }
+        // SAFETY: the first field is there, by the caller's promise.
+        let size = unsafe { pointer.cast::<u64>().read_unaligned() };
+        if !(8..=4096).contains(&size) {
+            return Err(invalid(format!("options of {size} bytes"))
+                .hint("set their first field: sieva_options options = SIEVA_OPTIONS_INIT"));
+        }
+        let (size, known) = (size as usize, size_of::<Self>());
+        let bytes = pointer.cast::<u8>();
+        // SAFETY: the caller's promise.
+        let unknown = (known..size).any(|i| unsafe { bytes.add(i).read() } != 0);
+        if unknown {
+            return Err(invalid(format!("options of {size} bytes, of which {known} are known here"))
+                .hint("this library is older than the header that the program was compiled with"));
+        }
+        // SAFETY: both are at least so long; every field is valid whatever its bits are.
+        unsafe {
+            std::ptr::copy_nonoverlapping(bytes, (&raw mut options).cast::<u8>(), size.min(known));
+        }
+        Ok(options)
+    }
+
+    fn query(&self) -> Result<QueryOptions> {
+        Ok(QueryOptions {
+            access: access_of(self.access)?,
+            memory: Some(self.memory).filter(|&m| m > 0),
+            threads: Some(self.threads as usize).filter(|&t| t > 0),
+            ..QueryOptions::default()
+        })
+    }
+}
+
+/// What a query is run with.
+///
+/// # Errors
+/// `invalid-value`.
+///
+/// # Safety
+/// As `Options::read`.
+pub unsafe fn query_options(pointer: *const Options) -> Result<QueryOptions> {
+    // SAFETY: the caller's promise.
+    unsafe { Options::read(pointer) }?.query()
+}
+
+/// What a source is opened with, and its queries are run with.
+///
+/// # Errors
+/// `invalid-value`.
+///
+/// # Safety
+/// As `Options::read`; its texts must end with a NUL.
+pub unsafe fn open_options(pointer: *const Options) -> Result<(OpenOptions, QueryOptions)> {
+    // SAFETY: the caller's promise.
+    let options = unsafe { Options::read(pointer) }?;
+    let path = |text: *const c_char, what: &str| -> Result<Option<PathBuf>> {
+        if text.is_null() {
+            return Ok(None);
+        }
+        // SAFETY: the caller's promise.
+        Ok(Some(PathBuf::from(unsafe { given::text(text, what) }?)))
+    };
+    let learn = Learn::default();
+    let dims = if options.dims.is_null() {
+        Vec::new()
+    } else {
+        // SAFETY: the caller's promise.
+        named_dims(unsafe { given::text(options.dims, "options.dims") }?)?
+    };
+    // It may get fields that C has no use for.
+    #[allow(clippy::needless_update)]
+    let open = OpenOptions {
+        dims,
+        store: path(options.store, "options.store")?,
+        external_roots: path(options.external_root, "options.external_root")?.into_iter().collect(),
+        valid_range: options.valid_range != 0,
+        learn: if options.no_learning != 0 { Learn { share: 0.0, ..learn } } else { learn },
+        ..OpenOptions::default()
+    };
+    Ok((open, options.query()?))
+}
+
+/// Names of dimensions, a line for each array: `ARRAY=NAME,NAME`.
+fn named_dims(text: &str) -> Result<Vec<(String, Vec<String>)>> {
+    let lines = text.lines().map(str::trim).filter(|l| !l.is_empty());
+    let each = lines.map(|line| {
+        let (array, names) = line.split_once('=').unwrap_or((line, ""));
+        let names: Vec<String> = names.split(',').map(|n| n.trim().to_string()).collect();
+        if array.trim().is_empty() || names.iter().any(String::is_empty) {
+            return Err(invalid(format!("options.dims: '{line}' is not ARRAY=NAME,NAME")));
+        }
+        Ok((array.trim().to_string(), names))
+    });
+    each.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dimensions_are_named_line_by_line() {
+        let named = named_dims("exchange/theta = angle\n\ng/map=y, x\n").unwrap();
+        let names = |n: &[&str]| n.iter().map(|s| (*s).to_string()).collect::<Vec<_>>();
+        assert_eq!(
+            named,
+            [("exchange/theta".into(), names(&["angle"])), ("g/map".into(), names(&["y", "x"]))]
+        );
+        for wrong in ["theta", "=x", "theta=", "theta=x,,y"] {
+            assert!(named_dims(wrong).unwrap_err().message().contains(wrong));
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! What a query will do, and what it did.
+
+use std::ffi::c_char;
+
+use crate::given::{self, Out};
+use crate::query::QueryHandle;
+use crate::status::{guarded, invalid};
+
+/// `sieva_stats`. New fields come at the end.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+pub struct Stats {
+    /// Bytes of the struct as the program knows it.
+    pub size: u64,
+    /// Tiles evaluated by reading data.
+    pub tiles_scanned: u64,
+    /// Tiles decided without reading data.
+    pub tiles_skipped: u64,
+    /// Bytes read from the source since the query was bound.
+    pub bytes_read: u64,
+    /// Requests for them.
+    pub requests: u64,
+    /// Bytes of augmentations read.
+    pub index_bytes_read: u64,
+    /// Seconds for evaluating conditions.
+    pub select_seconds: f64,
+}
+
+/// `sieva_query_estimate`
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sieva_query_estimate(
+    query: *const QueryHandle,
+    low: *mut u64,
+    high: *mut u64,
+) -> i32 {
+    guarded(|| {
+        let (low, high) = (Out::new(low, "low")?, Out::new(high, "high")?);
+        // SAFETY: the promises of sieva.h.
+        let bounds = unsafe { given::handle(query, "query") }?.bound()?.estimate()?;
+        // SAFETY: as above.
+        unsafe {
+            low.set(bounds.0);
+            high.set(bounds.1);
+        }
+        Ok(())
+    })
+}
+
+/// `sieva_query_explain`
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sieva_query_explain(
+    query: *const QueryHandle,
+    text: *mut c_char,
+    capacity: u64,
+    needed: *mut u64,
+) -> i32 {
+    guarded(|| {
+        // SAFETY: the promises of sieva.h.
+        let plan = unsafe { given::handle(query, "query") }?.bound()?.explain(false)?;
+        // SAFETY: as above.
+        unsafe { given::put_text(&plan, text, capacity, needed) }
+    })
+}
+
+/// `sieva_query_stats`
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sieva_query_stats(query: *const QueryHandle, stats: *mut Stats) -> i32 {
+    guarded(|| {
+        // SAFETY: the promises of sieva.h.
+        let query = unsafe { given::handle(query, "query") }?;
+        if stats.is_null() {
+            return Err(invalid("stats is NULL: no place for the result"));
+        }
+        // SAFETY: the first field is there, by the caller's promise.
+        let size = unsafe { stats.cast::<u64>().read_unaligned() };
+        if !(8..=4096).contains(&size) {
+            return Err(invalid(format!("stats of {size} bytes"))
+                .hint("set their first field: sieva_stats stats = SIEVA_STATS_INIT"));
+        }
+        let did = query.bound()?.stats();
+        let own = Stats {
+            size,
+            tiles_scanned: did.exec.tiles_scanned,
+            tiles_skipped: did.exec.tiles_skipped,
+            bytes_read: did.io.bytes_read,
+            requests: did.io.requests,
+            index_bytes_read: did.index.0,
+            select_seconds: did.select_seconds,
+        };
+        let known = (size as usize).min(size_of::<Stats>());
+        // SAFETY: the caller's struct has `size` bytes, by its promise.
+        unsafe { std::ptr::copy_nonoverlapping((&raw const own).cast::<u8>(), stats.cast::<u8>(), known) };
+        Ok(())
+    })
+}

@@ -1,0 +1,283 @@
+//! Queries: made of conditions, joined, and asked for numbers of hits.
+
+use std::ffi::{c_char, c_void};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use sieva::ast::Expr;
+use sieva::{Query, QueryOptions, Result};
+
+use crate::condition::{Condition, Junction};
+use crate::given::{self, Out};
+use crate::options::{self, Options};
+use crate::region;
+use crate::source::{Opened, SourceHandle};
+use crate::status::{guarded, invalid};
+use crate::types::{dtype_of, literal, operator_of};
+
+/// `sieva_query`.
+pub struct QueryHandle {
+    /// The source that it asks.
+    pub source: Arc<Opened>,
+    state: Mutex<State>,
+}
+
+struct State {
+    condition: Arc<Condition>,
+    /// The region that its rows are restricted to.
+    region: Option<Arc<Condition>>,
+    options: QueryOptions,
+    /// The engine's query, once it was asked.
+    bound: Option<Arc<Query>>,
+    /// Counts what was set, so that a query which was bound meanwhile is not kept.
+    version: u64,
+}
+
+impl State {
+    /// Forgets the engine's query, because it would now be another.
+    fn changed(&mut self) {
+        self.bound = None;
+        self.version += 1;
+    }
+
+    /// The condition, within its region.
+    fn whole(&self) -> Result<Arc<Condition>> {
+        match &self.region {
+            None => Ok(Arc::clone(&self.condition)),
+            Some(region) => Condition::join(Junction::And, region, &self.condition),
+        }
+    }
+}
+
+impl QueryHandle {
+    fn new(source: &Arc<Opened>, condition: Arc<Condition>, options: QueryOptions) -> Box<Self> {
+        let state = State { condition, region: None, options, bound: None, version: 0 };
+        Box::new(Self { source: Arc::clone(source), state: Mutex::new(state) })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The engine's query; its condition is evaluated at most once, whatever is asked.
+    ///
+    /// # Errors
+    /// Those of binding: `unknown-array`, `type-mismatch` and the like.
+    pub fn bound(&self) -> Result<Arc<Query>> {
+        let version = {
+            let state = self.lock();
+            if let Some(known) = &state.bound {
+                return Ok(Arc::clone(known));
+            }
+            state.version
+        };
+        let fresh = self.fresh()?;
+        let mut state = self.lock();
+        Ok(if state.version == version { Arc::clone(state.bound.get_or_insert(fresh)) } else { fresh })
+    }
+
+    /// A query of the engine's for one use, which can be cancelled without harm to others.
+    ///
+    /// # Errors
+    /// As [`QueryHandle::bound`].
+    pub fn fresh(&self) -> Result<Arc<Query>> {
+        let (condition, options) = {
+            let state = self.lock();
+            (state.whole()?, state.options.clone())
+        };
+        Ok(Arc::new(self.source.source.query_tree(Some(condition.tree()), Some(Vec::new()), &options)?))
+    }
+
+    /// What it is run with.
+    pub fn options(&self) -> QueryOptions {
+        self.lock().options.clone()
+    }
+
+    /// Restricts its rows to `region`, in the place of what they were restricted to.
+    pub fn restrict(&self, region: Option<Expr>) {
+        let mut state = self.lock();
+        state.region = region.map(Condition::single);
+        state.changed();
+    }
+
+    /// The dimensions of its rows, whatever its region.
+    ///
+    /// # Errors
+    /// As [`QueryHandle::bound`].
+    pub fn own_dims(&self) -> Result<Vec<usize>> {
+        let (condition, options) = {
+            let state = self.lock();
+            (Arc::clone(&state.condition), state.options.clone())
+        };
+        let query = self.source.source.query_tree(Some(condition.tree()), Some(Vec::new()), &options)?;
+        Ok(query.row_dims().to_vec())
+    }
+
+    fn joined(junction: Junction, a: &Self, b: &Self) -> Result<Box<Self>> {
+        if !Arc::ptr_eq(&a.source, &b.source) {
+            return Err(invalid("queries of different sources cannot be joined")
+                .hint("make both with one sieva_source; read results of several files one by one"));
+        }
+        // One lock at a time: two threads may join the same two in either order.
+        let (first, options) = {
+            let state = a.lock();
+            (state.whole()?, state.options.clone())
+        };
+        let second = b.lock().whole()?;
+        Ok(Self::new(&a.source, Condition::join(junction, &first, &second)?, options))
+    }
+}
+
+/// `sieva_query_create`
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sieva_query_create(
+    source: *const SourceHandle,
+    array: *const c_char,
+    op: i32,
+    r#type: i32,
+    value: *const c_void,
+    query: *mut *mut QueryHandle,
+) -> i32 {
+    guarded(|| {
+        let out = Out::handle(query, "query")?;
+        // SAFETY: the promises of sieva.h.
+        let source = unsafe { &given::handle(source, "source")?.0 };
+        // SAFETY: as above.
+        let array = unsafe { source.array(array) }?;
+        let (op, dtype) = (operator_of(op)?, dtype_of(r#type)?);
+        // SAFETY: as above.
+        let value = unsafe { literal(dtype, value) }?;
+        let left = Box::new(Expr::name(source.source.schema().arrays[array].path.as_str()));
+        let expr = Expr::Compare { op, left, right: Box::new(Expr::Literal(value)) };
+        // SAFETY: as above.
+        unsafe { out.set(QueryHandle::new(source, Condition::single(expr), source.options.clone())) };
+        Ok(())
+    })
+}
+
+/// `sieva_query_text`
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sieva_query_text(
+    source: *const SourceHandle,
+    condition: *const c_char,
+    query: *mut *mut QueryHandle,
+) -> i32 {
+    guarded(|| {
+        let out = Out::handle(query, "query")?;
+        // SAFETY: the promises of sieva.h.
+        let (source, text) =
+            unsafe { (&given::handle(source, "source")?.0, given::text(condition, "condition")?) };
+        let condition = Condition::single(source.source.parse_condition(text)?);
+        // SAFETY: as above.
+        unsafe { out.set(QueryHandle::new(source, condition, source.options.clone())) };
+        Ok(())
+    })
+}
+
+/// `sieva_query_all`
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sieva_query_all(
+    source: *const SourceHandle,
+    array: *const c_char,
+    query: *mut *mut QueryHandle,
+) -> i32 {
+    guarded(|| {
+        let out = Out::handle(query, "query")?;
+        // SAFETY: the promises of sieva.h.
+        let source = unsafe { &given::handle(source, "source")?.0 };
+        // SAFETY: as above.
+        let array = unsafe { source.array(array) }?;
+        let everything = region::whole(source.source.schema(), array)?;
+        // SAFETY: as above.
+        unsafe { out.set(QueryHandle::new(source, Condition::single(everything), source.options.clone())) };
+        Ok(())
+    })
+}
+
+/// `sieva_query_and`
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sieva_query_and(
+    a: *const QueryHandle,
+    b: *const QueryHandle,
+    query: *mut *mut QueryHandle,
+) -> i32 {
+    // SAFETY: the promises of sieva.h.
+    guarded(|| unsafe { join(Junction::And, a, b, query) })
+}
+
+/// `sieva_query_or`
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sieva_query_or(
+    a: *const QueryHandle,
+    b: *const QueryHandle,
+    query: *mut *mut QueryHandle,
+) -> i32 {
+    // SAFETY: the promises of sieva.h.
+    guarded(|| unsafe { join(Junction::Or, a, b, query) })
+}
+
+unsafe fn join(
+    junction: Junction,
+    a: *const QueryHandle,
+    b: *const QueryHandle,
+    query: *mut *mut QueryHandle,
+) -> Result<()> {
+    let out = Out::handle(query, "query")?;
+    // SAFETY: the caller's promises.
+    let (a, b) = unsafe { (given::handle(a, "a")?, given::handle(b, "b")?) };
+    let joined = QueryHandle::joined(junction, a, b)?;
+    // SAFETY: as above.
+    unsafe { out.set(joined) };
+    Ok(())
+}
+
+/// `sieva_query_not`
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sieva_query_not(a: *const QueryHandle, query: *mut *mut QueryHandle) -> i32 {
+    guarded(|| {
+        let out = Out::handle(query, "query")?;
+        // SAFETY: the promises of sieva.h.
+        let a = unsafe { given::handle(a, "a") }?;
+        let (whole, options) = {
+            let state = a.lock();
+            (state.whole()?, state.options.clone())
+        };
+        let opposite = QueryHandle::new(&a.source, Condition::negated(&whole)?, options);
+        // SAFETY: as above.
+        unsafe { out.set(opposite) };
+        Ok(())
+    })
+}
+
+/// `sieva_query_set_options`
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sieva_query_set_options(query: *mut QueryHandle, options: *const Options) -> i32 {
+    guarded(|| {
+        // SAFETY: the promises of sieva.h.
+        let (query, options) = unsafe { (given::handle(query, "query")?, options::query_options(options)?) };
+        let mut state = query.lock();
+        state.options = options;
+        state.changed();
+        Ok(())
+    })
+}
+
+/// `sieva_query_nhits`
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sieva_query_nhits(query: *const QueryHandle, nhits: *mut u64) -> i32 {
+    guarded(|| {
+        let out = Out::new(nhits, "nhits")?;
+        // SAFETY: the promises of sieva.h.
+        let query = unsafe { given::handle(query, "query") }?;
+        let n = query.bound()?.count()?;
+        // SAFETY: as above.
+        unsafe { out.set(n) };
+        Ok(())
+    })
+}
+
+/// `sieva_query_free`
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sieva_query_free(query: *mut QueryHandle) {
+    // SAFETY: the promises of sieva.h.
+    unsafe { given::free(query) }
+}

@@ -1,0 +1,241 @@
+/* What the source says of itself; values, texts, boxes, histograms; against what was written. */
+#include "suite.h"
+
+#include <math.h>
+
+/* Whether two values are the same number; any NaN is the same as any other. */
+static int same(const struct column *column, const void *a, const void *b)
+{
+    if (column->type == SIEVA_F32 || column->type == SIEVA_F64) {
+        double x, y;
+        float f, g;
+        if (column->type == SIEVA_F32) {
+            memcpy(&f, a, 4);
+            memcpy(&g, b, 4);
+            x = f, y = g;
+        } else {
+            memcpy(&x, a, 8);
+            memcpy(&y, b, 8);
+        }
+        if (isnan(x) || isnan(y))
+            return isnan(x) && isnan(y);
+    }
+    return !memcmp(a, b, column->size);
+}
+
+void test_schema(const sieva_source *source)
+{
+    uint64_t arrays, dims, index, n;
+    const char *format, *text;
+    sieva_array array;
+    sieva_dimension dim;
+    sieva_attribute attribute;
+    OK(sieva_source_count(source, &arrays, &dims));
+    EXPECT(arrays == NTYPES + 1);
+    OK(sieva_source_format(source, &format));
+    EXPECT(strstr(format, "netCDF-3") != NULL);
+    for (int c = 0; c < NTYPES; c++) {
+        OK(sieva_array_find(source, columns[c].name, &index));
+        OK(sieva_array_describe(source, index, &array));
+        EXPECT(!strcmp(array.path, columns[c].name) && array.rank == 3);
+        EXPECT(array.value_type == columns[c].type && array.stored_type == columns[c].type);
+        EXPECT(array.shape[0] == NZ && array.shape[1] == NY && array.shape[2] == NX);
+        EXPECT(!strcmp(array.dims[0], "z") && !strcmp(array.dims[2], "x"));
+    }
+    OK(sieva_dimension_describe(source, 1, &dim));
+    EXPECT(!strcmp(dim.path, "y") && dim.length == NY && !dim.unlimited);
+    OK(sieva_attribute_count(source, "i16", &n));
+    EXPECT(n == 3);
+    OK(sieva_attribute_describe(source, "i16", 1, &attribute));
+    EXPECT(!strcmp(attribute.name, "_FillValue") && attribute.type == SIEVA_I16 && attribute.count == 1);
+    OK(sieva_attribute_text(source, "i16", "units", 0, &text));
+    EXPECT(!strcmp(text, "degC"));
+    OK(sieva_attribute_text(source, NULL, "title", 0, &text));
+    EXPECT(!strcmp(text, "an ocean"));
+    int16_t fill = 0;
+    uint64_t limits[2];
+    OK(sieva_attribute_read(source, "i16", "_FillValue", SIEVA_I16, &fill, 1, &n));
+    EXPECT(fill == 7 && n == 1);
+    OK(sieva_attribute_read(source, "i16", "limits", SIEVA_U64, limits, 2, &n));
+    EXPECT(limits[0] == 3 && limits[1] == UINT64_MAX && n == 2);
+    double wide[2];
+    EXPECT(sieva_attribute_read(source, "i16", "limits", SIEVA_F64, wide, 2, &n) == SIEVA_ERROR_TYPE_MISMATCH);
+}
+
+/* The hits of `u8 < 100` of every array, whole and in batches. */
+static void read_hits(const sieva_selection *selection, uint64_t nhits)
+{
+    for (int c = 0; c < NTYPES; c++) {
+        const struct column *column = &columns[c];
+        char *values = malloc(nhits * column->size), *batch = malloc(1000 * column->size);
+        uint8_t *missing = malloc(nhits);
+        uint64_t n, first = 0, at = 0;
+        OK(sieva_read(selection, column->name, column->type, values, nhits, missing, &n));
+        EXPECT(n == nhits);
+        for (uint64_t i = 0; i < N; i++) {
+            if (ocean.u8[i] >= 100)
+                continue;
+            const char *expected = (const char *)column->values + i * column->size;
+            double x = column->type == SIEVA_F32 ? ocean.f32[i] : column->type == SIEVA_F64 ? ocean.f64[i] : 0;
+            int absent = isnan(x) || (column->type == SIEVA_I16 && ocean.i16[i] == 7);
+            EXPECT(missing[at] == absent);
+            if (!absent || isnan(x))
+                EXPECT(same(column, values + at * column->size, expected));
+            at++;
+        }
+        EXPECT(at == nhits);
+        for (;;) {
+            uint8_t *flags = column->type == SIEVA_I16 ? missing : NULL;
+            OK(sieva_read_batch(selection, column->name, first, column->type, batch, 1000, flags, &n));
+            if (n == 0)
+                break;
+            for (uint64_t i = 0; i < n; i++)
+                EXPECT(same(column, batch + i * column->size, values + (first + i) * column->size));
+            first += n;
+        }
+        EXPECT(first == nhits);
+        free(values);
+        free(batch);
+        free(missing);
+    }
+}
+
+static void read_boxes(const sieva_source *source)
+{
+    const uint64_t start[] = { 1, 2, 3 }, count[] = { 3, 20, 40 }, n = 3 * 20 * 40;
+    for (int c = 0; c < NTYPES; c++) {
+        const struct column *column = &columns[c];
+        char *values = malloc(n * column->size);
+        uint8_t *missing = malloc(n);
+        uint64_t got;
+        OK(sieva_read_box(source, column->name, 3, start, count, 1, column->type, values, n, missing, &got));
+        EXPECT(got == n);
+        for (uint64_t i = 0; i < n; i++) {
+            uint64_t at = ((1 + i / 800) * NY + 2 + i / 40 % 20) * NX + 3 + i % 40;
+            EXPECT(same(column, values + i * column->size, (const char *)column->values + at * column->size));
+        }
+        free(values);
+        free(missing);
+    }
+    char bytes[NY * LABEL];
+    uint64_t offsets[NY + 1], needed;
+    OK(sieva_read_box_texts(source, "label", 1, NULL, NULL, NULL, 0, NULL, &needed));
+    EXPECT(needed > 0 && needed <= sizeof bytes);
+    OK(sieva_read_box_texts(source, "label", 1, NULL, NULL, bytes, needed, offsets, &needed));
+    for (int y = 0; y < NY; y++) {
+        EXPECT(offsets[y + 1] - offsets[y] == strlen(ocean.label[y]));
+        EXPECT(!memcmp(bytes + offsets[y], ocean.label[y], strlen(ocean.label[y])));
+    }
+}
+
+static void read_texts(const sieva_source *source)
+{
+    sieva_query *query;
+    sieva_selection *selection;
+    char bytes[64];
+    uint64_t n, offsets[12], needed;
+    OK(sieva_query_text(source, "label LIKE 'L10_'", &query));
+    OK(sieva_query_nhits(query, &n));
+    EXPECT(n == 10);
+    OK(sieva_query_selection(query, &selection));
+    EXPECT(sieva_read_texts(selection, "label", 2, 5, bytes, 3, offsets, &needed) == SIEVA_ERROR_INVALID_VALUE);
+    EXPECT(needed == 20);
+    OK(sieva_read_texts(selection, "label", 2, 5, bytes, sizeof bytes, offsets, &needed));
+    EXPECT(offsets[5] == 20 && !memcmp(bytes, "L102L103L104L105L106", 20));
+    sieva_selection_free(selection);
+    sieva_query_free(query);
+}
+
+static void histograms(const sieva_source *source)
+{
+    uint64_t counts[10], expected[10] = { 0 }, bins;
+    double edges[11];
+    int32_t limit = 0, low = INT32_MAX, high = INT32_MIN;
+    sieva_query *query;
+    OK(sieva_query_create(source, "i32", SIEVA_GT, SIEVA_I32, &limit, &query));
+    OK(sieva_query_histogram(query, "i32", 10, counts, edges));
+    for (int i = 0; i < N; i++) {
+        if (ocean.i32[i] > 0) {
+            low = ocean.i32[i] < low ? ocean.i32[i] : low;
+            high = ocean.i32[i] > high ? ocean.i32[i] : high;
+        }
+    }
+    EXPECT(edges[0] == low && edges[10] == high);
+    for (int i = 0; i < N; i++) {
+        int bin = 0;
+        if (ocean.i32[i] <= 0)
+            continue;
+        while (bin < 9 && ocean.i32[i] >= edges[bin + 1])
+            bin++;
+        expected[bin]++;
+    }
+    EXPECT(!memcmp(counts, expected, sizeof counts));
+    sieva_query_free(query);
+
+    /* Of a whole array: nothing is known of it before an index is built. */
+    EXPECT(sieva_histogram(source, "u16", 0, NULL, NULL, &bins) == SIEVA_ERROR_NO_INDEX);
+    OK(sieva_index_build(source, "u16", SIEVA_INDEX_ZONEMAP | SIEVA_INDEX_BITMAP));
+    OK(sieva_histogram(source, "u16", 0, NULL, NULL, &bins));
+    EXPECT(bins > 1);
+    uint64_t *all = malloc(bins * sizeof *all);
+    double *bounds = malloc((bins + 1) * sizeof *bounds);
+    EXPECT(sieva_histogram(source, "u16", bins - 1, all, bounds, &bins) == SIEVA_ERROR_INVALID_VALUE);
+    OK(sieva_histogram(source, "u16", bins, all, bounds, &bins));
+    for (uint64_t b = 0; b < bins; b++) {
+        uint64_t n = 0;
+        for (int i = 0; i < N; i++)
+            n += ocean.u16[i] >= bounds[b] && ocean.u16[i] < bounds[b + 1];
+        EXPECT(n == all[b]);
+    }
+    free(all);
+    free(bounds);
+}
+
+void test_values(const sieva_source *source)
+{
+    sieva_query *few, *more;
+    sieva_selection *a, *b, *both, *either, *rest;
+    uint8_t limit = 100, other = 50;
+    uint64_t n, of_both, of_either, of_rest, shape[3];
+    uint32_t rank;
+    char name[8];
+    OK(sieva_query_create(source, "u8", SIEVA_LT, SIEVA_U8, &limit, &few));
+    OK(sieva_query_create(source, "u8", SIEVA_GT, SIEVA_U8, &other, &more));
+    OK(sieva_query_selection(few, &a));
+    OK(sieva_query_selection(more, &b));
+    OK(sieva_selection_nhits(a, &n));
+    read_hits(a, n);
+    OK(sieva_selection_and(a, b, &both));
+    OK(sieva_selection_or(a, b, &either));
+    OK(sieva_selection_minus(a, b, &rest));
+    OK(sieva_selection_nhits(both, &of_both));
+    OK(sieva_selection_nhits(either, &of_either));
+    OK(sieva_selection_nhits(rest, &of_rest));
+    uint64_t between = 0;
+    for (int i = 0; i < N; i++)
+        between += ocean.u8[i] > 50 && ocean.u8[i] < 100;
+    EXPECT(of_both == between && of_either == N && of_rest == n - between);
+    /* A combined selection outlives what it was made of, and can be read. */
+    sieva_selection_free(a);
+    sieva_selection_free(b);
+    sieva_query_free(few);
+    double *values = malloc(of_both * sizeof *values);
+    OK(sieva_read(both, "u8 * 2", SIEVA_F64, values, of_both, NULL, &n));
+    uint64_t at = 0;
+    for (int i = 0; i < N; i++)
+        if (ocean.u8[i] > 50 && ocean.u8[i] < 100)
+            EXPECT(values[at++] == 2.0 * ocean.u8[i]);
+    EXPECT(at == n);
+    free(values);
+    OK(sieva_selection_shape(both, &rank, shape, 3));
+    EXPECT(rank == 3 && shape[0] == NZ && shape[1] == NY && shape[2] == NX);
+    OK(sieva_selection_dimension(both, 2, name, sizeof name, NULL));
+    EXPECT(!strcmp(name, "x"));
+    sieva_selection_free(both);
+    sieva_selection_free(either);
+    sieva_selection_free(rest);
+    sieva_query_free(more);
+    read_boxes(source);
+    read_texts(source);
+    histograms(source);
+}

@@ -1,0 +1,87 @@
+//! Numbers and structs of the header are those of the library: a program in C asserts each of them.
+
+use std::fmt::Write;
+use std::mem::offset_of;
+use std::process::Command;
+
+use sieva_c::attributes::Described;
+use sieva_c::describe::{Array, Dim};
+use sieva_c::options::Options;
+use sieva_c::plan::Stats;
+use sieva_c::{index, status, types};
+
+use crate::toolchain::{root, run, scratch};
+
+/// Adds an assertion of C11.
+fn assert_in_c(program: &mut String, what: &str, value: i64) {
+    writeln!(program, "_Static_assert({what} == {value}, \"{what} is {value}\");").unwrap();
+}
+
+#[test]
+fn numbers_and_layouts_agree() {
+    let mut c = String::from("#include <sieva.h>\n");
+    for (name, code) in status::CODES {
+        let name = name.to_str().unwrap().to_uppercase().replace('-', "_");
+        assert_in_c(&mut c, &format!("SIEVA_ERROR_{name}"), code.into());
+    }
+    assert_in_c(&mut c, "SIEVA_OK", status::OK.into());
+    assert_in_c(&mut c, "SIEVA_PENDING", status::PENDING.into());
+    for (dtype, number) in types::TYPES {
+        let name = format!("{dtype:?}").to_uppercase();
+        assert_in_c(&mut c, &format!("SIEVA_{name}"), number.into());
+    }
+    for (op, number) in types::OPERATORS {
+        let name = match op.symbol() {
+            ">" => "GT",
+            ">=" => "GE",
+            "<" => "LT",
+            "<=" => "LE",
+            "=" => "EQ",
+            _ => "NE",
+        };
+        assert_in_c(&mut c, &format!("SIEVA_{name}"), number.into());
+    }
+    for (access, number) in types::ACCESS {
+        assert_in_c(&mut c, &format!("SIEVA_ACCESS_{}", access.name().to_uppercase()), number.into());
+    }
+    for (kind, number) in index::KINDS {
+        assert_in_c(&mut c, &format!("SIEVA_INDEX_{}", format!("{kind:?}").to_uppercase()), number.into());
+    }
+    macro_rules! layout {
+        ($rust:ty, $c:literal, $($field:ident),*) => {
+            assert_in_c(&mut c, concat!("sizeof(", $c, ")"), size_of::<$rust>() as i64);
+            $(assert_in_c(
+                &mut c,
+                concat!("offsetof(", $c, ", ", stringify!($field), ")"),
+                offset_of!($rust, $field) as i64,
+            );)*
+        };
+    }
+    layout!(
+        Options,
+        "sieva_options",
+        memory,
+        threads,
+        access,
+        store,
+        external_root,
+        valid_range,
+        no_learning
+    );
+    layout!(
+        Stats,
+        "sieva_stats",
+        tiles_scanned,
+        tiles_skipped,
+        bytes_read,
+        requests,
+        index_bytes_read,
+        select_seconds
+    );
+    layout!(Array, "sieva_array", path, value_type, stored_type, rank, attributes, shape, dims);
+    layout!(Dim, "sieva_dimension", path, length, unlimited, reserved);
+    layout!(Described, "sieva_attribute", name, count, reserved);
+    let file = scratch("layout").join("layout.c");
+    std::fs::write(&file, c).unwrap();
+    run(Command::new("cc").args(["-std=c11", "-fsyntax-only", "-I"]).arg(root().join("include")).arg(file));
+}

@@ -1,0 +1,118 @@
+//! Queries by condition trees, and values at positions that were selected before: what bindings of other
+//! languages are made of, which have no need of query text.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use sieva_query::ast::{Expr, Name};
+use sieva_query::bind::{bind_within, resolve};
+use sieva_query::exec::{self, Column, ExecOptions, Execution, Gatherer};
+use sieva_query::parse;
+use sieva_types::{Error, ErrorKind, Result};
+
+use crate::open::Source;
+use crate::query::{Query, QueryOptions};
+
+impl Source {
+    /// The tree of a condition's text, read with the names of this source in mind (`a/b` is a path where there
+    /// is one, else a division).
+    ///
+    /// # Errors
+    /// `syntax-error`, with the place.
+    pub fn parse_condition(&self, text: &str) -> Result<Expr> {
+        parse::parse_condition_with(text, &|name| self.means(name))
+    }
+
+    /// The tree of a value: of an array where `text` is the name of one, whatever characters it has, else of
+    /// an expression.
+    ///
+    /// # Errors
+    /// `ambiguous-name`, `syntax-error`.
+    pub fn parse_value(&self, text: &str) -> Result<Expr> {
+        match self.resolve(text) {
+            Ok(array) => Ok(Expr::name(self.schema().arrays[array].path.as_str())),
+            Err(e) if e.kind() == ErrorKind::AmbiguousName => Err(e),
+            Err(_) => parse::parse_expression_with(text, &|name| self.means(name)),
+        }
+    }
+
+    /// A query by a condition tree (`None`: every position); as [`Source::query`] otherwise.
+    ///
+    /// # Errors
+    /// `unknown-array`, `type-mismatch` and the like.
+    pub fn query_tree(
+        &self,
+        condition: Option<Expr>,
+        select: Option<Vec<Expr>>,
+        options: &QueryOptions,
+    ) -> Result<Query> {
+        Query::of_condition(self, condition, select, options)
+    }
+
+    fn means(&self, name: &Name) -> bool {
+        !matches!(resolve(self.schema(), &name.text), Err(e) if e.kind() == ErrorKind::UnknownArray)
+    }
+}
+
+impl Query {
+    /// The dimensions of the row space, outermost first, as indices in [`crate::Schema::dims`].
+    pub fn row_dims(&self) -> &[usize] {
+        &self.bound().rows.dims
+    }
+
+    /// A reader of `value` at any positions of this query's row space, whether they satisfy its condition or
+    /// not; `cancel` stops it.
+    ///
+    /// # Errors
+    /// `dimension-mismatch` where the value varies along a dimension that the rows do not have; reading errors.
+    pub fn points(&self, value: &Expr, options: &QueryOptions, cancel: Arc<AtomicBool>) -> Result<Points> {
+        let (source, rows) = (self.source(), &self.bound().rows);
+        let select = std::slice::from_ref(value);
+        let bound = source.with_binding(options, |binding| {
+            bind_within(source.schema(), &rows.dims, None, select, binding)
+        })?;
+        if bound.rows != *rows {
+            let (got, want) = (bound.rows.names.join(", "), rows.names.join(", "));
+            return Err(Error::new(
+                ErrorKind::DimensionMismatch,
+                format!("'{value}' has rows ({got}), the query has rows ({want})"),
+            ));
+        }
+        let default = ExecOptions::default();
+        let options = ExecOptions {
+            threads: options.threads.unwrap_or(default.threads).max(1),
+            memory: options.memory.unwrap_or(default.memory),
+            cancel,
+            // No condition is evaluated, so that no index is needed; a replica may still give the values.
+            access: exec::Access::Auto,
+            fetch: options.fetch,
+        };
+        let execution = Arc::new(source.execution(bound, options)?);
+        execution.fetch_from(self.execution.chosen());
+        Ok(Points { gatherer: Gatherer::new(Arc::clone(&execution)), execution })
+    }
+}
+
+/// Reads one value at positions; keeps decoded chunks from call to call.
+pub struct Points {
+    execution: Arc<Execution>,
+    gatherer: Gatherer,
+}
+
+impl Points {
+    /// The values at `positions`, ascending, in C order of the row space.
+    ///
+    /// # Errors
+    /// Reading errors and `cancelled`; `invalid-value` for a position outside of the row space.
+    pub fn read(&mut self, positions: &[u64]) -> Result<Column> {
+        let rows = self.execution.bound.rows.len();
+        if let Some(outside) = positions.iter().find(|&&p| p >= rows) {
+            return Err(Error::new(
+                ErrorKind::InvalidValue,
+                format!("position {outside} is none of the {rows} rows"),
+            ));
+        }
+        let mut columns = exec::fetch(&mut self.gatherer, &self.execution.bound.outputs, positions)?;
+        columns.pop().ok_or_else(|| Error::new(ErrorKind::Internal, "nothing was fetched"))
+    }
+}

@@ -1,0 +1,116 @@
+//! Many files as one source: which they are, and what is known of each.
+
+mod index;
+mod paths;
+
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use sieva_format::ArraySource;
+use sieva_format::join::{JoinOptions, JoinedSource, Opener};
+use sieva_types::Result;
+
+use crate::open::{OpenOptions, Source};
+pub use paths::expand;
+
+/// Files that are held open together with what is known of them.
+const RECENT: usize = 128;
+/// Threads that open files: they wait for the disk, or the network, more than they work.
+const OPENING: usize = 8;
+
+/// The files of a source.
+pub(crate) struct Files {
+    names: Vec<String>,
+    options: OpenOptions,
+    /// Those used last, the latest at the end.
+    recent: Mutex<VecDeque<(usize, Source)>>,
+}
+
+impl Files {
+    /// File `n` as a source of its own, with its own augmentations.
+    pub(crate) fn file(&self, n: usize) -> Result<Source> {
+        let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(at) = recent.iter().position(|(file, _)| *file == n)
+            && let Some(found) = recent.remove(at)
+        {
+            let source = found.1.clone();
+            recent.push_back(found);
+            return Ok(source);
+        }
+        drop(recent);
+        let source = Source::open(&self.names[n], &self.options)?;
+        let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        // What falls out saves what was learnt of it: not while others wait.
+        let old = (recent.len() >= RECENT).then(|| recent.pop_front());
+        recent.push_back((n, source.clone()));
+        drop(recent);
+        drop(old);
+        Ok(source)
+    }
+
+    /// Forgets all that is held.
+    fn forget(&self) {
+        let held = std::mem::take(&mut *self.recent.lock().unwrap_or_else(PoisonError::into_inner));
+        drop(held);
+    }
+}
+
+/// A source of many files, behind [`Source`].
+#[derive(Clone)]
+pub(crate) struct Many {
+    pub(crate) files: Arc<Files>,
+    pub(crate) joined: Arc<JoinedSource>,
+}
+
+impl Source {
+    /// Opens several files as one source: joined along a dimension, by coordinate values where there are any, or put
+    /// together where they hold different arrays. `names` are paths and globs; one file is opened as it is.
+    ///
+    /// # Errors
+    /// Those of [`Source::open`] with the file's name; `dimension-mismatch` naming files, arrays and what differs.
+    pub fn open_many<S: AsRef<str>>(names: &[S], options: &OpenOptions) -> Result<Self> {
+        let started = Instant::now();
+        let mut files = Vec::new();
+        for name in names {
+            files.extend(expand(name.as_ref())?);
+        }
+        if let [one] = &files[..]
+            && options.join.is_none()
+        {
+            return Self::open(one, options);
+        }
+        let shown = match names {
+            [one] => one.as_ref().to_string(),
+            _ => format!("{} and {} other files", files[0], files.len() - 1),
+        };
+        let each = OpenOptions { join: None, ..options.clone() };
+        let files = Arc::new(Files { names: files, options: each, recent: Mutex::default() });
+        let opening = Arc::clone(&files);
+        let opener: Opener = Arc::new(move |n| Ok(Arc::clone(opening.file(n)?.reader())));
+        let how =
+            JoinOptions { dim: options.join.clone(), valid_range: options.valid_range, threads: OPENING };
+        let joined = Arc::new(JoinedSource::open(files.names.clone(), opener, &how)?);
+        let inner: Arc<dyn ArraySource> = Arc::clone(&joined) as Arc<dyn ArraySource>;
+        Ok(Self::from_parts(inner, PathBuf::from(shown), options, Some(Many { files, joined }), started))
+    }
+
+    /// The files that the source is made of.
+    pub fn files(&self) -> Vec<String> {
+        match self.many() {
+            Some(many) => many.joined.names().to_vec(),
+            None => vec![self.path().display().to_string()],
+        }
+    }
+
+    /// Which file holds which part of an array: file, first position along the joined dimension, and number of positions.
+    pub fn pieces_of(&self, array: usize) -> Vec<(String, u64, u64)> {
+        let Some(many) = self.many() else { return Vec::new() };
+        let Ok(layout) = self.reader().layout(array) else { return Vec::new() };
+        let sieva_format::layout::Placement::Parts(parts) = &layout.placement else { return Vec::new() };
+        let names = many.joined.names();
+        let pieces = many.joined.pieces(array).iter().zip(parts.starts.windows(2));
+        pieces.map(|(&(file, _), s)| (names[file as usize].clone(), s[0], s[1] - s[0])).collect()
+    }
+}

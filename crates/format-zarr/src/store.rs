@@ -1,0 +1,125 @@
+//! The object that stands for a whole tree: its bytes are the metadata documents, its version that of all objects.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use sieva_store::{Counters, Entry, ObjectTree, RangedRead};
+use sieva_types::{Error, ErrorKind, Result};
+use xxhash_rust::xxh3::Xxh3;
+
+use crate::json::{Documents, SPAN};
+
+/// The most documents that are read again to see whether they were changed.
+const MAX_CHECKED: usize = 256;
+
+/// Metadata documents in a row.
+pub(crate) struct MetadataStore {
+    tree: Arc<dyn ObjectTree>,
+    documents: Documents,
+    version: String,
+}
+
+impl MetadataStore {
+    /// The store of what was read of `tree`, and listed where it was.
+    pub(crate) fn new(tree: Arc<dyn ObjectTree>, documents: Documents, listing: Option<&[Entry]>) -> Self {
+        let version = match listing {
+            Some(entries) => format!("{} objects {:032x}", entries.len(), of_listing(entries)),
+            None => format!("{} documents {:032x}", documents.keys.len(), of_documents(&documents)),
+        };
+        Self { tree, documents, version }
+    }
+}
+
+/// Changes when an object is added, removed, resized or written again.
+fn of_listing(entries: &[Entry]) -> u128 {
+    let mut hash = Xxh3::new();
+    for entry in entries {
+        for text in [&entry.key, &entry.version] {
+            hash.update(&(text.len() as u64).to_le_bytes());
+            hash.update(text.as_bytes());
+        }
+        hash.update(&entry.size.to_le_bytes());
+    }
+    hash.digest128()
+}
+
+fn of_documents(documents: &Documents) -> u128 {
+    let mut hash = Xxh3::new();
+    for (key, start) in &documents.keys {
+        hash.update(key.as_bytes());
+        hash.update(&start.to_le_bytes());
+    }
+    hash.update(&documents.bytes);
+    hash.digest128()
+}
+
+impl RangedRead for MetadataStore {
+    fn len(&self) -> u64 {
+        self.documents.bytes.len() as u64
+    }
+
+    fn read_exact_at(&self, offset: u64, out: &mut [u8]) -> Result<()> {
+        let start = usize::try_from(offset).ok();
+        let bytes = start.and_then(|start| self.documents.bytes.get(start..start.checked_add(out.len())?));
+        let Some(bytes) = bytes else {
+            let (name, len) = (self.name(), self.len());
+            let message = format!("'{name}': {} bytes at offset {offset} of {len} of metadata", out.len());
+            return Err(Error::corrupt(message));
+        };
+        out.copy_from_slice(bytes);
+        Ok(())
+    }
+
+    /// Reads metadata documents again; of very many an even choice.
+    fn check_unchanged(&self) -> Result<()> {
+        let count = self.documents.keys.len();
+        let mut now = Vec::new();
+        for i in (0..count).step_by(count.div_ceil(MAX_CHECKED).max(1)) {
+            let Some((key, then)) = self.documents.get(i) else { continue };
+            if !self.tree.get(key, &SPAN, &mut now)? || now != then {
+                let message = format!("'{key}' in '{}' was changed since it was opened", self.name());
+                return Err(Error::new(ErrorKind::StaleSource, message).hint("open the source again"));
+            }
+        }
+        Ok(())
+    }
+
+    fn version(&self) -> String {
+        self.version.clone()
+    }
+
+    fn is_remote(&self) -> bool {
+        self.tree.is_remote()
+    }
+
+    fn local_path(&self) -> Option<&Path> {
+        self.tree.local_path()
+    }
+
+    fn name(&self) -> &str {
+        self.tree.name()
+    }
+
+    fn counters(&self) -> &Counters {
+        self.tree.counters()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_change_of_the_listing_is_another_version() {
+        let entry = |key: &str, size, version: &str| Entry { key: key.into(), size, version: version.into() };
+        let first = of_listing(&[entry("a", 1, "x"), entry("b", 2, "")]);
+        for other in [
+            vec![entry("a", 1, "x")],
+            vec![entry("a", 1, "y"), entry("b", 2, "")],
+            vec![entry("a", 1, "x"), entry("b", 3, "")],
+            vec![entry("ax", 1, ""), entry("b", 2, "")],
+        ] {
+            assert_ne!(of_listing(&other), first);
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! What of one file decides how it fits to others: its schema without what may differ, and its coordinates' values.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use sieva_types::{Buffer, Bx, DType, Result};
+
+use super::unpack::Unpack;
+use crate::ArraySource;
+use crate::read::{BlockReader, ChunkCache, Workspace};
+use crate::schema::{ArrayInfo, AttrValue, Schema, attr};
+
+/// Coordinates of more values than this are not compared, and nothing is joined by them.
+const MAX_VALUES: u64 = 1 << 24;
+
+/// The values of a coordinate.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Values {
+    /// Elements of a numeric type, in native byte order.
+    Numbers(DType, Arc<[u8]>),
+    /// Texts.
+    Texts(Arc<[String]>),
+}
+
+impl Values {
+    /// Value `i` as a number, for putting files in order.
+    pub(crate) fn number(&self, i: usize) -> Option<f64> {
+        let Self::Numbers(dtype, bytes) = self else { return None };
+        macro_rules! at {
+            ($t:ty) => {{
+                let size = size_of::<$t>();
+                let bytes = bytes.get(i * size..(i + 1) * size)?;
+                <$t>::from_ne_bytes(bytes.try_into().ok()?) as f64
+            }};
+        }
+        Some(match dtype {
+            DType::I8 => at!(i8),
+            DType::I16 => at!(i16),
+            DType::I32 => at!(i32),
+            DType::I64 => at!(i64),
+            DType::U8 | DType::Bool => at!(u8),
+            DType::U16 => at!(u16),
+            DType::U32 => at!(u32),
+            DType::U64 => at!(u64),
+            DType::F16 | DType::F32 => at!(f32),
+            DType::F64 => at!(f64),
+            DType::Str => return None,
+        })
+    }
+}
+
+/// One file as others see it.
+#[derive(Clone, Debug)]
+pub(crate) struct Outline {
+    /// Shared by the files that differ in nothing but lengths and coordinate values.
+    pub schema: Arc<Schema>,
+    /// The length of each of the schema's dimensions in this file.
+    pub lens: Vec<u64>,
+    /// The values of each dimension's coordinate, where it has one.
+    pub coords: Vec<Option<Values>>,
+    /// Bytes of the file.
+    pub size: u64,
+    /// What changes when the file does.
+    pub version: String,
+}
+
+impl Outline {
+    pub(crate) fn dim(&self, name: &str) -> Option<usize> {
+        self.schema.dims.iter().position(|d| d.path == name)
+    }
+
+    /// The shape of an array in this file.
+    pub(crate) fn shape(&self, array: usize) -> Vec<u64> {
+        self.schema.arrays[array].dims.iter().map(|&d| self.lens[d]).collect()
+    }
+}
+
+/// Schemas and coordinates that files share are kept once: a thousand files of one model have one schema.
+#[derive(Default)]
+pub(crate) struct Interned {
+    schemas: Mutex<HashMap<String, Vec<Arc<Schema>>>>,
+    values: Mutex<HashMap<u64, Values>>,
+}
+
+impl Interned {
+    /// The outline of an open file. Reads its coordinates.
+    pub(crate) fn outline(&self, source: &Arc<dyn ArraySource>) -> Result<Outline> {
+        let schema = source.schema();
+        let lens = schema.dims.iter().map(|d| d.len).collect();
+        let coords = schema.dims.iter().map(|d| d.coordinate.map(|c| self.read(source, c)).transpose());
+        let coords = coords.map(|v| v.map(Option::flatten)).collect::<Result<Vec<_>>>()?;
+        let store = source.store();
+        Ok(Outline { schema: self.schema(schema), lens, coords, size: store.len(), version: store.version() })
+    }
+
+    fn schema(&self, schema: &Schema) -> Arc<Schema> {
+        let key: String = schema.arrays.iter().flat_map(|a| [a.path.as_str(), "\n"]).collect();
+        let mut known = self.schemas.lock().unwrap_or_else(PoisonError::into_inner);
+        let alike = known.entry(key).or_default();
+        if let Some(found) = alike.iter().find(|s| same(s, schema)) {
+            return Arc::clone(found);
+        }
+        alike.push(Arc::new(schema.clone()));
+        Arc::clone(&alike[alike.len() - 1])
+    }
+
+    /// The values of a coordinate; `None` where there are too many.
+    fn read(&self, source: &Arc<dyn ArraySource>, array: usize) -> Result<Option<Values>> {
+        let info = &source.schema().arrays[array];
+        let bx = Bx::whole(&info.shape);
+        if bx.len() > MAX_VALUES {
+            return Ok(None);
+        }
+        let reader = BlockReader::new(Arc::clone(source), array, Arc::new(ChunkCache::new(0)), u64::MAX)?;
+        let mut ws = Workspace::default();
+        if info.dtype == DType::Str {
+            return Ok(Some(Values::Texts(reader.read_texts(&bx, &mut ws)?.into())));
+        }
+        let mut buffer = Buffer::default();
+        reader.read(&bx, &mut buffer, &mut ws)?;
+        let values = if is_plain(info) {
+            let dtype = if info.dtype.is_integer() { info.decoding.stored } else { reader.element_dtype() };
+            Values::Numbers(dtype, buffer.bytes().into())
+        } else {
+            let unpack = Unpack { decoding: info.decoding.clone(), valid_range: false, times: None };
+            let mut out = vec![0; bx.len() as usize * 8];
+            unpack.apply(reader.element_dtype(), &buffer, &mut out);
+            Values::Numbers(DType::F64, out.into())
+        };
+        Ok(Some(self.shared(values)))
+    }
+
+    fn shared(&self, values: Values) -> Values {
+        use std::hash::{BuildHasher, Hash, Hasher};
+        let Values::Numbers(dtype, bytes) = &values else { return values };
+        let mut hasher = std::hash::BuildHasherDefault::<std::hash::DefaultHasher>::default().build_hasher();
+        (dtype.name(), bytes).hash(&mut hasher);
+        let mut known = self.values.lock().unwrap_or_else(PoisonError::into_inner);
+        match known.get(&hasher.finish()) {
+            Some(found) if *found == values => found.clone(),
+            _ => {
+                known.insert(hasher.finish(), values.clone());
+                values
+            }
+        }
+    }
+}
+
+/// Whether an array's values are what is stored.
+fn is_plain(info: &ArrayInfo) -> bool {
+    info.decoding.packing.is_none() && info.decoding.missing.is_empty()
+}
+
+/// Whether two schemas differ in nothing that matters here but lengths. Attributes that say how values are to be
+/// understood count; a history does not.
+fn same(a: &Schema, b: &Schema) -> bool {
+    let dims = a.dims.len() == b.dims.len()
+        && a.dims.iter().zip(&b.dims).all(|(a, b)| (&a.path, a.coordinate) == (&b.path, b.coordinate));
+    let array = |a: &ArrayInfo, b: &ArrayInfo| {
+        (&a.path, a.dtype, &a.dims, &a.decoding) == (&b.path, b.dtype, &b.dims, &b.decoding)
+            && ["units", "calendar", "bounds"].iter().all(|name| attr(&a.attrs, name) == attr(&b.attrs, name))
+            && a.storage.chunk_shape.is_some() == b.storage.chunk_shape.is_some()
+    };
+    dims && a.format == b.format
+        && a.arrays.len() == b.arrays.len()
+        && a.arrays.iter().zip(&b.arrays).all(|(a, b)| array(a, b))
+}
+
+/// An attribute's text, or nothing.
+pub(crate) fn text<'a>(info: &'a ArrayInfo, name: &str) -> &'a str {
+    attr(&info.attrs, name).and_then(AttrValue::as_text).unwrap_or_default()
+}

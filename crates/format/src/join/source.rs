@@ -1,0 +1,241 @@
+//! The source of many files: opened for their outlines at first, and again when their data are wanted.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use sieva_store::{Counters, RangedRead};
+use sieva_types::{Bx, Error, ErrorKind, Result};
+
+use super::axis::Files;
+use super::outline::{Interned, Outline};
+use super::plan::{Pieces, plan};
+use crate::ArraySource;
+use crate::layout::Layout;
+use crate::read::Part;
+use crate::schema::Schema;
+
+/// Files that are held open.
+const OPEN: usize = 128;
+
+/// The files that were used last, the latest at the end.
+type OpenFiles = Mutex<VecDeque<(usize, Arc<dyn ArraySource>)>>;
+
+/// Opens file number `n` of the list.
+pub type Opener = Arc<dyn Fn(usize) -> Result<Arc<dyn ArraySource>> + Send + Sync>;
+
+/// How files are put together.
+#[derive(Clone, Debug, Default)]
+pub struct JoinOptions {
+    /// The dimension along which files of the same arrays follow one another: one of theirs, or a new one. `None`: the
+    /// one that they differ in.
+    pub dim: Option<String>,
+    /// Whether values outside of a valid range are missing, where files are packed differently.
+    pub valid_range: bool,
+    /// Threads that open files.
+    pub threads: usize,
+}
+
+/// Many files as one source.
+pub struct JoinedSource {
+    names: Vec<String>,
+    outlines: Vec<Outline>,
+    opener: Opener,
+    schema: Schema,
+    layouts: Vec<Arc<Layout>>,
+    pieces: Vec<Option<Pieces>>,
+    open: Arc<OpenFiles>,
+    store: Arc<dyn RangedRead>,
+    counters: Arc<Counters>,
+}
+
+impl JoinedSource {
+    /// Opens all files for their outlines and puts them together.
+    ///
+    /// # Errors
+    /// Those of opening a file; `dimension-mismatch` naming files, arrays and what differs; `invalid-value` for an
+    /// empty list.
+    pub fn open(names: Vec<String>, opener: Opener, options: &JoinOptions) -> Result<Self> {
+        if names.is_empty() {
+            return Err(Error::new(ErrorKind::InvalidValue, "the list of files is empty"));
+        }
+        let outlines = outlines(names.len(), &opener, options.threads.max(1))?;
+        let files = Files { names: &names, outlines: &outlines };
+        let whole = plan(&files, options.dim.as_deref(), options.valid_range)?;
+        let counters = Arc::new(Counters::default());
+        let version = outlines.iter().map(|o| o.version.as_str()).collect::<Vec<_>>().join(",");
+        let open = Arc::<OpenFiles>::default();
+        let store = Arc::new(Together {
+            open: Arc::clone(&open),
+            len: outlines.iter().map(|o| o.size).sum(),
+            version,
+            name: format!("{} and {} other files", names[0], names.len() - 1),
+            counters: Arc::clone(&counters),
+        });
+        Ok(Self {
+            names,
+            outlines,
+            opener,
+            schema: whole.schema,
+            layouts: whole.layouts,
+            pieces: whole.pieces,
+            open,
+            store,
+            counters,
+        })
+    }
+
+    /// The files.
+    pub fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// Of each piece of an array: its file's number, and the array's number there. Empty where values are held.
+    pub fn pieces(&self, array: usize) -> &[(u32, u32)] {
+        self.pieces[array].as_ref().map_or(&[], |p| &p.of)
+    }
+
+    /// Whether an array's pieces are taken as they are stored.
+    pub fn is_plain(&self, array: usize) -> bool {
+        self.pieces[array].as_ref().is_some_and(|p| p.unpack.is_empty())
+    }
+
+    /// The shape of array `array` of file `file`, as it was at opening.
+    pub fn shape_in(&self, file: usize, array: usize) -> Vec<u64> {
+        self.outlines[file].shape(array)
+    }
+
+    /// File `file`, opened if it is not.
+    fn file(&self, file: usize) -> Result<Arc<dyn ArraySource>> {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(at) = open.iter().position(|(n, _)| *n == file)
+            && let Some(found) = open.remove(at)
+        {
+            let source = Arc::clone(&found.1);
+            open.push_back(found);
+            return Ok(source);
+        }
+        drop(open);
+        let source = (self.opener)(file)?;
+        self.check(file, source.as_ref())?;
+        self.counters.include(source.store().counters());
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if open.len() >= OPEN {
+            open.pop_front();
+        }
+        open.push_back((file, Arc::clone(&source)));
+        Ok(source)
+    }
+
+    /// A file is still what it was when its pieces were put together.
+    fn check(&self, file: usize, source: &dyn ArraySource) -> Result<()> {
+        let outline = &self.outlines[file];
+        let store = source.store();
+        store.check_unchanged()?;
+        if (store.len(), store.version()) == (outline.size, outline.version.clone()) {
+            return Ok(());
+        }
+        let message = format!("'{}' was changed since it was opened", self.names[file]);
+        Err(Error::new(ErrorKind::StaleSource, message).hint("open it again"))
+    }
+}
+
+impl ArraySource for JoinedSource {
+    fn schema(&self) -> &Schema {
+        &self.schema
+    }
+
+    fn layout(&self, array: usize) -> Result<Arc<Layout>> {
+        Ok(Arc::clone(&self.layouts[array]))
+    }
+
+    fn store(&self) -> &Arc<dyn RangedRead> {
+        &self.store
+    }
+
+    fn part(&self, array: usize, piece: usize) -> Result<Part> {
+        let pieces = self.pieces[array].as_ref();
+        let Some((pieces, &(file, own))) = pieces.and_then(|p| p.of.get(piece).map(|of| (p, of))) else {
+            let path = &self.schema.arrays[array].path;
+            return Err(Error::new(ErrorKind::Internal, format!("'{path}' has no piece {piece}")));
+        };
+        let source = self.file(file as usize)?;
+        let unpack = pieces.unpack.get(piece).cloned().flatten();
+        Ok(Part { source, array: own as usize, unpack, file: file + 1 })
+    }
+
+    fn read_library(&self, array: usize, _bx: &Bx, _out: &mut [u8]) -> Result<()> {
+        let path = &self.schema.arrays[array].path;
+        Err(Error::new(ErrorKind::Internal, format!("'{path}' of many files was asked of a library")))
+    }
+
+    fn read_library_strings(&self, array: usize, bx: &Bx) -> Result<Vec<String>> {
+        self.read_library(array, bx, &mut []).map(|()| Vec::new())
+    }
+}
+
+/// The outlines of `n` files.
+fn outlines(n: usize, opener: &Opener, threads: usize) -> Result<Vec<Outline>> {
+    let (interned, next) = (Interned::default(), AtomicUsize::new(0));
+    let work = || {
+        let mut done = Vec::new();
+        loop {
+            let file = next.fetch_add(1, Relaxed);
+            if file >= n {
+                return Ok(done);
+            }
+            let outline = opener(file).and_then(|source| interned.outline(&source));
+            if outline.is_err() {
+                // The others need not go on.
+                next.store(n, Relaxed);
+            }
+            done.push((file, outline?));
+        }
+    };
+    let mut all: Vec<(usize, Outline)> = std::thread::scope(|scope| {
+        let others: Vec<_> = (1..threads.min(n)).map(|_| scope.spawn(work)).collect();
+        let mut done: Vec<Result<Vec<_>>> = vec![work()];
+        let panicked = || Error::new(ErrorKind::Internal, "a thread that opened files ended unexpectedly");
+        done.extend(others.into_iter().map(|t| t.join().unwrap_or_else(|_| Err(panicked()))));
+        done.into_iter().collect::<Result<Vec<_>>>().map(|v| v.into_iter().flatten().collect())
+    })?;
+    all.sort_unstable_by_key(|(file, _)| *file);
+    Ok(all.into_iter().map(|(_, outline)| outline).collect())
+}
+
+/// Stands for the bytes of all files: their number, state and traffic.
+struct Together {
+    open: Arc<OpenFiles>,
+    len: u64,
+    version: String,
+    name: String,
+    counters: Arc<Counters>,
+}
+
+impl RangedRead for Together {
+    fn len(&self) -> u64 {
+        self.len
+    }
+
+    fn read_exact_at(&self, offset: u64, _out: &mut [u8]) -> Result<()> {
+        Err(Error::new(ErrorKind::Internal, format!("offset {offset} of many files together was read")))
+    }
+
+    /// Of the files that are open; others are looked at when they are opened again.
+    fn check_unchanged(&self) -> Result<()> {
+        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        open.iter().try_for_each(|(_, source)| source.store().check_unchanged())
+    }
+
+    fn version(&self) -> String {
+        self.version.clone()
+    }
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn counters(&self) -> &Counters {
+        &self.counters
+    }
+}

@@ -1,0 +1,221 @@
+//! A schema as bytes, and back.
+
+use std::collections::BTreeSet;
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use sieva_types::Result;
+
+use super::wire::{Reader, Writer};
+use crate::decoding::{Decoding, Number};
+use crate::schema::{ArrayInfo, Attr, AttrValue, Dimension, GroupInfo, Schema, StorageInfo};
+
+/// Writes all of `schema`.
+pub fn write(w: &mut Writer, schema: &Schema) {
+    w.text(&schema.format);
+    w.list(&schema.groups, |w, group| {
+        w.text(&group.path);
+        write_attrs(w, &group.attrs);
+    });
+    w.list(&schema.dims, write_dimension);
+    w.list(&schema.arrays, write_array);
+    w.list(&schema.aliases, |w, (path, array)| {
+        w.text(path);
+        w.uint(*array as u64);
+    });
+    w.list(&schema.left_out, |w, (path, e)| {
+        w.text(path);
+        w.error(e);
+    });
+    w.list(&schema.warnings, |w, text| w.text(text));
+}
+
+/// Reads a schema; `check::schema` says whether it makes sense.
+pub fn read(r: &mut Reader<'_>) -> Result<Schema> {
+    Ok(Schema {
+        format: r.text()?,
+        groups: r.list(|r| Ok(GroupInfo { path: r.text()?, attrs: read_attrs(r)? }))?,
+        dims: r.list(read_dimension)?,
+        arrays: r.list(read_array)?,
+        aliases: r.list(|r| Ok((r.text()?, r.index()?)))?,
+        left_out: r.list(|r| Ok((r.text()?, r.error()?)))?,
+        warnings: r.list(Reader::text)?,
+    })
+}
+
+fn write_dimension(w: &mut Writer, dim: &Dimension) {
+    w.text(&dim.name);
+    w.text(&dim.path);
+    w.uint(dim.len);
+    w.byte(u8::from(dim.unlimited) | u8::from(dim.named) << 1);
+    w.option(dim.coordinate, |w, c| w.uint(c as u64));
+}
+
+fn read_dimension(r: &mut Reader<'_>) -> Result<Dimension> {
+    let (name, path, len, flags) = (r.text()?, r.text()?, r.uint()?, r.byte()?);
+    if flags > 3 {
+        return Err(r.damaged("a dimension of an unknown kind"));
+    }
+    let coordinate = r.option(Reader::index)?;
+    Ok(Dimension { name, path, len, unlimited: flags & 1 != 0, named: flags & 2 != 0, coordinate })
+}
+
+fn write_array(w: &mut Writer, array: &ArrayInfo) {
+    w.text(&array.path);
+    w.dtype(array.dtype);
+    w.indices(&array.dims);
+    w.uints(&array.shape);
+    write_attrs(w, &array.attrs);
+    w.list(&array.enum_names, |w, (value, name)| {
+        w.int(*value);
+        w.text(name);
+    });
+    write_decoding(w, &array.decoding);
+    write_storage(w, &array.storage);
+    w.indices(&array.coordinates);
+}
+
+fn read_array(r: &mut Reader<'_>) -> Result<ArrayInfo> {
+    Ok(ArrayInfo {
+        path: r.text()?,
+        dtype: r.dtype()?,
+        dims: r.indices()?,
+        shape: r.uints()?,
+        attrs: read_attrs(r)?,
+        enum_names: r.list(|r| Ok((r.int()?, r.text()?)))?,
+        decoding: read_decoding(r)?,
+        storage: read_storage(r)?,
+        coordinates: r.indices()?,
+    })
+}
+
+fn write_attrs(w: &mut Writer, attrs: &[Attr]) {
+    w.list(attrs, |w, (name, value)| {
+        w.text(name);
+        match value {
+            AttrValue::Text(text) => {
+                w.byte(0);
+                w.text(text);
+            }
+            AttrValue::Texts(texts) => {
+                w.byte(1);
+                w.list(texts, |w, text| w.text(text));
+            }
+            AttrValue::Ints(dtype, values) => {
+                w.byte(2);
+                w.dtype(*dtype);
+                w.list(values, |w, &v| w.int(v));
+            }
+            AttrValue::Floats(dtype, values) => {
+                w.byte(3);
+                w.dtype(*dtype);
+                w.list(values, |w, &v| w.float(v));
+            }
+            AttrValue::Other(text) => {
+                w.byte(4);
+                w.text(text);
+            }
+        }
+    });
+}
+
+fn read_attrs(r: &mut Reader<'_>) -> Result<Vec<Attr>> {
+    r.list(|r| {
+        let name = r.text()?;
+        let value = match r.byte()? {
+            0 => AttrValue::Text(r.text()?),
+            1 => AttrValue::Texts(r.list(Reader::text)?),
+            2 => AttrValue::Ints(r.dtype()?, r.list(Reader::int)?),
+            3 => AttrValue::Floats(r.dtype()?, r.list(Reader::float)?),
+            4 => AttrValue::Other(r.text()?),
+            other => return Err(r.damaged(format!("{other} is no kind of attribute"))),
+        };
+        Ok((name, value))
+    })
+}
+
+fn write_decoding(w: &mut Writer, decoding: &Decoding) {
+    w.dtype(decoding.stored);
+    w.option(decoding.packing, |w, (scale, offset)| {
+        w.float(scale);
+        w.float(offset);
+    });
+    w.list(&decoding.missing, |w, &n| write_number(w, n));
+    w.option(decoding.valid.0, write_number);
+    w.option(decoding.valid.1, write_number);
+}
+
+fn read_decoding(r: &mut Reader<'_>) -> Result<Decoding> {
+    Ok(Decoding {
+        stored: r.dtype()?,
+        packing: r.option(|r| Ok((r.float()?, r.float()?)))?,
+        missing: r.list(read_number)?,
+        valid: (r.option(read_number)?, r.option(read_number)?),
+    })
+}
+
+fn write_number(w: &mut Writer, number: Number) {
+    match number {
+        Number::Int(i) => {
+            w.byte(0);
+            w.int(i);
+        }
+        Number::Float(f) => {
+            w.byte(1);
+            w.float(f);
+        }
+    }
+}
+
+fn read_number(r: &mut Reader<'_>) -> Result<Number> {
+    match r.byte()? {
+        0 => Ok(Number::Int(r.int()?)),
+        1 => Ok(Number::Float(r.float()?)),
+        other => Err(r.damaged(format!("{other} is no kind of number"))),
+    }
+}
+
+fn write_storage(w: &mut Writer, storage: &StorageInfo) {
+    w.text(storage.layout);
+    w.option(storage.chunk_shape.as_deref(), Writer::uints);
+    w.list(&storage.filters, |w, name| w.text(name));
+    w.text(&storage.stored_type);
+    w.option(storage.stored_bytes, Writer::uint);
+    w.option(storage.offset, Writer::uint);
+}
+
+fn read_storage(r: &mut Reader<'_>) -> Result<StorageInfo> {
+    Ok(StorageInfo {
+        layout: layout_name(&r.text()?),
+        chunk_shape: r.option(Reader::uints)?,
+        filters: r.list(Reader::text)?,
+        stored_type: r.text()?,
+        stored_bytes: r.option(Reader::uint)?,
+        offset: r.option(Reader::uint)?,
+    })
+}
+
+/// The names that readers use most.
+const LAYOUTS: [&str; 7] = ["", "contiguous", "chunked", "compact", "record", "virtual", "external"];
+/// How many other ones are kept for the life of the process, and how long they may be.
+const MAX_OTHERS: usize = 64;
+const MAX_OTHER_LEN: usize = 32;
+
+/// A layout's name for ever: schemas hold static ones. Others than the usual are kept once each, up to a limit that
+/// no reader of ours comes near; what is beyond (a hostile manifest) is called `other`.
+fn layout_name(name: &str) -> &'static str {
+    if let Some(known) = LAYOUTS.into_iter().find(|&l| l == name) {
+        return known;
+    }
+    static OTHERS: OnceLock<Mutex<BTreeSet<&'static str>>> = OnceLock::new();
+    let others = OTHERS.get_or_init(Mutex::default);
+    let mut others = others.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = others.get(name) {
+        return known;
+    }
+    if others.len() >= MAX_OTHERS || name.len() > MAX_OTHER_LEN {
+        return "other";
+    }
+    let kept: &'static str = Box::leak(name.to_owned().into_boxed_str());
+    others.insert(kept);
+    kept
+}

@@ -1,0 +1,109 @@
+//! A source that was parsed before: all from a manifest, but for what only the format's own reader can give.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use sieva_store::RangedRead;
+use sieva_types::{Bx, Error, ErrorKind, Result};
+
+use super::Manifest;
+use crate::ArraySource;
+use crate::layout::Layout;
+use crate::schema::Schema;
+
+/// Opens the source itself.
+pub type Fallback = Box<dyn Fn() -> Result<Arc<dyn ArraySource>> + Send + Sync>;
+
+/// An [`ArraySource`] made of a manifest and the object that it tells of. Nothing is parsed.
+pub struct ManifestSource {
+    manifest: Manifest,
+    store: Arc<dyn RangedRead>,
+    fallback: Option<Fallback>,
+    opened: Mutex<Option<Arc<dyn ArraySource>>>,
+}
+
+impl ManifestSource {
+    /// A source whose bytes are in `store`.
+    ///
+    /// # Errors
+    /// `stale-source` where that is not the object, or no longer in the state, that the manifest was taken of.
+    pub fn new(manifest: Manifest, store: Arc<dyn RangedRead>) -> Result<Self> {
+        manifest.check_object(&*store)?;
+        Ok(Self { manifest, store, fallback: None, opened: Mutex::new(None) })
+    }
+
+    /// Adds a way to open the source itself, which is used once something is asked that the manifest does not have.
+    #[must_use]
+    pub fn with_fallback(mut self, open: Fallback) -> Self {
+        self.fallback = Some(open);
+        self
+    }
+
+    /// The manifest.
+    pub fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+
+    /// The source itself, opened at the first call.
+    fn itself(&self, array: usize) -> Result<Arc<dyn ArraySource>> {
+        let path = || self.schema().arrays.get(array).map_or("?", |a| &a.path);
+        let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        let source = match &*opened {
+            Some(source) => Arc::clone(source),
+            None => {
+                let name = self.store.name();
+                let none = || {
+                    let message = format!("'{name}': the manifest does not tell where '{}' lies", path());
+                    Error::new(ErrorKind::Unsupported, message).hint("open the file itself")
+                };
+                let source = self.fallback.as_ref().ok_or_else(none)?()?;
+                Arc::clone(opened.insert(source))
+            }
+        };
+        // Numbers of arrays mean the same only while the source says the same of itself.
+        let (theirs, ours) = (source.schema().arrays.get(array), self.schema().arrays.get(array));
+        let same = theirs
+            .zip(ours)
+            .is_some_and(|(a, b)| (&a.path, a.dtype, &a.shape) == (&b.path, b.dtype, &b.shape));
+        if same {
+            return Ok(source);
+        }
+        *opened = None;
+        let message = format!("'{}': '{}' is not what its manifest says", self.store.name(), path());
+        Err(Error::new(ErrorKind::StaleSource, message).hint("take the manifest again"))
+    }
+}
+
+impl ArraySource for ManifestSource {
+    fn schema(&self) -> &Schema {
+        self.manifest.schema()
+    }
+
+    fn layout(&self, array: usize) -> Result<Arc<Layout>> {
+        match self.manifest.layout(array)? {
+            Some(layout) => Ok(layout),
+            None => self.itself(array)?.layout(array),
+        }
+    }
+
+    fn store(&self) -> &Arc<dyn RangedRead> {
+        &self.store
+    }
+
+    fn fetch_chunk(&self, array: usize, number: u64, out: &mut Vec<u8>) -> Result<bool> {
+        self.itself(array)?.fetch_chunk(array, number, out)
+    }
+
+    fn will_need_chunks(&self, array: usize, numbers: &[u64]) {
+        if let Ok(source) = self.itself(array) {
+            source.will_need_chunks(array, numbers);
+        }
+    }
+
+    fn read_library(&self, array: usize, bx: &Bx, out: &mut [u8]) -> Result<()> {
+        self.itself(array)?.read_library(array, bx, out)
+    }
+
+    fn read_library_strings(&self, array: usize, bx: &Bx) -> Result<Vec<String>> {
+        self.itself(array)?.read_library_strings(array, bx)
+    }
+}

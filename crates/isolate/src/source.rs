@@ -1,0 +1,86 @@
+//! An isolated source: parsed elsewhere, read here.
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::sync::Arc;
+
+use sieva_format::ArraySource;
+use sieva_format::manifest::{Manifest, ManifestSource};
+use sieva_store::{FileStore, RangedRead};
+use sieva_types::Result;
+
+use crate::limits::Limits;
+use crate::message::OpenRequest;
+use crate::remote::{Remote, RemoteSource};
+
+/// How a file is opened in a worker.
+#[derive(Clone, Debug, Default)]
+pub struct IsolateOptions {
+    /// Names of arrays' dimensions: array path and names, outermost first.
+    pub dims: Vec<(String, Vec<String>)>,
+    /// Directories that links out of the file may lead to.
+    pub external_roots: Vec<std::path::PathBuf>,
+    /// Whether the layouts of all arrays are found at once; the worker then ends, until a library is needed. Otherwise
+    /// each is found when it is wanted, and the worker lives as long as the source.
+    pub all_layouts: bool,
+}
+
+/// Sources that are parsed in a process of their own.
+#[derive(Debug)]
+pub struct IsolatedSource;
+
+impl IsolatedSource {
+    /// Opens the file at `path` in the process that `command` starts (its main loop is [`crate::serve`]).
+    ///
+    /// # Errors
+    /// Those of the worker's reader; `file-not-found` and the like of this process; `corrupt-file` where the worker
+    /// crashed, ran over a limit or answered nonsense; `io-error` where it could not be started.
+    pub fn open(
+        command: &[OsString],
+        path: &Path,
+        options: &IsolateOptions,
+        limits: Limits,
+    ) -> Result<Arc<dyn ArraySource>> {
+        let source = Self::open_source(command, path, options, limits)?;
+        Ok(Arc::new(source))
+    }
+
+    /// The manifest alone, with all layouts: what a catalog keeps of a file that nobody trusts. No worker stays.
+    ///
+    /// # Errors
+    /// As [`IsolatedSource::open`].
+    pub fn manifest(
+        command: &[OsString],
+        path: &Path,
+        options: &IsolateOptions,
+        limits: Limits,
+    ) -> Result<Manifest> {
+        let options = IsolateOptions { all_layouts: true, ..options.clone() };
+        Self::open_source(command, path, &options, limits).map(|source| source.manifest().clone())
+    }
+
+    fn open_source(
+        command: &[OsString],
+        path: &Path,
+        options: &IsolateOptions,
+        limits: Limits,
+    ) -> Result<ManifestSource> {
+        // Before the worker opens it: a file that is replaced meanwhile is noticed by what the manifest says of it.
+        let store: Arc<dyn RangedRead> = Arc::new(FileStore::open(path)?);
+        let request = OpenRequest {
+            path: path.to_path_buf(),
+            dims: options.dims.clone(),
+            external_roots: options.external_roots.clone(),
+        };
+        let remote = Arc::new(Remote::new(command, request, limits));
+        let manifest = remote.open(options.all_layouts)?;
+        if options.all_layouts {
+            remote.rest();
+        }
+        let (known, object) = (manifest.clone(), Arc::clone(&store));
+        let reopen = move || -> Result<Arc<dyn ArraySource>> {
+            Ok(Arc::new(RemoteSource::new(Arc::clone(&remote), known.clone(), Arc::clone(&object))))
+        };
+        Ok(ManifestSource::new(manifest, store)?.with_fallback(Box::new(reopen)))
+    }
+}

@@ -1,0 +1,85 @@
+//! What can go wrong with one request, and how it is told.
+
+use std::time::Duration;
+
+use http::StatusCode;
+use sieva_types::{Error, ErrorKind};
+
+/// The end of one attempt that brought no bytes.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// It may pass: try again, after what the server asked for.
+    Again { cause: String, after: Option<Duration> },
+    /// The token is no longer good: get a new one and try again, once.
+    Unauthorized(Error),
+    /// It will not pass.
+    Final(Error),
+}
+
+impl From<Error> for Failure {
+    fn from(e: Error) -> Self {
+        Self::Final(e)
+    }
+}
+
+impl Failure {
+    /// Of a connection that could not be made, or was lost. The text is that of the innermost cause, which names no
+    /// address: addresses may hold secrets.
+    pub(crate) fn connection(e: reqwest::Error, what: &str) -> Self {
+        let e = e.without_url();
+        if e.is_builder() || e.is_redirect() {
+            return Self::Final(Error::new(ErrorKind::Io, format!("{what}: {}", innermost(&e))));
+        }
+        let kind = if e.is_timeout() {
+            "timed out"
+        } else if e.is_connect() {
+            "cannot connect"
+        } else {
+            "connection lost"
+        };
+        Self::Again { cause: format!("{kind}: {}", innermost(&e)), after: None }
+    }
+}
+
+fn innermost(e: &dyn std::error::Error) -> String {
+    let mut at = e;
+    while let Some(source) = at.source() {
+        at = source;
+    }
+    let text = at.to_string();
+    text.split(" (os error ").next().unwrap_or_default().to_owned()
+}
+
+/// A status that will not pass. `access` says which variables give access to such a storage.
+pub(crate) fn refused(status: StatusCode, code: Option<&str>, name: &str, access: &str) -> Error {
+    let said = code.map_or_else(|| status.to_string(), |code| format!("{status} ({code})"));
+    match status.as_u16() {
+        401 | 403 | 407 => {
+            Error::new(ErrorKind::PermissionDenied, format!("the server refuses '{name}': {said}"))
+                .hint(access)
+        }
+        404 | 410 => Error::new(ErrorKind::FileNotFound, format!("there is no '{name}': {said}"))
+            .hint("check the address, and whether it needs signing in to be seen"),
+        301 | 302 | 307 | 308 => {
+            Error::new(ErrorKind::Io, format!("the server sends '{name}' elsewhere: {said}"))
+                .hint("set AWS_REGION or AWS_ENDPOINT_URL to where the bucket is")
+        }
+        _ => Error::new(ErrorKind::Io, format!("the server fails on '{name}': {said}")),
+    }
+}
+
+/// A replaced object.
+pub(crate) fn stale(name: &str) -> Error {
+    Error::new(ErrorKind::StaleSource, format!("'{name}' was changed since it was opened"))
+        .hint("open it again")
+}
+
+/// A request given up.
+pub(crate) fn gave_up(name: &str, attempts: u32, cause: &str, seconds: f64) -> Error {
+    let times = if attempts == 1 { "1 attempt".to_owned() } else { format!("{attempts} attempts") };
+    Error::new(
+        ErrorKind::Io,
+        format!("cannot read '{name}': {cause}; gave up after {times} in {seconds:.1} s"),
+    )
+    .hint("check the network and the server, or allow more retries and a longer deadline")
+}

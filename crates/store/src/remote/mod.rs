@@ -1,0 +1,78 @@
+//! Objects behind a network: web servers, S3, Swift.
+//!
+//! From the outside in: [`open`] and [`open_tree`] make a `RemoteObject` or `RemoteTree`; a `Target` is one object, whose
+//! bytes are in the cache, on their way or asked for; a `Transport` is one server and repeats what fails; an `Attempt` is one
+//! request and what it brought; a `Service` knows how a kind of server is addressed.
+
+mod attempt;
+mod coalesce;
+mod failure;
+mod list;
+mod object;
+mod options;
+mod retry;
+mod runtime;
+mod s3;
+mod service;
+mod swift;
+mod target;
+mod transport;
+mod tree;
+mod validator;
+
+use std::sync::Arc;
+
+use sieva_types::{Error, ErrorKind, Result};
+
+pub use options::RemoteOptions;
+
+use crate::location::Location;
+use crate::{DirTree, FileStore, ObjectTree, RangedRead};
+use object::RemoteObject;
+use service::Service;
+use transport::Transport;
+use tree::RemoteTree;
+
+/// Opens the object at a path or URL: `file://`, `http://`, `https://`, `s3://bucket/key` (the `AWS_*` variables of the
+/// environment say where and who, requests are unsigned without keys), `swift://container/object` (`ST_AUTH`, `ST_USER`,
+/// `ST_KEY`, or `OS_STORAGE_URL`, `OS_AUTH_TOKEN`).
+///
+/// A remote object is read through the process's cache; every byte is of the version that was opened.
+///
+/// # Errors
+/// `unsupported` for another scheme, and for a server that gives no ranges of an object that is larger than the cache;
+/// `invalid-value` for an address that is none; `file-not-found`, `permission-denied`, `io-error`.
+pub fn open(location: &str, options: &RemoteOptions) -> Result<Arc<dyn RangedRead>> {
+    let (service, key) = match Location::parse(location)? {
+        Location::Local(path) => return Ok(Arc::new(FileStore::open(&path)?)),
+        Location::Http(url) => (Service::Http(url), String::new()),
+        Location::S3 { bucket, key } => (Service::S3(s3::S3::from_env(&bucket)?), object_key(location, key)?),
+        Location::Swift { container, key } => {
+            (Service::Swift(swift::Swift::from_env(&container)?), object_key(location, key)?)
+        }
+    };
+    Ok(Arc::new(RemoteObject::open(&Transport::new(service, options)?, &key)?))
+}
+
+/// Opens the tree of objects below a directory, a URL, `s3://bucket/prefix` or `swift://container/prefix`; see [`open`].
+/// Nothing is asked of a server yet. A web server's tree cannot be listed.
+///
+/// # Errors
+/// As [`open`].
+pub fn open_tree(location: &str, options: &RemoteOptions) -> Result<Arc<dyn ObjectTree>> {
+    let (service, prefix) = match Location::parse(location)? {
+        Location::Local(path) => return Ok(Arc::new(DirTree::open(&path)?)),
+        Location::Http(url) => (Service::Http(url), String::new()),
+        Location::S3 { bucket, key } => (Service::S3(s3::S3::from_env(&bucket)?), key),
+        Location::Swift { container, key } => (Service::Swift(swift::Swift::from_env(&container)?), key),
+    };
+    Ok(Arc::new(RemoteTree::new(Transport::new(service, options)?, &prefix)?))
+}
+
+fn object_key(location: &str, key: String) -> Result<String> {
+    if key.is_empty() {
+        let message = format!("'{location}' names no object");
+        return Err(Error::new(ErrorKind::InvalidValue, message).hint("write scheme://container/object"));
+    }
+    Ok(key)
+}

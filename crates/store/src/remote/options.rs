@@ -1,0 +1,45 @@
+//! The limits of remote storage.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// How remote objects are fetched and what of them is kept.
+///
+/// ```
+/// let patient = sieva_store::RemoteOptions { retries: 12, ..Default::default() };
+/// assert!(patient.deadline > patient.read_timeout);
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RemoteOptions {
+    /// Time to establish a connection, TLS included.
+    pub connect_timeout: Duration,
+    /// Time without a single byte after which a request counts as lost.
+    pub read_timeout: Duration,
+    /// How often a request is repeated after a failure that may pass.
+    pub retries: u32,
+    /// Time from the first attempt of a request to giving it up.
+    pub deadline: Duration,
+    /// Requests under way at once to one server.
+    pub parallel: usize,
+    /// Bytes kept in memory, all objects of the process together. The object opened last decides.
+    pub cache_bytes: u64,
+    /// Directory in which fetched bytes are kept on disk; none: nowhere.
+    pub cache_dir: Option<PathBuf>,
+    /// Bytes kept in `cache_dir`.
+    pub disk_bytes: u64,
+}
+
+impl Default for RemoteOptions {
+    fn default() -> Self {
+        Self {
+            connect_timeout: Duration::from_secs(10),
+            read_timeout: Duration::from_secs(30),
+            retries: 6,
+            deadline: Duration::from_secs(120),
+            parallel: 16,
+            cache_bytes: 256 << 20,
+            cache_dir: None,
+            disk_bytes: 8 << 30,
+        }
+    }
+}

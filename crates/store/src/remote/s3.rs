@@ -1,0 +1,206 @@
+//! Amazon's S3 and those that speak like it: addresses, credentials, listings.
+
+use object_store::CredentialProvider;
+use object_store::aws::{AmazonS3Builder, AwsAuthorizer, AwsCredential, AwsCredentialProvider};
+use object_store::client::{HttpRequest, HttpRequestBody};
+use reqwest::{Method, Request};
+use serde::Deserialize;
+use sieva_types::{Error, ErrorKind, Result};
+use std::sync::Arc;
+use url::Url;
+
+use super::failure::Failure;
+use super::service::{address, variable};
+use crate::Entry;
+
+/// A bucket.
+#[derive(Debug)]
+pub(crate) struct S3 {
+    pub(crate) bucket: String,
+    pub(crate) base: Url,
+    region: String,
+    /// None: requests go unsigned.
+    credentials: Option<AwsCredentialProvider>,
+}
+
+/// Credentials that do not change.
+#[derive(Debug)]
+struct Fixed(Arc<AwsCredential>);
+
+impl S3 {
+    /// The bucket as the environment's AWS variables describe it.
+    pub(crate) fn from_env(bucket: &str) -> Result<Self> {
+        let region = ["AWS_REGION", "AWS_DEFAULT_REGION"].iter().find_map(|name| variable(name));
+        let region = region.unwrap_or_else(|| "us-east-1".to_owned());
+        let endpoint = ["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"]
+            .iter()
+            .find_map(|name| variable(name));
+        let hosted =
+            variable("AWS_VIRTUAL_HOSTED_STYLE_REQUEST").is_some_and(|v| v.eq_ignore_ascii_case("true"));
+        let base = base(bucket, &region, endpoint.as_deref(), hosted)?;
+        Ok(Self { bucket: bucket.to_owned(), base, region, credentials: credentials(bucket)? })
+    }
+
+    pub(crate) async fn request(
+        &self,
+        key: &str,
+        query: &[(&str, &str)],
+    ) -> std::result::Result<Request, Failure> {
+        let url = address(&self.base, key, query)?;
+        let mut request = Request::new(Method::GET, url);
+        if let Some(credentials) = &self.credentials {
+            let again = |e: object_store::Error| Failure::Again {
+                cause: format!("no credentials: {e}"),
+                after: None,
+            };
+            let credential = credentials.get_credential().await.map_err(again)?;
+            sign(&mut request, &credential, &self.region)?;
+        }
+        Ok(request)
+    }
+}
+
+/// The address of a bucket. Names with dots do not match Amazon's certificates as hosts: they go into the path, as
+/// they do with other servers.
+fn base(bucket: &str, region: &str, endpoint: Option<&str>, hosted: bool) -> Result<Url> {
+    let text = match endpoint.map(|e| e.trim_end_matches('/')) {
+        None if bucket.contains('.') => format!("https://s3.{region}.amazonaws.com/{bucket}"),
+        None => format!("https://{bucket}.s3.{region}.amazonaws.com"),
+        Some(endpoint) => match endpoint.split_once("://") {
+            Some((scheme, host)) if hosted => format!("{scheme}://{bucket}.{host}"),
+            _ => format!("{endpoint}/{bucket}"),
+        },
+    };
+    let valid =
+        Url::parse(&text).ok().filter(|u| matches!(u.scheme(), "http" | "https") && u.host().is_some());
+    valid.ok_or_else(|| {
+        Error::new(ErrorKind::InvalidValue, "AWS_ENDPOINT_URL is no valid address")
+            .hint("set it to http://host:port or https://host, or unset it for Amazon's own")
+    })
+}
+
+fn credentials(bucket: &str) -> Result<Option<AwsCredentialProvider>> {
+    let skip = variable("AWS_SKIP_SIGNATURE").is_some_and(|v| v.eq_ignore_ascii_case("true"));
+    let (key_id, secret_key) = (variable("AWS_ACCESS_KEY_ID"), variable("AWS_SECRET_ACCESS_KEY"));
+    if skip {
+        return Ok(None);
+    }
+    if let (Some(key_id), Some(secret_key)) = (key_id, secret_key) {
+        let token = variable("AWS_SESSION_TOKEN");
+        let sendable = |text: &str| text.bytes().all(|b| b.is_ascii_graphic());
+        if !sendable(&key_id) || !token.as_deref().is_none_or(sendable) {
+            let message = "AWS_ACCESS_KEY_ID or AWS_SESSION_TOKEN has characters that no header can carry";
+            return Err(Error::new(ErrorKind::InvalidValue, message));
+        }
+        return Ok(Some(Arc::new(Fixed(Arc::new(AwsCredential { key_id, secret_key, token })))));
+    }
+    let lent = [
+        "AWS_WEB_IDENTITY_TOKEN_FILE",
+        "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
+        "AWS_CONTAINER_CREDENTIALS_FULL_URI",
+    ];
+    if !lent.iter().any(|name| variable(name).is_some()) {
+        return Ok(None);
+    }
+    let store = AmazonS3Builder::from_env().with_bucket_name(bucket).with_allow_http(true).build();
+    let store = store.map_err(|e| {
+        Error::new(ErrorKind::PermissionDenied, format!("cannot use the credentials of the environment: {e}"))
+    })?;
+    Ok(Some(Arc::clone(store.credentials())))
+}
+
+impl CredentialProvider for Fixed {
+    type Credential = AwsCredential;
+
+    fn get_credential<'a, 'b>(
+        &'a self,
+    ) -> std::pin::Pin<Box<dyn Future<Output = object_store::Result<Arc<AwsCredential>>> + Send + 'b>>
+    where
+        'a: 'b,
+        Self: 'b,
+    {
+        Box::pin(std::future::ready(Ok(Arc::clone(&self.0))))
+    }
+}
+
+/// Signature version 4 in the request's headers.
+fn sign(request: &mut Request, credential: &AwsCredential, region: &str) -> Result<()> {
+    let internal =
+        |e: &dyn std::fmt::Display| Error::new(ErrorKind::Internal, format!("cannot sign a request: {e}"));
+    let unsigned = http::Request::builder().method("GET").uri(request.url().as_str());
+    let mut unsigned: HttpRequest = unsigned.body(HttpRequestBody::empty()).map_err(|e| internal(&e))?;
+    let authorizer = AwsAuthorizer::new(credential, "s3", region);
+    authorizer.try_authorize(&mut unsigned, None).map_err(|e| internal(&e))?;
+    request.headers_mut().extend(unsigned.into_parts().0.headers);
+    Ok(())
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct ListBucketResult {
+    #[serde(default)]
+    contents: Vec<Contents>,
+    next_continuation_token: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Contents {
+    #[serde(rename = "Key")]
+    key: String,
+    #[serde(rename = "Size")]
+    size: u64,
+    #[serde(rename = "ETag", default)]
+    etag: String,
+}
+
+/// One page of a listing (ListObjectsV2), and the token of the next.
+pub(crate) fn page(body: &[u8]) -> std::result::Result<(Vec<Entry>, Option<String>), String> {
+    let text = std::str::from_utf8(body).map_err(|e| e.to_string())?;
+    let result: ListBucketResult = quick_xml::de::from_str(text).map_err(|e| e.to_string())?;
+    let entry = |c: Contents| Entry { key: c.key, size: c.size, version: c.etag };
+    Ok((result.contents.into_iter().map(entry).collect(), result.next_continuation_token))
+}
+
+/// The code of an S3 error, which says more than the status: `NoSuchBucket`, `RequestTimeTooSkewed`.
+pub(crate) fn error_code(body: &[u8]) -> Option<&str> {
+    let text = std::str::from_utf8(body).ok()?;
+    let code = text.split_once("<Code>")?.1.split_once("</Code>")?.0;
+    (code.len() < 80 && code.bytes().all(|b| b.is_ascii_alphanumeric())).then_some(code)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buckets_have_addresses() {
+        let base = |b, e, hosted| base(b, "eu-west-1", e, hosted).unwrap().to_string();
+        assert_eq!(base("data", None, false), "https://data.s3.eu-west-1.amazonaws.com/");
+        assert_eq!(base("a.b", None, false), "https://s3.eu-west-1.amazonaws.com/a.b");
+        assert_eq!(base("data", Some("http://127.0.0.1:9000/"), false), "http://127.0.0.1:9000/data");
+        assert_eq!(base("data", Some("http://h:9"), true), "http://data.h:9/");
+        assert_eq!(
+            super::base("b", "r", Some("nonsense"), false).unwrap_err().kind(),
+            ErrorKind::InvalidValue
+        );
+    }
+
+    #[test]
+    fn a_page_of_a_listing_is_read() {
+        let xml = br#"<?xml version="1.0"?><ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/">
+            <Name>b</Name><IsTruncated>true</IsTruncated><NextContinuationToken>t&amp;1</NextContinuationToken>
+            <Contents><Key>a &lt;b</Key><Size>7</Size><ETag>&quot;e&quot;</ETag></Contents>
+            <Contents><Key>c</Key><Size>0</Size></Contents></ListBucketResult>"#;
+        let (entries, next) = page(xml).unwrap();
+        assert_eq!(next.as_deref(), Some("t&1"));
+        assert_eq!(entries[0], Entry { key: "a <b".into(), size: 7, version: "\"e\"".into() });
+        assert_eq!((entries.len(), entries[1].key.as_str()), (2, "c"));
+        assert!(page(b"<html>").is_err());
+    }
+
+    #[test]
+    fn codes_of_errors_are_words() {
+        assert_eq!(error_code(b"<Error><Code>NoSuchKey</Code></Error>"), Some("NoSuchKey"));
+        assert_eq!(error_code(b"<Code>a b</Code>"), None);
+    }
+}

@@ -1,0 +1,189 @@
+//! OpenStack Swift by its own protocol: version 1 tokens, listings in JSON.
+
+use http::HeaderValue;
+use reqwest::{Client, Method, Request};
+use serde::Deserialize;
+use sieva_types::{Error, ErrorKind, Result};
+use tokio::sync::Mutex;
+use url::Url;
+
+use super::failure::{Failure, refused};
+use super::retry;
+use super::service::{address, variable};
+use crate::Entry;
+
+const TOKEN: &str = "x-auth-token";
+const HINT: &str = "set ST_AUTH, ST_USER and ST_KEY, or OS_STORAGE_URL and OS_AUTH_TOKEN";
+
+/// A container.
+#[derive(Debug)]
+pub(crate) struct Swift {
+    pub(crate) container: String,
+    login: Option<Login>,
+    session: Mutex<Option<Session>>,
+    account: String,
+}
+
+/// Who asks, and whom to ask for a token.
+struct Login {
+    auth: Url,
+    user: HeaderValue,
+    key: HeaderValue,
+}
+
+impl std::fmt::Debug for Login {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Login").finish_non_exhaustive()
+    }
+}
+
+#[derive(Clone)]
+struct Session {
+    storage: Url,
+    token: HeaderValue,
+}
+
+impl std::fmt::Debug for Session {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Session").finish_non_exhaustive()
+    }
+}
+
+impl Swift {
+    /// The container as the environment's variables describe the account.
+    pub(crate) fn from_env(container: &str) -> Result<Self> {
+        let container = container.to_owned();
+        if let (Some(storage), Some(token)) = (variable("OS_STORAGE_URL"), variable("OS_AUTH_TOKEN")) {
+            let session = Session {
+                storage: url("OS_STORAGE_URL", &storage)?,
+                token: secret("OS_AUTH_TOKEN", &token)?,
+            };
+            let account = session.storage.to_string();
+            return Ok(Self { container, login: None, session: Mutex::new(Some(session)), account });
+        }
+        let (Some(auth), Some(user), Some(key)) =
+            (variable("ST_AUTH"), variable("ST_USER"), variable("ST_KEY"))
+        else {
+            let message = format!("swift://{container} needs an account");
+            return Err(Error::new(ErrorKind::PermissionDenied, message).hint(HINT));
+        };
+        let login = Login {
+            auth: url("ST_AUTH", &auth)?,
+            user: secret("ST_USER", &user)?,
+            key: secret("ST_KEY", &key)?,
+        };
+        let account = format!("{} {user}", login.auth);
+        Ok(Self { container, login: Some(login), session: Mutex::new(None), account })
+    }
+
+    /// Account and container, for caches.
+    pub(crate) fn identity(&self) -> String {
+        format!("{} {}", self.account, self.container)
+    }
+
+    pub(crate) async fn request(
+        &self,
+        client: &Client,
+        key: &str,
+        query: &[(&str, &str)],
+    ) -> std::result::Result<Request, Failure> {
+        let session = self.session(client).await?;
+        let container = address(&session.storage, &self.container, &[])?;
+        let mut request = Request::new(Method::GET, address(&container, key, query)?);
+        request.headers_mut().insert(TOKEN, session.token);
+        Ok(request)
+    }
+
+    pub(crate) async fn renew(&self) -> bool {
+        if self.login.is_some() {
+            *self.session.lock().await = None;
+        }
+        self.login.is_some()
+    }
+
+    /// The present token, or a new one. The lock is held meanwhile, so that many requests ask for one token once.
+    async fn session(&self, client: &Client) -> std::result::Result<Session, Failure> {
+        let mut session = self.session.lock().await;
+        if let Some(known) = &*session {
+            return Ok(known.clone());
+        }
+        let Some(login) = &self.login else {
+            return Err(Error::new(ErrorKind::PermissionDenied, "no token for Swift").hint(HINT).into());
+        };
+        let new = login.sign_in(client).await?;
+        *session = Some(new.clone());
+        Ok(new)
+    }
+}
+
+impl Login {
+    async fn sign_in(&self, client: &Client) -> std::result::Result<Session, Failure> {
+        let name = "the Swift account at ST_AUTH";
+        let mut request = Request::new(Method::GET, self.auth.clone());
+        request.headers_mut().insert("x-auth-user", self.user.clone());
+        request.headers_mut().insert("x-auth-key", self.key.clone());
+        let answer = client.execute(request).await.map_err(|e| Failure::connection(e, name))?;
+        let status = answer.status();
+        if retry::may_pass(status) {
+            return Err(Failure::Again { cause: format!("{name} answers {status}"), after: None });
+        }
+        if !status.is_success() {
+            return Err(refused(status, None, name, "check ST_USER and ST_KEY").into());
+        }
+        let header = |name: &str| answer.headers().get(name);
+        let storage = header("x-storage-url").and_then(|v| Url::parse(v.to_str().ok()?).ok());
+        match (storage, header(TOKEN)) {
+            (Some(storage), Some(token)) => {
+                let mut token = token.clone();
+                token.set_sensitive(true);
+                Ok(Session { storage, token })
+            }
+            _ => Err(Error::new(ErrorKind::Io, format!("{name} gives no token"))
+                .hint("ST_AUTH is the address of version 1 tokens, such as http://host:8080/auth/v1.0")
+                .into()),
+        }
+    }
+}
+
+fn url(name: &str, value: &str) -> Result<Url> {
+    let url = Url::parse(value).ok().filter(|u| matches!(u.scheme(), "http" | "https") && u.host().is_some());
+    url.ok_or_else(|| Error::new(ErrorKind::InvalidValue, format!("{name} is no valid http(s) address")))
+}
+
+fn secret(name: &str, value: &str) -> Result<HeaderValue> {
+    let mut value = HeaderValue::from_str(value).map_err(|_| {
+        Error::new(ErrorKind::InvalidValue, format!("{name} has characters that no header can carry"))
+    })?;
+    value.set_sensitive(true);
+    Ok(value)
+}
+
+#[derive(Debug, Deserialize)]
+struct Listed {
+    name: String,
+    bytes: u64,
+    #[serde(default)]
+    hash: String,
+}
+
+/// One page of a listing; the last name is the marker of the next.
+pub(crate) fn page(body: &[u8]) -> std::result::Result<Vec<Entry>, String> {
+    if body.is_empty() {
+        return Ok(Vec::new());
+    }
+    let listed: Vec<Listed> = serde_json::from_slice(body).map_err(|e| e.to_string())?;
+    Ok(listed.into_iter().map(|l| Entry { key: l.name, size: l.bytes, version: l.hash }).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_of_a_listing_is_read() {
+        let json = br#"[{"name": "a/b", "bytes": 3, "hash": "h", "content_type": "x"}]"#;
+        assert_eq!(page(json).unwrap(), [Entry { key: "a/b".into(), size: 3, version: "h".into() }]);
+        assert_eq!(page(b"").unwrap(), []);
+        assert!(page(b"{}").is_err());
+    }
+}

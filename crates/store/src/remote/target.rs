@@ -1,0 +1,252 @@
+//! One remote object: its bytes are in the cache, on their way, or asked for, each once.
+
+use std::ops::Range;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use sieva_types::{Error, Result};
+
+use super::attempt::{Ask, Fetched};
+use super::coalesce::{self, ReadAhead};
+use super::runtime;
+use super::transport::Transport;
+use super::validator::Validator;
+use crate::cache::{Cache, DiskCache, Group, Part, Promise};
+use crate::{Counters, Span};
+
+/// Reads longer than this are done piece by piece, so that what is held for one reader is bounded.
+const WINDOW: u64 = 32 << 20;
+
+/// An object of a server.
+#[derive(Debug)]
+pub(crate) struct Target {
+    pub(crate) transport: Arc<Transport>,
+    pub(crate) key: String,
+    pub(crate) name: String,
+    pub(crate) counters: Arc<Counters>,
+    group: Group,
+    /// The version that all bytes are of; set by the first answer.
+    version: OnceLock<Validator>,
+    disk: Option<DiskCache>,
+    ignores_ranges: bool,
+    ahead: Mutex<ReadAhead>,
+}
+
+impl Target {
+    /// An object of which nothing is known yet.
+    pub(crate) fn unseen(transport: &Arc<Transport>, key: &str, counters: &Arc<Counters>) -> Arc<Self> {
+        Arc::new(Self {
+            transport: Arc::clone(transport),
+            key: key.to_owned(),
+            name: transport.service.name(key),
+            counters: Arc::clone(counters),
+            group: Group::unique(),
+            version: OnceLock::new(),
+            disk: None,
+            ignores_ranges: false,
+            ahead: Mutex::new(ReadAhead::after(0)),
+        })
+    }
+
+    /// An object whose first bytes have come. Whoever opened the same version before shares its cache.
+    pub(crate) fn opened(
+        transport: &Arc<Transport>,
+        key: &str,
+        counters: Arc<Counters>,
+        first: Fetched,
+    ) -> Self {
+        let Fetched { bytes, start, version, ignores_ranges } = first;
+        let identity = format!("{} {version}", transport.service.identity(key));
+        let is_known = !version.is_weak();
+        let group = if is_known { Group::of(identity.as_bytes()) } else { Group::unique() };
+        let options = &transport.options;
+        let disk = options.cache_dir.as_ref().filter(|_| is_known);
+        let disk = disk.map(|dir| DiskCache::open(dir, options.disk_bytes, identity.as_bytes()));
+        let end = start + bytes.len() as u64;
+        Cache::lock().keep(group, start, bytes);
+        Self {
+            name: transport.service.name(key),
+            transport: Arc::clone(transport),
+            key: key.to_owned(),
+            counters,
+            group,
+            version: OnceLock::from(version),
+            disk,
+            ignores_ranges,
+            ahead: Mutex::new(ReadAhead::after(end)),
+        }
+    }
+
+    pub(crate) fn version(&self) -> Option<&Validator> {
+        self.version.get()
+    }
+
+    /// Fills `out` from `offset` on, which must lie within the object where its length is known.
+    pub(crate) fn read(self: &Arc<Self>, offset: u64, out: &mut [u8], reads_ahead: bool) -> Result<()> {
+        runtime::check_process()?;
+        let mut at = offset;
+        for piece in out.chunks_mut(WINDOW as usize) {
+            let range = at..at + piece.len() as u64;
+            for part in self.claim(&range, reads_ahead)? {
+                let bytes = part.flight.wait()?;
+                copy(&part.range, &bytes, &range, piece, &self.name)?;
+            }
+            at = range.end;
+        }
+        Ok(())
+    }
+
+    /// Starts fetching what of `ranges` is neither there nor on its way, as far as half of the cache goes.
+    pub(crate) fn will_need(self: &Arc<Self>, ranges: &[Range<u64>]) -> Result<()> {
+        runtime::check_process()?;
+        let len = self.version().map_or(u64::MAX, |version| version.len);
+        let mut new = Vec::new();
+        {
+            let mut cache = Cache::lock();
+            let mut left = cache.limit() / 2;
+            let mut missing = Vec::new();
+            for range in coalesce::disjoint(ranges, len) {
+                left = match left.checked_sub(range.end - range.start) {
+                    Some(left) => left,
+                    None => break,
+                };
+                let present = cache.present(self.group, &range);
+                missing.extend(Cache::missing(&range, &present));
+            }
+            for request in self.requests(&mut cache, &missing) {
+                new.push(cache.reserve(self.group, &request));
+            }
+        }
+        new.into_iter().try_for_each(|(promise, part)| self.start(promise, part))
+    }
+
+    fn requests(&self, cache: &mut Cache, missing: &[Range<u64>]) -> Vec<Range<u64>> {
+        if self.ignores_ranges && !missing.is_empty() {
+            let whole = 0..self.version().map_or(0, |v| v.len);
+            let present = cache.present(self.group, &whole);
+            return Cache::missing(&whole, &present);
+        }
+        let cache = std::cell::RefCell::new(cache);
+        coalesce::requests(missing, |gap| !cache.borrow_mut().present(self.group, gap).is_empty())
+    }
+
+    /// All parts that cover `range`; those that nobody fetches yet are started.
+    fn claim(self: &Arc<Self>, range: &Range<u64>, reads_ahead: bool) -> Result<Vec<Part>> {
+        let mut new = Vec::new();
+        let parts = {
+            let mut cache = Cache::lock();
+            let mut parts = cache.present(self.group, range);
+            let missing = Cache::missing(range, &parts);
+            if missing.is_empty() {
+                self.counters.add_cache_hit();
+                return Ok(parts);
+            }
+            let wanted = if reads_ahead { self.reach(&mut cache, missing) } else { missing };
+            for request in self.requests(&mut cache, &wanted) {
+                let (promise, part) = cache.reserve(self.group, &request);
+                parts.push(part.clone());
+                new.push((promise, part));
+            }
+            parts
+        };
+        new.into_iter().try_for_each(|(promise, part)| self.start(promise, part))?;
+        Ok(parts)
+    }
+
+    /// The missing ranges, short ones grown by what is likely to be read next, up to what is there already.
+    fn reach(&self, cache: &mut Cache, missing: Vec<Range<u64>>) -> Vec<Range<u64>> {
+        let len = self.version().map_or(u64::MAX, |version| version.len);
+        let mut ahead = self.ahead.lock().unwrap_or_else(PoisonError::into_inner);
+        let [only] = missing.as_slice() else { return missing };
+        let reach = ahead.reach(only, len);
+        let present = cache.present(self.group, &reach);
+        let free = Cache::missing(&reach, &present);
+        // Only the stretch around the read: others would be requests that nobody asked for.
+        free.into_iter().filter(|r| r.start <= only.start && only.end <= r.end).collect()
+    }
+
+    fn start(self: &Arc<Self>, promise: Promise, part: Part) -> Result<()> {
+        let target = Arc::clone(self);
+        let (group, failed) = (self.group, part.clone());
+        let started = runtime::spawn(async move {
+            let outcome = target.bring(&part.range).await;
+            if outcome.is_err() {
+                Cache::lock().forget(target.group, &part);
+            }
+            promise.keep(outcome);
+        });
+        if started.is_err() {
+            Cache::lock().forget(group, &failed);
+        }
+        started
+    }
+
+    /// The bytes of `range`, from the disk or the server.
+    async fn bring(self: &Arc<Self>, range: &Range<u64>) -> Result<Vec<u8>> {
+        if let Some(bytes) = self.on_disk(|disk, range| disk.read(range), range).await.flatten() {
+            self.counters.add_cache_hit();
+            return Ok(bytes);
+        }
+        let ask = Ask {
+            key: &self.key,
+            query: &[],
+            span: Span::Range(range.clone()),
+            version: self.version().cloned(),
+        };
+        let fetched = self.transport.fetch(&ask, &self.counters).await?;
+        self.pin(&fetched.version)?;
+        let bytes = cut(fetched, range, &self.name)?;
+        if self.disk.is_none() {
+            return Ok(bytes);
+        }
+        let bytes = Arc::new(bytes);
+        let written = Arc::clone(&bytes);
+        self.on_disk(move |disk, range| disk.write(range.start, &written), range).await;
+        Ok(Arc::try_unwrap(bytes).unwrap_or_else(|shared| shared.to_vec()))
+    }
+
+    async fn on_disk<T: Send + 'static>(
+        self: &Arc<Self>,
+        work: impl FnOnce(&DiskCache, &Range<u64>) -> T + Send + 'static,
+        range: &Range<u64>,
+    ) -> Option<T> {
+        self.disk.as_ref()?;
+        let (target, range) = (Arc::clone(self), range.clone());
+        let done = tokio::task::spawn_blocking(move || target.disk.as_ref().map(|disk| work(disk, &range)));
+        done.await.ok().flatten()
+    }
+
+    /// Whether `answered` is the version of all that came before; the first decides.
+    pub(crate) fn pin(&self, answered: &Validator) -> Result<()> {
+        let pinned = self.version.get_or_init(|| answered.clone());
+        if pinned.agrees(answered) { Ok(()) } else { Err(super::failure::stale(&self.name)) }
+    }
+}
+
+/// Of what a server sent, the range that was asked for.
+fn cut(fetched: Fetched, range: &Range<u64>, name: &str) -> Result<Vec<u8>> {
+    let mut bytes = fetched.bytes;
+    let have = fetched.start..fetched.start + bytes.len() as u64;
+    if range.start < have.start || range.end > have.end {
+        let len = fetched.version.len;
+        let wanted = format!("bytes {}-{} asked for", range.start, range.end);
+        return Err(Error::corrupt(format!("'{name}' is cut off: {wanted}, the object has {len}")));
+    }
+    bytes.truncate((range.end - have.start) as usize);
+    bytes.drain(..(range.start - have.start) as usize);
+    Ok(bytes)
+}
+
+/// Copies what `part` has of `range` to its place.
+fn copy(part: &Range<u64>, bytes: &[u8], range: &Range<u64>, out: &mut [u8], name: &str) -> Result<()> {
+    let (start, end) = (part.start.max(range.start), part.end.min(range.end));
+    if start >= end {
+        return Ok(());
+    }
+    let from = bytes.get((start - part.start) as usize..(end - part.start) as usize);
+    let to = out.get_mut((start - range.start) as usize..(end - range.start) as usize);
+    match (from, to) {
+        (Some(from), Some(to)) => to.copy_from_slice(from),
+        _ => return Err(Error::corrupt(format!("'{name}' is cut off within bytes {start}-{end}"))),
+    }
+    Ok(())
+}

@@ -1,0 +1,118 @@
+//! One server: its connections, the limit of requests at once, and the loop that repeats failed requests.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use reqwest::Client;
+use reqwest::redirect::Policy;
+use sieva_types::{Error, ErrorKind, Result};
+use tokio::sync::Semaphore;
+
+use super::RemoteOptions;
+use super::attempt::{Ask, Attempt, Fetched};
+use super::failure::{Failure, gave_up};
+use super::retry;
+use super::service::Service;
+use crate::Counters;
+
+/// A server and how it is talked to.
+#[derive(Debug)]
+pub(crate) struct Transport {
+    pub(crate) service: Service,
+    pub(crate) options: RemoteOptions,
+    client: Client,
+    permits: Arc<Semaphore>,
+}
+
+impl Transport {
+    pub(crate) fn new(service: Service, options: &RemoteOptions) -> Result<Arc<Self>> {
+        let client = client(options, service.follows_redirects())?;
+        let permits = permits(service.authority(), options.parallel.clamp(1, 1024));
+        Ok(Arc::new(Self { service, options: options.clone(), client, permits }))
+    }
+
+    /// The longest body that is read without having been asked for by its length.
+    pub(crate) fn longest_body(&self) -> u64 {
+        self.options.cache_bytes
+    }
+
+    /// Does a request until it succeeds, will not, or the time is up.
+    pub(crate) async fn fetch(&self, ask: &Ask<'_>, counters: &Counters) -> Result<Fetched> {
+        let closed = |_| Error::new(ErrorKind::Internal, "the network was closed");
+        let _permit = self.permits.acquire().await.map_err(closed)?;
+        let name = self.service.name(ask.key);
+        let started = Instant::now();
+        let mut attempt = Attempt::new(self, &self.client, ask, &name, counters);
+        let (mut attempts, mut is_renewed) = (0, false);
+        loop {
+            attempts += 1;
+            let left = self.options.deadline.saturating_sub(started.elapsed());
+            let (cause, after) = match tokio::time::timeout(left, attempt.run()).await {
+                Ok(Ok(fetched)) => return Ok(fetched),
+                Ok(Err(Failure::Final(e))) => return Err(e),
+                Ok(Err(Failure::Unauthorized(e))) => {
+                    if is_renewed || !self.service.renew().await {
+                        return Err(e);
+                    }
+                    is_renewed = true;
+                    counters.add_retry();
+                    continue;
+                }
+                Ok(Err(Failure::Again { cause, after })) => (cause, after),
+                Err(_) => (format!("no answer within {:?}", self.options.deadline), None),
+            };
+            let wait = retry::wait(attempts, after);
+            let elapsed = started.elapsed();
+            if attempts > self.options.retries || elapsed + wait >= self.options.deadline {
+                return Err(gave_up(&name, attempts, &cause, elapsed.as_secs_f64()));
+            }
+            counters.add_retry();
+            tokio::time::sleep(wait).await;
+        }
+    }
+}
+
+/// The connections of the process, by what distinguishes them.
+fn client(options: &RemoteOptions, follows_redirects: bool) -> Result<Client> {
+    type Key = (Duration, Duration, bool);
+    static CLIENTS: Mutex<BTreeMap<Key, Client>> = Mutex::new(BTreeMap::new());
+    let key = (options.connect_timeout, options.read_timeout, follows_redirects);
+    let mut clients = CLIENTS.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(client) = clients.get(&key) {
+        return Ok(client.clone());
+    }
+    // An error says that another has been installed, which is as good.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let client = Client::builder()
+        .connect_timeout(options.connect_timeout)
+        .read_timeout(options.read_timeout)
+        .redirect(if follows_redirects { careful_redirects() } else { Policy::none() })
+        .user_agent(concat!("sieva/", env!("CARGO_PKG_VERSION")))
+        .build()
+        .map_err(|e| Error::new(ErrorKind::Io, format!("cannot set up HTTP: {}", e.without_url())))?;
+    clients.insert(key, client.clone());
+    Ok(client)
+}
+
+/// Follows up to ten redirects, but none that gives up encryption.
+fn careful_redirects() -> Policy {
+    Policy::custom(|attempt| {
+        let was_secure = attempt.previous().last().is_some_and(|url| url.scheme() == "https");
+        if was_secure && attempt.url().scheme() != "https" {
+            return attempt.error("a redirect from https to http is refused");
+        }
+        if attempt.previous().len() > 10 {
+            return attempt.error("too many redirects");
+        }
+        attempt.follow()
+    })
+}
+
+/// The right to send requests to a server, shared by all who talk to it.
+fn permits(authority: String, parallel: usize) -> Arc<Semaphore> {
+    static SERVERS: Mutex<BTreeMap<(String, usize), Arc<Semaphore>>> = Mutex::new(BTreeMap::new());
+    let mut servers = SERVERS.lock().unwrap_or_else(PoisonError::into_inner);
+    let server = servers.entry((authority, parallel)).or_insert_with(|| Arc::new(Semaphore::new(parallel)));
+    Arc::clone(server)
+}

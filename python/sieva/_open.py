@@ -1,0 +1,131 @@
+"""Opening: a file, or several as one source."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sieva import _native, errors
+from sieva._query import Query
+from sieva._source import Source
+
+
+def open(  # noqa: A001 - sieva.open is the name that is fixed
+    path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    *,
+    dims: Mapping[str, Sequence[str]] | None = None,
+    external: Sequence[str | os.PathLike[str]] = (),
+    valid_range: bool = False,
+    store: str | os.PathLike[str] | None = None,
+    learn: bool = True,
+    join: str | None = None,
+) -> Source:
+    """Open a file, or several as one source; formats are told by the first bytes, not by names.
+
+    Parameters
+    ----------
+    path
+        Of a file; or a glob or a list of paths and globs. Several files are put together: those that hold
+        the same arrays follow one another along the dimension that they differ in, by the values of its
+        coordinate where there are any; files of different arrays lie side by side.
+    dims
+        Names of dimensions by array, where the file does not name them, so that arrays of different groups
+        line up: ``{"exchange/theta": ["angle"]}``.
+    external
+        Directories that external links and external raw storage may lead into; by default none.
+    valid_range
+        Whether values outside of the attributes valid_range, valid_min and valid_max are missing.
+    store
+        A directory for the augmentations of sources. None: what SIEVA_STORE says, else ``<path>.sieva``
+        beside the file.
+    learn
+        Whether scans leave zone maps and histograms of what they read in the store, which takes under 3 %
+        of their time. ``SIEVA_LEARN=0`` in the environment switches it off for all.
+    join
+        Of several files: the dimension along which they follow one another, where it cannot be told or is
+        to be another; a name that no file has stacks them along a new dimension, in the order of the list.
+
+    Returns
+    -------
+    Source
+        Files are never changed.
+
+    Raises
+    ------
+    FileNotFound
+        There is no such file; also a `FileNotFoundError`.
+    UnknownFormat, CorruptFile
+        The file cannot be read; also a `ValueError`.
+    DimensionMismatch
+        Several files do not fit together: the message names the files, the array, and what differs.
+
+    Examples
+    --------
+    >>> src = sieva.open("pop.nc")  # doctest: +SKIP
+    >>> src["TEMP"].shape  # doctest: +SKIP
+    (4, 20, 300, 400)
+    >>> src = sieva.open("archive/pop.*.nc")  # doctest: +SKIP
+    """
+    if isinstance(external, str | os.PathLike):
+        external = [external]
+    native = _native.Source.open(
+        file_names(path),
+        dims={array: list(names) for array, names in (dims or {}).items()} or None,
+        external_roots=[os.fspath(root) for root in external],
+        valid_range=valid_range,
+        store=None if store is None else os.fspath(store),
+        learn=None if learn else (0.0, 0),
+        join=join,
+    )
+    return Source(native)
+
+
+def sql(
+    text: str,
+    *,
+    access: str = "auto",
+    fetch: str = "auto",
+    memory: int | str | None = None,
+    threads: int | None = None,
+    **options: Any,  # noqa: ANN401 - those of `open`, checked there
+) -> Query:
+    """Return the query of a SELECT whose FROM names the file.
+
+    Parameters
+    ----------
+    text
+        Such as ``"SELECT TEMP, SALT FROM 'pop.nc' WHERE TEMP > 5 LIMIT 10"``; FROM may be a glob, too.
+    access, fetch, memory, threads
+        As in `Source.query`.
+    **options
+        As in `open`: dims, external, valid_range, store, learn, join.
+
+    Raises
+    ------
+    SyntaxError_
+        The text is no SELECT, or has no FROM.
+
+    Examples
+    --------
+    >>> q = sieva.sql("SELECT avg(TEMP) FROM 'pop.nc' GROUP BY z_t")  # doctest: +SKIP
+    """
+    path = _native.from_clause(text)
+    if path is None:
+        raise errors.SyntaxError_("the query has no FROM", "write SELECT ... FROM 'file.nc' WHERE ...")
+    return open(path, **options).sql(text, access=access, fetch=fetch, memory=memory, threads=threads)
+
+
+def file_names(path: object) -> list[str]:
+    """Return the paths and globs that an argument names."""
+    if isinstance(path, str | os.PathLike):
+        text = os.fspath(path)
+        if not isinstance(text, str):
+            raise TypeError(f"a path is text, got {path!r}")
+        return [text]
+    if isinstance(path, Sequence) and not isinstance(path, bytes):
+        names = [name for item in path for name in file_names(item)]
+        if not names:
+            raise errors.InvalidValue("the list of files is empty", "give at least one path")
+        return names
+    raise TypeError(f"expected a path, a glob or a list of paths, got {path!r} ({type(path).__name__})")
