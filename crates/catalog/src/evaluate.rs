@@ -8,12 +8,11 @@ use std::collections::HashMap;
 
 use sieva_types::Result;
 
-use crate::backend::{Cell, Session, first};
+use crate::backend::{Cell, Session, collect, first};
 use crate::filter::{Plan, Range, Test};
 use crate::intervals::{Intervals, MAX_INTERVALS, too_many};
 use crate::names;
 use crate::packed;
-use crate::terms::holders;
 use crate::value::{SortKey, Value};
 
 /// Rows of the index that a comparison is first read for.
@@ -246,25 +245,22 @@ impl<'a> Evaluator<'a> {
     /// The objects of `within` that satisfy a test, by their own attributes and those above them.
     fn verify(&mut self, key: i64, test: &Test, within: &Intervals) -> Result<Intervals> {
         let mut values: HashMap<i64, Option<Value>> = HashMap::new();
-        let mut parents = HashMap::new();
         let mut found = Vec::new();
         for &(low, high) in within.parts() {
-            let sql = "SELECT id, parent FROM objects WHERE id BETWEEN $1 AND $2";
-            self.session.each(sql, &[low.into(), high.into()], &mut |row| {
-                parents.insert(row.int(0)?, row.int(1)?);
-                Ok(true)
+            let sql = "SELECT id, parent, attributes FROM objects WHERE id BETWEEN $1 AND $2 ORDER BY id";
+            let objects = collect(self.session, sql, &[low.into(), high.into()], |row| {
+                let own = packed::value_of(&packed::read_entries(row.blob(2)?)?, key).cloned();
+                Ok((row.int(0)?, row.int(1)?, own))
             })?;
-            for holder in holders(self.session, low, high)? {
-                let own = packed::value_of(&holder.entries, key).cloned();
-                let value = match (own, parents.get(&holder.id)) {
-                    (Some(value), _) => Some(value),
-                    (None, Some(&parent)) if parent != holder.id => self.above(key, parent, &mut values)?,
-                    _ => None,
+            for (id, parent, own) in objects {
+                let value = match own {
+                    None if parent != id => self.above(key, parent, &mut values)?,
+                    own => own,
                 };
                 if test.accepts(value.as_ref()) {
-                    found.push((holder.id, holder.id));
+                    found.push((id, id));
                 }
-                values.insert(holder.id, value);
+                values.insert(id, value);
             }
         }
         Ok(Intervals::of(found))

@@ -112,7 +112,7 @@ impl Range {
 
     /// Whether it is one value.
     pub(crate) fn is_point(&self) -> bool {
-        self.low == self.high
+        self.low == self.high && !self.low_open && !self.high_open
     }
 
     /// Whether a value is in it.
@@ -195,15 +195,13 @@ fn build(filter: &Filter, not: bool, depth: usize, tests: &mut usize) -> Result<
 
 /// One range where both ends are of one class, so that the index is read once.
 fn between(low: Plan, high: Plan) -> Plan {
-    if let (Plan::Leaf(key, Test::Ranges(a)), Plan::Leaf(_, Test::Ranges(b))) = (&low, &high) {
-        if let ([a], [b]) = (a.as_slice(), b.as_slice()) {
-            if a.low.head[0] == b.high.head[0] {
-                let range =
-                    Range { low: a.low.clone(), low_open: false, high: b.high.clone(), high_open: false };
-                let ranges = if range.low <= range.high { vec![range] } else { Vec::new() };
-                return Plan::Leaf(key.clone(), Test::Ranges(ranges));
-            }
-        }
+    if let (Plan::Leaf(key, Test::Ranges(a)), Plan::Leaf(_, Test::Ranges(b))) = (&low, &high)
+        && let ([a], [b]) = (a.as_slice(), b.as_slice())
+        && a.low.head[0] == b.high.head[0]
+    {
+        let range = Range { low: a.low.clone(), low_open: false, high: b.high.clone(), high_open: false };
+        let ranges = if range.low <= range.high { vec![range] } else { Vec::new() };
+        return Plan::Leaf(key.clone(), Test::Ranges(ranges));
     }
     Plan::And(vec![low, high])
 }

@@ -171,6 +171,9 @@ fn driver(plan: &Plan) -> Option<(&str, &SortKey)> {
     }
 }
 
+/// Rows of one stretch.
+const STRETCH: usize = 1024;
+
 /// Goes along the rows of one comparison, asking the others for each stretch, so that a page needs no whole answer.
 fn walk(
     session: &mut dyn Session,
@@ -184,7 +187,7 @@ fn walk(
     let Some((mut low, high)) = within.bounds() else { return Ok(()) };
     loop {
         let mut parts = Vec::new();
-        let ended = Evaluator::new(session).point(key, value, (low, high), FIRST_CAP, &mut parts)?;
+        let ended = Evaluator::new(session).point(key, value, (low, high), STRETCH, &mut parts)?;
         let last = parts.last().map(|&(_, last)| last);
         let stretch = Intervals::of(parts).and(&Intervals::of(vec![(low, high)])).and(within);
         let found = Evaluator::new(session).evaluate(plan, &stretch)?;

@@ -1,6 +1,6 @@
 //! Takes out what is known of sources.
 
-use sieva_types::Result;
+use sieva_types::{ErrorKind, Result};
 
 use crate::backend::{Pool, Session};
 use crate::known::{self, Stored, Which};
@@ -28,10 +28,19 @@ pub(crate) fn forget(pool: &Pool, which: &Which<'_>) -> Result<u64> {
 
 /// Takes out the objects of a source; its tags stay.
 pub(crate) fn objects(session: &mut dyn Session, source: &Stored) -> Result<()> {
-    let mut rows = terms::of(&terms::holders(session, source.first, source.last)?, None);
-    rows.sort_unstable();
-    terms::remove(session, &rows)?;
     let span = [source.first.into(), source.last.into()];
+    match terms::holders(session, source.first, source.last) {
+        Ok(holders) => {
+            let mut rows = terms::of(&holders, None);
+            rows.sort_unstable();
+            terms::remove(session, &rows)?;
+        }
+        // Damaged attributes do not say where their rows are, and must not keep the source from being replaced.
+        Err(e) if e.kind() == ErrorKind::CorruptFile => {
+            session.run("DELETE FROM terms WHERE first BETWEEN $1 AND $2", &span)?;
+        }
+        Err(e) => return Err(e),
+    }
     session.run("DELETE FROM stats WHERE object BETWEEN $1 AND $2", &span)?;
     crate::statistics::remove_arrays(session, source.first, source.last)?;
     session.run("DELETE FROM objects WHERE id BETWEEN $1 AND $2", &span)?;

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::SystemTime;
 
-use sieva_types::{Error, Result};
+use sieva_types::{Error, ErrorKind, Result};
 
 use crate::backend::{Cell, Pool, Session, collect, first, tables};
 use crate::known::{self, Stored};
@@ -74,9 +74,13 @@ fn check_object(object: &ObjectRecord) -> Result<()> {
     object.element_count()?;
     limits::signed("stored bytes", object.stored_bytes.unwrap_or(0))?;
     let count = object.attributes.len();
-    if count > limits::MAX_ATTRIBUTES {
-        let message = format!("{count} attributes; at most {} are kept", limits::MAX_ATTRIBUTES);
-        return Err(Error::new(sieva_types::ErrorKind::InvalidValue, message).hint("leave some out"));
+    let texts = object.attributes.iter().map(|(_, v)| if let Value::Text(text) = v { text.len() } else { 0 });
+    let bytes: usize = texts.sum();
+    if count > limits::MAX_ATTRIBUTES || bytes > limits::MAX_TEXTS {
+        let (most, room) = (limits::MAX_ATTRIBUTES, limits::MAX_TEXTS);
+        let message =
+            format!("{count} attributes with {bytes} bytes of text; at most {most} with {room} are kept");
+        return Err(Error::new(ErrorKind::InvalidValue, message).hint("leave some out"));
     }
     for (key, value) in &object.attributes {
         limits::name("key", key)?;

@@ -12,6 +12,8 @@ pub(crate) const MAX_NAME: usize = 512;
 pub(crate) const MAX_DEPTH: usize = 256;
 /// Bytes of a text that is the value of an attribute.
 pub(crate) const MAX_TEXT: usize = 1 << 20;
+/// Bytes of all texts of one object's attributes.
+pub(crate) const MAX_TEXTS: usize = 16 << 20;
 /// Attributes of one object.
 pub(crate) const MAX_ATTRIBUTES: usize = 65_536;
 

@@ -251,10 +251,10 @@ impl Parser<'_> {
                 return Ok(Value::Bool(value));
             }
         }
-        if matches!(self.token, Token::Literal(_)) {
-            if let Token::Literal(value) = self.advance()? {
-                return Ok(value);
-            }
+        if matches!(self.token, Token::Literal(_))
+            && let Token::Literal(value) = self.advance()?
+        {
+            return Ok(value);
         }
         Err(self.expected("a number, a text in single quotes, TRUE or FALSE"))
     }

@@ -195,7 +195,7 @@ pub(crate) fn could_contain(
              AND (low IS NULL OR (high >= $4 AND low <= $5)) ORDER BY sources.location"
         );
         let found = collect(session, &sql, &parameters, |row| {
-            Ok(holds(&scope, row.int(1)?).then(|| row.text(0).map(str::to_owned)).transpose()?)
+            holds(&scope, row.int(1)?).then(|| row.text(0).map(str::to_owned)).transpose()
         })?;
         let mut found: Vec<String> = found.into_iter().flatten().collect();
         found.dedup();

@@ -53,10 +53,10 @@ fn cut<'a>(held: &[(i64, i64, &'a Value)], mut part: impl FnMut(i64, i64, &'a Va
     let mut from = 0;
     for &(first, last, value) in held {
         close(&mut open, &mut from, first, &mut part);
-        if let Some((_, outer)) = open.last() {
-            if from < first {
-                part(from, first - 1, outer);
-            }
+        if let Some((_, outer)) = open.last()
+            && from < first
+        {
+            part(from, first - 1, outer);
         }
         from = first;
         open.push((last, value));

@@ -18,6 +18,7 @@ use std::path::PathBuf;
 pub struct Dir(pub PathBuf);
 
 impl Dir {
+    /// A new one.
     pub fn new(name: &str) -> Self {
         let path = std::env::temp_dir().join(format!("sieva-catalog-{name}-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&path);
@@ -25,6 +26,7 @@ impl Dir {
         Self(path)
     }
 
+    /// The path of a file in it.
     pub fn file(&self, name: &str) -> String {
         self.0.join(name).display().to_string()
     }
@@ -60,7 +62,7 @@ fn postgres_behaves_and_finds_what_the_oracle_finds() {
         Err(reason) => println!("skipped: {reason}"),
         Ok(server) => {
             behaviour::all(&mut |name| server.database(name));
-            oracle::all(&server.database("oracle"), 100);
+            oracle::all(&server.database("oracle"), 60);
             hostile::injection(&server.database("injection"));
         }
     }

@@ -1,37 +1,172 @@
-//! Which format a file is of, and its reader.
+//! Which format a file, a directory or a remote object is of, and its reader.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use sieva_format::ArraySource;
+use sieva_format::manifest::kerchunk::{self, ReferenceTree};
+use sieva_format_fits::{FitsSource, is_fits};
 use sieva_format_hdf5::{Hdf5Options, Hdf5Source, is_hdf5};
 use sieva_format_netcdf3::{Netcdf3Source, is_netcdf3};
-use sieva_store::{FileStore, RangedRead};
+use sieva_format_zarr::{ZarrOptions, ZarrSource, is_zarr};
+use sieva_isolate::{IsolateOptions, IsolatedSource};
+use sieva_store::{DirTree, FileStore, ObjectTree, RangedRead, is_url};
 use sieva_types::{Error, ErrorKind, Result};
 
 use crate::open::OpenOptions;
+use crate::remembered;
 
-/// Opens the file at `path`; its format is told by its first bytes, not by its name.
+/// A reference set of more bytes than this is not read.
+const MAX_REFERENCES: u64 = 1 << 30;
+
+/// Opens what is at `path`, which may be a URL; its format is told by its first bytes, not by its name.
 ///
 /// # Errors
-/// `file-not-found`, `permission-denied`, `unknown-format` naming what can be read, `corrupt-file`.
+/// `file-not-found`, `permission-denied`, `unknown-format` naming what can be read, `corrupt-file`; `io-error` of a
+/// network.
 pub(crate) fn open(path: &Path, options: &OpenOptions) -> Result<Arc<dyn ArraySource>> {
-    if path.is_dir() {
-        return Err(unknown_format(path, "is a directory"));
+    if let Some(url) = path.to_str().filter(|p| is_url(p)) {
+        return open_url(url, options);
     }
-    let store = FileStore::open(path)?;
-    if is_netcdf3(&store) {
-        let mut source = Netcdf3Source::open(Arc::new(store))?;
+    if !options.isolated.is_empty() && !path.is_dir() {
+        let how = IsolateOptions {
+            dims: options.dims.clone(),
+            external_roots: options.external_roots.clone(),
+            all_layouts: false,
+        };
+        return IsolatedSource::open(&options.isolated, path, &how, options.limits);
+    }
+    if path.is_dir() {
+        let tree = DirTree::open(path)?;
+        return match is_zarr(&tree)? {
+            true => open_zarr(Arc::new(tree), options),
+            false => Err(unknown_format(path, "is a directory, and no Zarr group")),
+        };
+    }
+    let store: Arc<dyn RangedRead> = Arc::new(FileStore::open(path)?);
+    match open_object(&store, Some(path), options)? {
+        Some(source) => Ok(source),
+        None if store.is_empty() => Err(unknown_format(path, "is empty")),
+        None => Err(unknown_format(path, "is none of them")),
+    }
+}
+
+fn open_url(url: &str, options: &OpenOptions) -> Result<Arc<dyn ArraySource>> {
+    let name = url.split(['?', '#']).next().unwrap_or(url);
+    if !name.ends_with('/') && !name.ends_with(".zarr") {
+        match sieva_store::open(url, &options.remote) {
+            Ok(store) => {
+                let open = |store: &Arc<dyn RangedRead>| {
+                    open_object(store, None, options)?
+                        .ok_or_else(|| unknown_format(Path::new(name), "is none of them"))
+                };
+                return remembered::open(url, store, options, &open);
+            }
+            // It may stand for many objects.
+            Err(e) if e.kind() == ErrorKind::FileNotFound => {
+                let tree = sieva_store::open_tree(url, &options.remote)?;
+                return if is_zarr(&*tree)? { open_zarr(tree, options) } else { Err(e) };
+            }
+            Err(e) => return Err(e),
+        }
+    }
+    let tree = sieva_store::open_tree(url, &options.remote)?;
+    if is_zarr(&*tree)? {
+        return open_zarr(tree, options);
+    }
+    Err(unknown_format(Path::new(name), "is no Zarr group"))
+}
+
+/// The reader of an object's format; `None` where it is none of ours.
+fn open_object(
+    store: &Arc<dyn RangedRead>,
+    path: Option<&Path>,
+    options: &OpenOptions,
+) -> Result<Option<Arc<dyn ArraySource>>> {
+    if is_netcdf3(&**store) {
+        let mut source = Netcdf3Source::open(Arc::clone(store))?;
         if !options.dims.is_empty() {
             source.name_dims(&options.dims)?;
         }
-        return Ok(Arc::new(source));
+        return Ok(Some(Arc::new(source)));
     }
-    if is_hdf5(&store) {
+    if is_fits(&**store) {
+        return Ok(Some(Arc::new(FitsSource::open(Arc::clone(store), &options.dims)?)));
+    }
+    if is_hdf5(&**store) {
         let hdf5 = Hdf5Options { external_roots: options.external_roots.clone(), dims: options.dims.clone() };
-        return Ok(Arc::new(Hdf5Source::open(path, &hdf5)?));
+        return Ok(Some(match path {
+            Some(path) => Arc::new(Hdf5Source::open(path, &hdf5)?),
+            None => Arc::new(Hdf5Source::open_store(Arc::clone(store), &hdf5)?),
+        }));
     }
-    Err(unknown_format(path, if store.is_empty() { "is empty" } else { "is none of them" }))
+    if is_references(&**store) {
+        return open_references(store, options).map(Some);
+    }
+    Ok(None)
+}
+
+fn open_zarr(tree: Arc<dyn ObjectTree>, options: &OpenOptions) -> Result<Arc<dyn ArraySource>> {
+    Ok(Arc::new(ZarrSource::open(tree, &ZarrOptions { dims: options.dims.clone() })?))
+}
+
+/// Whether an object looks like a reference set of kerchunk: JSON that says "refs" or names Zarr metadata at once.
+fn is_references(store: &dyn RangedRead) -> bool {
+    let mut head = vec![0; store.len().min(4096) as usize];
+    if store.read_exact_at(0, &mut head).is_err() || !head.trim_ascii_start().starts_with(b"{") {
+        return false;
+    }
+    let text = String::from_utf8_lossy(&head);
+    ["\"refs\"", "\".zgroup\"", "\".zarray\"", "/.zarray\"", "/.zattrs\"", "\"version\""]
+        .iter()
+        .any(|w| text.contains(w))
+}
+
+/// Opens a reference set. What it refers to lies beside it, on the same server, or in an allowed directory.
+fn open_references(store: &Arc<dyn RangedRead>, options: &OpenOptions) -> Result<Arc<dyn ArraySource>> {
+    let name = store.name().to_string();
+    if store.len() > MAX_REFERENCES {
+        let message =
+            format!("'{name}': a reference set of {} bytes, at most {MAX_REFERENCES} are read", store.len());
+        return Err(Error::new(ErrorKind::MemoryLimit, message));
+    }
+    let mut bytes = vec![0; store.len() as usize];
+    store.read_exact_at(0, &mut bytes)?;
+    let text = String::from_utf8(bytes).map_err(|_| Error::corrupt(format!("'{name}' is not UTF-8")))?;
+    let references = kerchunk::import(&text).map_err(|e| e.at(format!("'{name}'")))?;
+    let beside = name.rsplit_once('/').map_or_else(String::new, |(folder, _)| format!("{folder}/"));
+    let place = {
+        let beside = beside.clone();
+        move |url: &str| {
+            if is_url(url) || url.starts_with('/') { url.to_string() } else { format!("{beside}{url}") }
+        }
+    };
+    let allowed = |url: &str| is_allowed(&place(url), &beside, options);
+    let remote = options.remote.clone();
+    let opener = {
+        let place = place.clone();
+        Box::new(move |url: &str| sieva_store::open(&place(url), &remote))
+    };
+    let tree = ReferenceTree::new(name, references, opener, &allowed)?;
+    open_zarr(Arc::new(tree), options)
+}
+
+/// Whether a reference may be followed: within the folder of the set, or within an allowed directory or URL prefix.
+fn is_allowed(target: &str, beside: &str, options: &OpenOptions) -> bool {
+    if is_url(target) {
+        let roots = options.external_roots.iter().filter_map(|r| r.to_str()).filter(|r| is_url(r));
+        let within = |root: &str| target.starts_with(&format!("{}/", root.trim_end_matches('/')));
+        return !target.contains("/../")
+            && ((is_url(beside) && within(beside)) || roots.into_iter().any(within));
+    }
+    let here = if beside.is_empty() { Path::new(".") } else { Path::new(beside) };
+    let Ok(target) = Path::new(target).canonicalize() else {
+        // What is not there cannot be read either; the reader says so.
+        return !is_url(beside) && !target.split('/').any(|part| part == "..");
+    };
+    let roots = options.external_roots.iter().map(std::path::PathBuf::as_path);
+    let mut roots = roots.chain((!is_url(beside)).then_some(here)).filter_map(|r| r.canonicalize().ok());
+    roots.any(|root| target.starts_with(root))
 }
 
 fn unknown_format(path: &Path, why: &str) -> Error {
@@ -39,5 +174,7 @@ fn unknown_format(path: &Path, why: &str) -> Error {
         ErrorKind::UnknownFormat,
         format!("'{}' {why}: not a file that can be read here", path.display()),
     )
-    .hint("HDF5, netCDF-4 and netCDF-3 (classic, 64-bit offset, CDF-5) files can")
+    .hint(
+        "HDF5, netCDF-4, netCDF-3 (classic, 64-bit offset, CDF-5), Zarr, FITS and kerchunk's references can",
+    )
 }

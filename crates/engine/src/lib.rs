@@ -23,6 +23,7 @@ mod formats;
 mod many;
 mod open;
 mod query;
+mod remembered;
 mod schema;
 mod stats;
 
@@ -36,9 +37,11 @@ pub use many::expand;
 pub use open::{OpenOptions, Source};
 pub use query::{Query, QueryOptions};
 pub use sieva_format::schema::{ArrayInfo, Attr, AttrValue, Dimension, Schema};
+pub use sieva_isolate::{Limits, OpenRequest, serve as serve_isolated};
 pub use sieva_query::bind::is_time;
 pub use sieva_query::exec::{Access, Column, Data, FetchWay};
 pub use sieva_query::{ast, parse, with_data};
+pub use sieva_store::RemoteOptions;
 pub use sieva_types::{Bx, DType, Error, ErrorKind, Result, Selection};
 pub use stats::{Phase, QueryStats};
 

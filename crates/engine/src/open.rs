@@ -1,5 +1,6 @@
 //! Opening a source: which format it is, and what names mean in it.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
@@ -7,20 +8,23 @@ use std::time::Instant;
 use sieva_format::ArraySource;
 use sieva_format::read::{BlockReader, ChunkCache, Workspace};
 use sieva_format::schema::Schema;
+use sieva_isolate::Limits;
 use sieva_query::ast::{Name, Select};
 use sieva_query::bind::{BindOptions, Bound, resolve, stored_domain};
 use sieva_query::exec::{Access, Column, Data, ExecOptions, Execution};
 use sieva_query::parse;
 use sieva_query::values::Scalar;
+use sieva_store::RemoteOptions;
 use sieva_types::{Bx, DType, Error, ErrorKind, Result};
 
 use crate::augment::{Augmented, Learn};
 use crate::formats;
 use crate::many::Many;
 use crate::query::{Query, QueryOptions};
+use crate::remembered;
 
 /// How a source is opened.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct OpenOptions {
     /// Names of an array's dimensions where the file does not give them: path and names, outermost first.
     /// Arrays of different groups that are given one name line up along it.
@@ -36,6 +40,31 @@ pub struct OpenOptions {
     /// Of many files: the dimension along which those with the same arrays follow one another, one of theirs or a new
     /// one; `None`: the one that they differ in.
     pub join: Option<String>,
+    /// How remote objects are fetched, and what of them is kept.
+    pub remote: RemoteOptions,
+    /// Whether what was found of remote objects is kept for the next opening.
+    pub remember: bool,
+    /// The command of a worker process that parses local files in place of this one; empty: this one does.
+    pub isolated: Vec<OsString>,
+    /// What such a worker may take.
+    pub limits: Limits,
+}
+
+impl Default for OpenOptions {
+    fn default() -> Self {
+        Self {
+            dims: Vec::new(),
+            external_roots: Vec::new(),
+            valid_range: false,
+            store: None,
+            learn: Learn::default(),
+            join: None,
+            remote: RemoteOptions::default(),
+            remember: true,
+            isolated: Vec::new(),
+            limits: Limits::default(),
+        }
+    }
 }
 
 impl OpenOptions {
@@ -43,6 +72,13 @@ impl OpenOptions {
     pub(crate) fn store_dir(&self) -> Option<PathBuf> {
         let set = || std::env::var_os("SIEVA_STORE").filter(|v| !v.is_empty()).map(PathBuf::from);
         self.store.clone().or_else(set)
+    }
+
+    /// The directory for the stores of the source at `path`: those of remote objects lie in the cache directory if
+    /// nothing else was said.
+    pub(crate) fn store_dir_of(&self, path: &Path) -> Option<PathBuf> {
+        let is_remote = || path.to_str().is_some_and(sieva_store::is_url);
+        self.store_dir().or_else(|| remembered::cache_dir().filter(|_| is_remote()).map(|d| d.join("stores")))
     }
 }
 

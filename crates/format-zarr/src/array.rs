@@ -6,8 +6,9 @@ use sieva_types::{Endian, Error, ErrorKind, Result, checked_len};
 
 use crate::codecs::{Chain, Codec, Stage};
 use crate::discover::{Node, Version};
-use crate::element::{Item, Kind, unsupported};
+use crate::element::{Kind, unsupported};
 use crate::grid::Grid;
+use crate::item::Item;
 use crate::json::{self, member, wrong};
 use crate::keys::ChunkKeys;
 

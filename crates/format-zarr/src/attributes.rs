@@ -5,8 +5,9 @@ use sieva_format::schema::{Attr, AttrValue};
 use sieva_types::DType;
 
 use crate::array::Array;
-use crate::element::{Element, Kind, Member};
+use crate::element::{Element, Kind};
 use crate::fill;
+use crate::item::Member;
 use crate::json::shown;
 
 /// What other software keeps among the attributes for itself.

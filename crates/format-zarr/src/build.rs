@@ -12,9 +12,10 @@ use crate::array::Array;
 use crate::attributes::{attributes, of_member};
 use crate::dims::Dims;
 use crate::discover::{Found, Node, Version};
-use crate::element::{Kind, Member};
+use crate::element::Kind;
 use crate::fill;
 use crate::grid::Grid;
+use crate::item::Member;
 use crate::keys::ChunkKeys;
 
 /// The path of an array that is the root itself.

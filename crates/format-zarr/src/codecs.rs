@@ -7,7 +7,8 @@ use serde_json::Value;
 use sieva_format::filters::{Checksum, ChecksumKind, Computation, Filter, NumberType, Numbers};
 use sieva_types::{Endian, Error, Result};
 
-use crate::element::{Item, Kind};
+use crate::element::Kind;
+use crate::item::Item;
 use crate::json::{self, member, wrong};
 
 /// A codec as either version writes it: its name and parameters.

@@ -4,7 +4,8 @@ use serde_json::Value;
 use sieva_format::schema::AttrValue;
 use sieva_types::{DType, Endian, Result};
 
-use crate::element::{Element, Item, Kind, Member};
+use crate::element::{Element, Kind};
+use crate::item::{Item, Member};
 use crate::json::wrong;
 
 /// The bytes of `member`'s fill value where the array's is `value`, in the byte order of its elements; texts as

@@ -10,7 +10,7 @@
 //! | `json.rs` | metadata documents within limits |
 //! | `discover.rs` | which groups and arrays there are |
 //! | `array.rs` | one array as either version describes it |
-//! | `element.rs`, `fill.rs` | types of elements, fill values |
+//! | `element.rs`, `item.rs`, `fill.rs` | types of elements, compounds, fill values |
 //! | `codecs.rs` | codecs as stages of the pipeline |
 //! | `grid.rs`, `keys.rs`, `shards.rs` | from a chunk's number to bytes of an object |
 //! | `texts.rs` | texts of any length |
@@ -26,6 +26,7 @@ mod discover;
 mod element;
 mod fill;
 mod grid;
+mod item;
 mod json;
 mod keys;
 mod once;

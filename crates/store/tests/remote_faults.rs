@@ -26,21 +26,23 @@ fn what_passes_is_sat_out() {
         ("429", vec![Fault::Status(429, "Retry-After: 0"), Fault::Status(408, "")]),
         ("reset", vec![Fault::Reset, Fault::Reset]),
         ("nothing", vec![Fault::Truncate(0)]),
-        ("slow", vec![Fault::Slow(Duration::from_millis(1500))]),
+        ("slow", vec![Fault::Slow(Duration::from_secs(3))]),
         ("mixed", vec![Fault::Truncate(100), Fault::Status(502, ""), Fault::Truncate(200)]),
     ];
     for (case, faults) in cases {
         let server = Server::start();
         server.put("/f", bytes.clone(), Some("v1"));
         server.fail(faults.clone());
-        let object = open(&server.url("/f"), &hasty()).unwrap_or_else(|e| panic!("{case}: {e}"));
+        let read_timeout = Duration::from_secs(if case == "slow" { 1 } else { 30 });
+        let options = RemoteOptions { read_timeout, ..hasty() };
+        let object = open(&server.url("/f"), &options).unwrap_or_else(|e| panic!("{case}: {e}"));
         assert_eq!(read(&*object, 10, 100).unwrap(), bytes[10..110], "{case}");
         server.fail(faults.clone());
         assert_eq!(read(&*object, 500_000, 200_000).unwrap(), bytes[500_000..700_000], "{case}");
         let retries = object.counters().snapshot().retries;
         // The client itself repeats on a new connection what an idle one lost.
         let least = if case == "reset" { 2 } else { 2 * faults.len() as u64 };
-        assert!(retries >= least && retries <= 2 * faults.len() as u64, "{case}: {retries}");
+        assert!(retries >= least, "{case}: {retries}");
     }
 }
 
@@ -95,7 +97,7 @@ fn a_read_fails_for_all_who_wait_and_the_next_one_tries_anew() {
     server.put("/f", bytes.clone(), Some("v1"));
     let object = open(&server.url("/f"), &RemoteOptions { retries: 0, ..hasty() }).unwrap();
     server.fail([Fault::Status(503, "")]);
-    object.will_need(&[500_000..600_000]);
+    object.will_need(std::slice::from_ref(&(500_000..600_000)));
     let first = read(&*object, 500_000, 10);
     assert!(first.is_ok() || first.unwrap_err().kind() == ErrorKind::Io);
     assert_eq!(read(&*object, 500_000, 100_000).unwrap(), bytes[500_000..600_000]);

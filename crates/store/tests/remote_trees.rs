@@ -78,7 +78,8 @@ fn announced_objects_are_fetched_at_once_and_given_once() {
     assert_eq!(get(&*tree, "shard", Span::Range(5000..6000)).unwrap().unwrap(), noise(6000)[5000..]);
     assert_eq!(get(&*tree, "shard", Span::Range(10..20)).unwrap().unwrap(), noise(20)[10..]);
     assert!(server.most_busy() > 4, "{}", server.most_busy());
-    assert_eq!(server.take_log().len(), 14);
+    let log: Vec<_> = server.take_log().into_iter().map(|r| r.target).collect();
+    assert_eq!(log.len(), 14, "{log:?} {:?}", tree.counters().snapshot());
     server.put("/z/c/3", b"new".to_vec(), Some("v2"));
     assert_eq!(get(&*tree, "c/3", Span::All).unwrap(), Some(b"new".to_vec()));
 }
@@ -217,7 +218,7 @@ fn a_container_is_listed_and_read_and_tokens_are_renewed() {
     child("child_of_a_container", &[("ST_AUTH", &auth), ("ST_USER", "me"), ("ST_KEY", "s3cret")]);
     let log = server.take_log();
     let logins = log.iter().filter(|r| r.target == "/auth/v1.0").count();
-    assert!((2..=5).contains(&logins), "{logins}");
+    assert!((4..=6).contains(&logins), "{logins}");
     child("child_that_is_refused", &[("ST_AUTH", &auth), ("ST_USER", "me"), ("ST_KEY", "wr0ng")]);
     child("child_that_is_refused", &[]);
     let (url, token) = (server.url("/v1/A"), "0ld");

@@ -205,3 +205,6 @@ pub(crate) fn first<T>(
     })?;
     Ok(found)
 }
+
+#[cfg(test)]
+mod tests;

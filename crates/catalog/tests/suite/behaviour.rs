@@ -204,22 +204,22 @@ fn wide_answers(url: &str) {
     let mut source = SourceRecord::new("/wide", "HDF5", 1, "1");
     for i in 0..12_000i64 {
         let array = ObjectRecord::array(format!("a{i:05}"), "<f4", &[1]);
-        let array = array.attribute("all", 1i64).attribute("i", i).attribute("odd", i % 2 == 1);
+        let array = array.attribute("every", 1i64).attribute("i", i).attribute("odd", i % 2 == 1);
         source.objects.push(array.attribute("third", i % 3));
     }
     catalog.ingest(&[source]).unwrap();
     let count = |text: &str| catalog.count(&Find::new(Filter::parse(text).unwrap())).unwrap();
-    assert_eq!(count("all = 1"), 12_000);
-    assert_eq!(count("all = 1 AND odd = TRUE AND third = 0"), 2000);
+    assert_eq!(count("every = 1"), 12_000);
+    assert_eq!(count("every = 1 AND odd = TRUE AND third = 0"), 2000);
     assert_eq!(count("odd = TRUE AND i >= 100 AND NOT i > 11000"), 5450);
-    assert_eq!(count("all IS NULL OR i < 10"), 10);
-    assert_eq!(count("all = 1 AND i IN (5, 7, 20000) AND odd = TRUE"), 2);
-    let page = catalog.find_text("all = 1 AND odd = TRUE AND third = 0", 5, None).unwrap();
+    assert_eq!(count("every IS NULL OR i < 10"), 10);
+    assert_eq!(count("every = 1 AND i IN (5, 7, 20000) AND odd = TRUE"), 2);
+    let page = catalog.find_text("every = 1 AND odd = TRUE AND third = 0", 5, None).unwrap();
     assert_eq!(
         page.iter().map(|o| o.path.as_str()).collect::<Vec<_>>(),
         ["a00003", "a00009", "a00015", "a00021", "a00027"]
     );
-    let next = catalog.find_text("all = 1 AND odd = TRUE AND third = 0", 2000, Some(page[4].id)).unwrap();
+    let next = catalog.find_text("every = 1 AND odd = TRUE AND third = 0", 2000, Some(page[4].id)).unwrap();
     assert_eq!((next.len(), next[0].path.as_str()), (1995, "a00033"));
 }
 

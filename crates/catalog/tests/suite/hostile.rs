@@ -44,6 +44,8 @@ fn names_are_bounded() {
     refused(with(object().attribute("k".repeat(10 << 20), 1i64)), "has 10485760 bytes; at most 512 are kept");
     refused(with(object().attribute("a\0b", 1i64)), "zero byte");
     refused(with(object().attribute("k", "v".repeat(2 << 20))), "the text of 'k' has 2097152 bytes");
+    let texts = (0..20).fold(object(), |o, i| o.attribute(format!("k{i}"), "v".repeat(1 << 20)));
+    refused(with(texts), "20 attributes with 20971520 bytes of text");
     refused(with(ObjectRecord::array("a/".repeat(900), "", &[])), "901 levels");
     refused(with(ObjectRecord::array("x", "", &[u64::MAX, 2])), "more than 2^63 - 1 elements");
     refused(SourceRecord::new("", "", 1, ""), "location is empty");
@@ -124,4 +126,74 @@ fn a_catalog_for_reading_is_not_changed() {
     assert!(read_only.is_read_only());
     assert_eq!(read_only.find_text("k = 1", 1, None).unwrap().len(), 1);
     assert_eq!(read_only.ingest(&[small("/b")]).unwrap_err().kind(), ErrorKind::PermissionDenied);
+}
+
+#[test]
+fn a_source_with_damaged_attributes_is_replaced() {
+    let dir = Dir::new("attributes");
+    let path = dir.file("a.db");
+    let catalog = Catalog::open(&path).unwrap();
+    catalog.ingest(&[small("/a"), small("/b")]).unwrap();
+    let damage = "UPDATE objects SET attributes = x'ff' WHERE source = 1";
+    assert_eq!(rusqlite::Connection::open(&path).unwrap().execute(damage, []).unwrap(), 2);
+    let e = catalog.show("/a").unwrap_err();
+    assert_eq!((e.kind(), e.hint_text()), (ErrorKind::CorruptFile, Some("register its source anew")));
+    let mut changed = small("/a");
+    changed.version = "2".into();
+    catalog.ingest(&[changed]).unwrap();
+    assert_eq!(catalog.find_text("k = 1", 10, None).unwrap().len(), 2);
+    let rows = rusqlite::Connection::open(&path).unwrap();
+    let rows = rows.query_row("SELECT count(*) FROM terms", [], |row| row.get::<_, i64>(0)).unwrap();
+    assert_eq!(rows, 2, "rows of the damaged source are gone");
+}
+
+/// What a user finds who may read a catalog and write nothing near it.
+fn read_where_nothing_can_be_written(path: &str) {
+    let catalog = Catalog::open(path).unwrap();
+    assert!(catalog.is_read_only());
+    assert_eq!(catalog.find_text("k = 1", 10, None).unwrap().len(), 1);
+    assert_eq!(catalog.ingest(&[small("/b")]).unwrap_err().kind(), ErrorKind::PermissionDenied);
+    drop(catalog);
+    // What a log holds must not be missed.
+    let e = opened(&path.replace("a.db", "left.db"));
+    assert_eq!(e.kind(), ErrorKind::PermissionDenied);
+    assert!(e.message().contains("was not closed"), "{e}");
+}
+
+#[test]
+fn a_directory_that_may_not_be_written() {
+    const PATH: &str = "SIEVA_TEST_CATALOG";
+    if let Ok(path) = std::env::var(PATH) {
+        return read_where_nothing_can_be_written(&path);
+    }
+    let dir = Dir::new("unwritable");
+    let path = dir.file("a.db");
+    Catalog::open(&path).unwrap().ingest(&[small("/a")]).unwrap();
+    std::fs::copy(&path, dir.file("left.db")).unwrap();
+    std::fs::write(dir.file("left.db-wal"), "what a killed process left").unwrap();
+    for file in ["a.db", "left.db", "left.db-wal", "."] {
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(if file == "." { 0o555 } else { 0o444 });
+        std::fs::set_permissions(dir.file(file), mode).unwrap();
+    }
+    let is_root = std::fs::metadata(&path).is_ok_and(|m| std::os::unix::fs::MetadataExt::uid(&m) == 0);
+    if is_root {
+        // The superuser may write everywhere: nobody asks instead.
+        let mut ask = std::process::Command::new("setpriv");
+        ask.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(std::env::current_exe().unwrap());
+        ask.args(["--exact", "hostile::a_directory_that_may_not_be_written", "--nocapture"]).env(PATH, &path);
+        match ask.output() {
+            Ok(out) if out.status.code().is_some_and(|code| code == 126 || code == 127) => {
+                println!("skipped: nobody may not run this test: {}", String::from_utf8_lossy(&out.stderr));
+            }
+            Ok(out) => {
+                let said = String::from_utf8_lossy(&out.stdout);
+                let cause = String::from_utf8_lossy(&out.stderr);
+                assert!(out.status.success() && said.contains("1 passed"), "{said}{cause}");
+            }
+            Err(e) => println!("skipped: setpriv does not run: {e}"),
+        }
+    } else {
+        read_where_nothing_can_be_written(&path);
+    }
+    std::fs::set_permissions(&dir.0, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
 }

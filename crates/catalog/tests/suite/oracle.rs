@@ -120,11 +120,12 @@ fn like(pattern: &[char], text: &[char]) -> bool {
 }
 
 fn all_of(parts: impl Iterator<Item = Option<bool>>) -> Option<bool> {
-    parts.fold(Some(true), |a, b| match (a, b) {
-        (Some(false), _) | (_, Some(false)) => Some(false),
-        (Some(true), Some(true)) => Some(true),
-        _ => None,
-    })
+    let parts: Vec<_> = parts.collect();
+    match () {
+        () if parts.contains(&Some(false)) => Some(false),
+        () if parts.contains(&None) => None,
+        () => Some(true),
+    }
 }
 
 fn not(a: Option<bool>) -> Option<bool> {
@@ -214,7 +215,12 @@ pub fn all(url: &str, questions: u64) {
     let (mut sources, mut tags) = (BTreeMap::new(), Tags::new());
     let mut hits = 0;
     for step in 0..10 {
-        let batch: Vec<SourceRecord> = (0..12).map(|_| random.next(40)).map(|n| random.source(n)).collect();
+        let batch: Vec<SourceRecord> = (0..12)
+            .map(|_| {
+                let number = random.next(40);
+                random.source(number)
+            })
+            .collect();
         catalog.ingest(&batch).unwrap();
         sources.extend(batch.into_iter().map(|s| (s.location.clone(), s)));
         for _ in 0..12 {

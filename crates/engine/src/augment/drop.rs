@@ -17,7 +17,7 @@ impl Source {
             return many.drop_index();
         }
         let mut dropped = false;
-        for dir in locations(self.path(), self.options().store_dir().as_deref()).read {
+        for dir in locations(self.path(), self.options().store_dir_of(self.path()).as_deref()).read {
             if dir.is_dir() {
                 profile::forget(&dir);
                 Store::drop_all(&dir)?;

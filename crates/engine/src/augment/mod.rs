@@ -142,7 +142,7 @@ impl Source {
         let mut indexes = Indexes::default();
         indexes.learn = self.options().learn.share;
         let first = many.joined.names().first().map_or("", String::as_str);
-        let places = locations(first.as_ref(), self.options().store_dir().as_deref());
+        let places = locations(first.as_ref(), self.options().store_dir_of(first.as_ref()).as_deref());
         profile::load(&places.read, &indexes.costs);
         Loaded {
             write: places.write,
@@ -161,7 +161,7 @@ impl Source {
         if let Some(many) = self.many() {
             return Ok(self.load_many(many));
         }
-        let places = locations(self.path(), self.options().store_dir().as_deref());
+        let places = locations(self.path(), self.options().store_dir_of(self.path()).as_deref());
         let fingerprint = OnceLock::new();
         let mut indexes = Indexes::default();
         indexes.learn = self.options().learn.share;

@@ -45,10 +45,11 @@ impl Many {
         let layout = sieva_format::ArraySource::layout(&*self.joined, array).ok()?;
         let Placement::Parts(parts) = &layout.placement else { return None };
         let pieces = self.joined.pieces(array).to_vec();
-        let store = self.files.options.store_dir();
         let names = self.joined.names();
+        let options = &self.files.options;
         let stored = pieces.iter().map(|&(file, _)| {
-            let places = locations(names[file as usize].as_ref(), store.as_deref());
+            let path: &std::path::Path = names[file as usize].as_ref();
+            let places = locations(path, options.store_dir_of(path).as_deref());
             places.read.iter().any(|dir| dir.is_dir())
         });
         let table = PieceTable {

@@ -8,6 +8,7 @@ use sieva_types::{Bx, Error, ErrorKind, Result};
 use super::Manifest;
 use crate::ArraySource;
 use crate::layout::Layout;
+use crate::read::Part;
 use crate::schema::Schema;
 
 /// Opens the source itself.
@@ -97,6 +98,10 @@ impl ArraySource for ManifestSource {
         if let Ok(source) = self.itself(array) {
             source.will_need_chunks(array, numbers);
         }
+    }
+
+    fn part(&self, array: usize, piece: usize) -> Result<Part> {
+        self.itself(array)?.part(array, piece)
     }
 
     fn read_library(&self, array: usize, bx: &Bx, out: &mut [u8]) -> Result<()> {

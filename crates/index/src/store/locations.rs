@@ -23,6 +23,13 @@ pub struct Locations {
 /// that all names of one file lead to one store. Whether what is found there belongs to the source is told by
 /// its [`Fingerprint`](super::Fingerprint), not by its place.
 pub fn locations(source: &Path, given: Option<&Path>) -> Locations {
+    if let (Some(url), Some(given)) = (source.to_str().filter(|s| s.contains("://")), given) {
+        // Nothing lies beside it that could be written to.
+        let name = url.split(['?', '#']).next().and_then(|u| u.rsplit('/').find(|part| !part.is_empty()));
+        let hash = xxh3_64(url.as_bytes());
+        let store = given.join(format!("{}-{hash:016x}.sieva", name.unwrap_or("source")));
+        return Locations { write: store.clone(), read: vec![store] };
+    }
     let absolute = source.canonicalize().or_else(|_| std::path::absolute(source));
     let absolute = absolute.unwrap_or_else(|_| source.to_path_buf());
     let mut read = vec![with_suffix(source, ".sieva")];

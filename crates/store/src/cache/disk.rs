@@ -72,11 +72,11 @@ impl DiskCache {
             return;
         }
         self.make_room(len);
-        if self.try_write(start, bytes).is_ok() {
-            if let Ok(mut segments) = self.segments.lock() {
-                let known = segments.entry(start).or_default();
-                *known = len.max(*known);
-            }
+        if self.try_write(start, bytes).is_ok()
+            && let Ok(mut segments) = self.segments.lock()
+        {
+            let known = segments.entry(start).or_default();
+            *known = len.max(*known);
         }
     }
 

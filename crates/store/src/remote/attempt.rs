@@ -10,6 +10,7 @@ use sieva_types::{Error, ErrorKind};
 use super::failure::{Failure, refused, stale};
 use super::retry;
 use super::s3::error_code;
+use super::swift::TOKEN;
 use super::transport::Transport;
 use super::validator::Validator;
 use crate::{Counters, Span};
@@ -46,6 +47,8 @@ pub(crate) struct Attempt<'a> {
     counters: &'a Counters,
     version: Option<Validator>,
     got: Vec<u8>,
+    /// The token that the last request was sent with.
+    pub(crate) token: Option<HeaderValue>,
 }
 
 impl<'a> Attempt<'a> {
@@ -56,7 +59,16 @@ impl<'a> Attempt<'a> {
         name: &'a str,
         counters: &'a Counters,
     ) -> Self {
-        Self { transport, client, ask, name, counters, version: ask.version.clone(), got: Vec::new() }
+        Self {
+            transport,
+            client,
+            ask,
+            name,
+            counters,
+            version: ask.version.clone(),
+            got: Vec::new(),
+            token: None,
+        }
     }
 
     pub(crate) async fn run(&mut self) -> Outcome<Fetched> {
@@ -84,6 +96,7 @@ impl<'a> Attempt<'a> {
     async fn send(&mut self) -> Outcome<Response> {
         let service = &self.transport.service;
         let mut request = service.request(self.client, self.ask.key, self.ask.query).await?;
+        self.token = request.headers().get(TOKEN).cloned();
         let headers = request.headers_mut();
         // Bytes as they are stored: ranges of a compressed transfer would be other bytes.
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));

@@ -1,6 +1,7 @@
 //! The kinds of server: how each addresses an object and proves who asks.
 
-use reqwest::{Client, Method, Request};
+use http::HeaderValue;
+use reqwest::{Client, Request};
 use sieva_types::{Error, ErrorKind, Result};
 use url::Url;
 
@@ -27,16 +28,20 @@ impl Service {
         query: &[(&str, &str)],
     ) -> std::result::Result<Request, Failure> {
         match self {
-            Self::Http(base) => Ok(Request::new(Method::GET, below(base, key)?)),
+            // Built by the client, which makes a header of user and password.
+            Self::Http(base) => {
+                let built = client.get(below(base, key)?).build();
+                built.map_err(|e| Failure::connection(e, "cannot make a request"))
+            }
             Self::S3(s3) => s3.request(key, query).await,
             Self::Swift(swift) => swift.request(client, key, query).await,
         }
     }
 
     /// Forgets a token that was refused; whether a new one can be had.
-    pub(crate) async fn renew(&self) -> bool {
+    pub(crate) async fn renew(&self, refused: Option<&HeaderValue>) -> bool {
         match self {
-            Self::Swift(swift) => swift.renew().await,
+            Self::Swift(swift) => swift.renew(refused).await,
             Self::Http(_) | Self::S3(_) => false,
         }
     }

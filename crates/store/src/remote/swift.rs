@@ -1,5 +1,8 @@
 //! OpenStack Swift by its own protocol: version 1 tokens, listings in JSON.
 
+use std::collections::BTreeMap;
+use std::sync::{Arc, PoisonError};
+
 use http::HeaderValue;
 use reqwest::{Client, Method, Request};
 use serde::Deserialize;
@@ -12,7 +15,7 @@ use super::retry;
 use super::service::{address, variable};
 use crate::Entry;
 
-const TOKEN: &str = "x-auth-token";
+pub(crate) const TOKEN: &str = "x-auth-token";
 const HINT: &str = "set ST_AUTH, ST_USER and ST_KEY, or OS_STORAGE_URL and OS_AUTH_TOKEN";
 
 /// A container.
@@ -20,7 +23,7 @@ const HINT: &str = "set ST_AUTH, ST_USER and ST_KEY, or OS_STORAGE_URL and OS_AU
 pub(crate) struct Swift {
     pub(crate) container: String,
     login: Option<Login>,
-    session: Mutex<Option<Session>>,
+    session: Arc<Sessions>,
     account: String,
 }
 
@@ -43,6 +46,17 @@ struct Session {
     token: HeaderValue,
 }
 
+/// The present token of an account.
+type Sessions = Mutex<Option<Session>>;
+
+/// One token serves all containers and objects that the process opens as one user.
+fn shared_session(user: &str) -> Arc<Sessions> {
+    static USERS: std::sync::Mutex<BTreeMap<Vec<u8>, Arc<Sessions>>> = std::sync::Mutex::new(BTreeMap::new());
+    let digest = ring::digest::digest(&ring::digest::SHA256, user.as_bytes());
+    let mut users = USERS.lock().unwrap_or_else(PoisonError::into_inner);
+    Arc::clone(users.entry(digest.as_ref().to_vec()).or_default())
+}
+
 impl std::fmt::Debug for Session {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Session").finish_non_exhaustive()
@@ -59,7 +73,12 @@ impl Swift {
                 token: secret("OS_AUTH_TOKEN", &token)?,
             };
             let account = session.storage.to_string();
-            return Ok(Self { container, login: None, session: Mutex::new(Some(session)), account });
+            return Ok(Self {
+                container,
+                login: None,
+                session: Arc::new(Mutex::new(Some(session))),
+                account,
+            });
         }
         let (Some(auth), Some(user), Some(key)) =
             (variable("ST_AUTH"), variable("ST_USER"), variable("ST_KEY"))
@@ -73,7 +92,8 @@ impl Swift {
             key: secret("ST_KEY", &key)?,
         };
         let account = format!("{} {user}", login.auth);
-        Ok(Self { container, login: Some(login), session: Mutex::new(None), account })
+        let session = shared_session(&format!("{account} {key}"));
+        Ok(Self { container, login: Some(login), session, account })
     }
 
     /// Account and container, for caches.
@@ -94,9 +114,11 @@ impl Swift {
         Ok(request)
     }
 
-    pub(crate) async fn renew(&self) -> bool {
-        if self.login.is_some() {
-            *self.session.lock().await = None;
+    /// Forgets the token if it is the one that was refused: another request may have renewed it meanwhile.
+    pub(crate) async fn renew(&self, refused: Option<&HeaderValue>) -> bool {
+        let mut session = self.session.lock().await;
+        if self.login.is_some() && session.as_ref().map(|s| &s.token) == refused {
+            *session = None;
         }
         self.login.is_some()
     }

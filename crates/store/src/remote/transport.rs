@@ -52,7 +52,7 @@ impl Transport {
                 Ok(Ok(fetched)) => return Ok(fetched),
                 Ok(Err(Failure::Final(e))) => return Err(e),
                 Ok(Err(Failure::Unauthorized(e))) => {
-                    if is_renewed || !self.service.renew().await {
+                    if is_renewed || !self.service.renew(attempt.token.as_ref()).await {
                         return Err(e);
                     }
                     is_renewed = true;

@@ -49,9 +49,12 @@ impl Request {
 pub type Answer = (u16, Vec<String>, Vec<u8>);
 type Handler = Box<dyn Fn(&Request) -> Option<Answer> + Send + Sync>;
 
+/// Its bytes and its tag.
+type Object = (Vec<u8>, Option<String>);
+
 #[derive(Default)]
 struct State {
-    objects: Mutex<HashMap<String, (Vec<u8>, Option<String>)>>,
+    objects: Mutex<HashMap<String, Object>>,
     faults: Mutex<VecDeque<Fault>>,
     always: Mutex<Option<Fault>>,
     log: Mutex<Vec<Request>>,
@@ -158,7 +161,8 @@ fn serve(stream: TcpStream, state: &State) {
         state.log.lock().unwrap().push(request.clone());
         let busy = state.busy.fetch_add(1, SeqCst) + 1;
         state.most_busy.fetch_max(busy, SeqCst);
-        std::thread::sleep(*state.delay.lock().unwrap());
+        let delay = *state.delay.lock().unwrap();
+        std::thread::sleep(delay);
         let stays = answer(&stream, state, &request);
         state.busy.fetch_sub(1, SeqCst);
         if stays.is_none() {
@@ -269,12 +273,7 @@ pub fn noise(len: usize) -> Vec<u8> {
     (0..len as u64).map(|i| (i.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56) as u8).collect()
 }
 
-/// Options under which failures are over soon.
+/// Options under which failures are over soon, yet none is caused by a busy machine.
 pub fn hasty() -> sieva_store::RemoteOptions {
-    sieva_store::RemoteOptions {
-        read_timeout: Duration::from_millis(600),
-        retries: 3,
-        deadline: Duration::from_secs(20),
-        ..Default::default()
-    }
+    sieva_store::RemoteOptions { retries: 3, deadline: Duration::from_secs(60), ..Default::default() }
 }

@@ -93,12 +93,30 @@ fn little_float(dtype: DType, bytes: &[u8]) -> Option<f64> {
     })
 }
 
-/// The value of `_FillValue` where it is one number, as it stands in `.zarray`: xarray takes it from there.
+/// The value of `_FillValue` where it is one number of the stored type, as it stands in `.zarray`: xarray takes it from
+/// there. One that is of no such type stays an attribute: Zarr readers fail on it.
 pub fn declared_fill(array: &ArrayInfo) -> Option<(String, Number)> {
     match crate::schema::attr(&array.attrs, "_FillValue")? {
-        AttrValue::Ints(_, v) if v.len() == 1 => Some((v[0].to_string(), Number::Int(v[0]))),
-        AttrValue::Floats(_, v) if v.len() == 1 => Some((float_text(v[0]), Number::Float(v[0]))),
+        AttrValue::Ints(_, v) if v.len() == 1 && holds(array.dtype, v[0]) => {
+            Some((v[0].to_string(), Number::Int(v[0])))
+        }
+        AttrValue::Floats(_, v) if v.len() == 1 && array.dtype.is_float() => {
+            Some((float_text(v[0]), Number::Float(v[0])))
+        }
         _ => None,
+    }
+}
+
+/// Whether an integer is a value of a type.
+fn holds(dtype: DType, value: i128) -> bool {
+    let bits = 8 * dtype.size() as u32;
+    match dtype {
+        DType::Bool | DType::Str => false,
+        DType::I8 | DType::I16 | DType::I32 | DType::I64 => {
+            (-(1_i128 << (bits - 1))..1_i128 << (bits - 1)).contains(&value)
+        }
+        DType::U8 | DType::U16 | DType::U32 | DType::U64 => (0..1_i128 << bits).contains(&value),
+        DType::F16 | DType::F32 | DType::F64 => true,
     }
 }
 

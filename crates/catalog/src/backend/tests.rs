@@ -1,0 +1,47 @@
+use super::schema::migrate;
+use super::*;
+
+fn place(name: &str) -> (std::path::PathBuf, sqlite::Place) {
+    let dir = std::env::temp_dir().join(format!("sieva-backend-{name}-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&dir);
+    std::fs::create_dir_all(&dir).unwrap();
+    let path = dir.join("a.db").display().to_string();
+    (dir, sqlite::Place::new(&path))
+}
+
+#[test]
+fn a_full_disk_is_told_and_changes_nothing() {
+    let (dir, place) = place("full");
+    let (mut session, _) = place.open(false).unwrap();
+    let pages = first(session.as_mut(), "PRAGMA page_count", &[], |row| row.int(0)).unwrap().unwrap();
+    session.script(&format!("PRAGMA max_page_count = {}", pages + 3)).unwrap();
+    session.begin(true).unwrap();
+    let mut rows = (0..10_000i64).map(|i| vec![i.into(), Cell::Null, Cell::Blob(vec![0; 100])]);
+    let e = session.insert(&tables::STATS, &mut rows).unwrap_err();
+    assert_eq!(e.kind(), ErrorKind::Io);
+    assert!(e.message().contains("the disk is full; nothing was changed"), "{e}");
+    session.end(false).unwrap();
+    session.begin(false).unwrap();
+    let left = first(session.as_mut(), "SELECT count(*) FROM stats", &[], |row| row.int(0)).unwrap();
+    session.end(false).unwrap();
+    assert_eq!(left, Some(0));
+    std::fs::remove_dir_all(dir).unwrap();
+}
+
+#[test]
+fn an_older_catalog_is_brought_forward_once() {
+    let (dir, place) = place("forward");
+    let (mut session, _) = place.open(false).unwrap();
+    let steps = [super::schema::MIGRATIONS[0], "CREATE TABLE more (id {id}, x {real})"];
+    for _ in 0..2 {
+        session.begin(true).unwrap();
+        migrate(session.as_mut(), "a.db", &steps).unwrap();
+        session.end(true).unwrap();
+    }
+    assert!(session.table_names().unwrap().iter().any(|t| t == "more"));
+    drop(session);
+    let e = place.open(false).err().unwrap();
+    assert_eq!(e.kind(), ErrorKind::Unsupported);
+    assert!(e.message().contains("of version 2, newer than 1"), "{e}");
+    std::fs::remove_dir_all(dir).unwrap();
+}

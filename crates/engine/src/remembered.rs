@@ -1,0 +1,139 @@
+//! What was found of remote objects, kept from one opening to the next: none is parsed twice.
+//!
+//! A manifest (schema, and the layouts that queries have asked for) is kept for each URL in the cache directory. It
+//! is used as long as the object's length and tag are those that it was taken of.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use sieva_format::ArraySource;
+use sieva_format::layout::{Layout, Placement};
+use sieva_format::manifest::{Layouts, Manifest, ManifestSource};
+use sieva_format::read::Part;
+use sieva_format::schema::Schema;
+use sieva_store::RangedRead;
+use sieva_types::{Bx, Result};
+
+use crate::open::OpenOptions;
+
+/// Opens a remote object by what is remembered of it, or by `parse`, and remembers it.
+///
+/// # Errors
+/// Those of `parse`.
+pub(crate) fn open(
+    url: &str,
+    store: Arc<dyn RangedRead>,
+    options: &OpenOptions,
+    parse: &dyn Fn(&Arc<dyn RangedRead>) -> Result<Arc<dyn ArraySource>>,
+) -> Result<Arc<dyn ArraySource>> {
+    // Names of dimensions that a user gives are not the object's; without a tag nothing tells it from another.
+    let file = cache_dir().filter(|_| options.dims.is_empty() && !store.version().is_empty());
+    let Some(file) = file.map(|dir| place(&dir, url)) else { return parse(&store) };
+    let known = std::fs::read(&file).ok().and_then(|bytes| Manifest::decode(&bytes).ok());
+    let source: Arc<dyn ArraySource> = match known.map(|m| ManifestSource::new(m, Arc::clone(&store))) {
+        Some(Ok(known)) => {
+            let (url, options) = (url.to_string(), OpenOptions { remember: false, ..options.clone() });
+            let fallback = move || crate::formats::open(Path::new(&url), &options);
+            Arc::new(known.with_fallback(Box::new(fallback)))
+        }
+        _ => parse(&store)?,
+    };
+    if !options.remember {
+        return Ok(source);
+    }
+    Ok(Arc::new(Remembered { source, file, found: Mutex::default() }))
+}
+
+/// Where manifests are kept: `SIEVA_CACHE`, else `sieva` in the user's cache directory.
+pub(crate) fn cache_dir() -> Option<PathBuf> {
+    let set = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
+    set("SIEVA_CACHE")
+        .or_else(|| set("XDG_CACHE_HOME").map(|dir| dir.join("sieva")))
+        .or_else(|| set("HOME").map(|dir| dir.join(".cache/sieva")))
+}
+
+fn place(dir: &Path, url: &str) -> PathBuf {
+    // The name of an object may be a secret: that of the file is not.
+    let hash = sieva_index::content_hash(url.as_bytes());
+    dir.join("manifests").join(format!("{hash:016x}.manifest"))
+}
+
+/// A source whose layouts are written down when it is closed, if there are new ones.
+struct Remembered {
+    source: Arc<dyn ArraySource>,
+    file: PathBuf,
+    /// Arrays whose layouts were asked for.
+    found: Mutex<BTreeSet<usize>>,
+}
+
+impl Remembered {
+    /// Writes down what is known now. Failing to is no error: nothing depends on it.
+    fn save(&self) -> Option<()> {
+        let found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known: BTreeSet<usize> = found.clone();
+        let before = std::fs::read(&self.file).ok().and_then(|bytes| Manifest::decode(&bytes).ok());
+        if let Some(before) = &before
+            && before.check_object(&**self.source.store()).is_ok()
+        {
+            let had: BTreeSet<usize> = (0..before.schema().arrays.len())
+                .filter(|&a| !matches!(before.layout(a), Ok(None)))
+                .collect();
+            if known.is_subset(&had) {
+                return Some(());
+            }
+            known.extend(had);
+        }
+        let known: Vec<usize> = known.into_iter().collect();
+        let manifest = Manifest::take(&*self.source, Layouts::Some(&known)).ok()?;
+        let folder = self.file.parent()?;
+        std::fs::create_dir_all(folder).ok()?;
+        let aside = self.file.with_extension(format!("{}.new", std::process::id()));
+        std::fs::write(&aside, manifest.encode()).ok()?;
+        std::fs::rename(&aside, &self.file).ok()
+    }
+}
+
+impl Drop for Remembered {
+    fn drop(&mut self) {
+        let _ = self.save();
+    }
+}
+
+impl ArraySource for Remembered {
+    fn schema(&self) -> &Schema {
+        self.source.schema()
+    }
+
+    fn layout(&self, array: usize) -> Result<Arc<Layout>> {
+        let layout = self.source.layout(array)?;
+        if !matches!(layout.placement, Placement::Library(_) | Placement::Objects) {
+            self.found.lock().unwrap_or_else(PoisonError::into_inner).insert(array);
+        }
+        Ok(layout)
+    }
+
+    fn store(&self) -> &Arc<dyn RangedRead> {
+        self.source.store()
+    }
+
+    fn fetch_chunk(&self, array: usize, number: u64, out: &mut Vec<u8>) -> Result<bool> {
+        self.source.fetch_chunk(array, number, out)
+    }
+
+    fn part(&self, array: usize, piece: usize) -> Result<Part> {
+        self.source.part(array, piece)
+    }
+
+    fn will_need_chunks(&self, array: usize, numbers: &[u64]) {
+        self.source.will_need_chunks(array, numbers);
+    }
+
+    fn read_library(&self, array: usize, bx: &Bx, out: &mut [u8]) -> Result<()> {
+        self.source.read_library(array, bx, out)
+    }
+
+    fn read_library_strings(&self, array: usize, bx: &Bx) -> Result<Vec<String>> {
+        self.source.read_library_strings(array, bx)
+    }
+}
