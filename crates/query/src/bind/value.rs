@@ -54,7 +54,7 @@ impl Binder<'_> {
     }
 
     fn name(&mut self, name: &Name) -> Result<Value> {
-        if let Some(placed) = aggregates::placed(&name.text) {
+        if let Some(placed) = aggregates::placed(name) {
             return Ok(placed);
         }
         match names::resolve(self.schema, &name.text).map_err(|e| names::located(e, name))? {
