@@ -6,6 +6,8 @@ pub mod bits;
 pub mod change;
 pub mod explore;
 pub mod memory;
+pub mod objects;
+pub mod pattern;
 pub mod rows;
 pub mod set;
 pub mod small;
@@ -13,6 +15,8 @@ pub mod values;
 
 pub use change::Change;
 pub use explore::{check_error, explore};
+pub use objects::MemoryTree;
+pub use pattern::PatternStore;
 pub use rows::Rows;
 pub use set::SetRecipe;
 pub use small::small_source;
