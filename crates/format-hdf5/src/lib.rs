@@ -7,6 +7,7 @@
 mod attrs;
 mod bytes;
 mod dataset;
+mod descriptors;
 mod dims;
 mod driver;
 mod ffi;
