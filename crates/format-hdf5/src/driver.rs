@@ -29,9 +29,9 @@ const CLASS_VERSION: c_uint = 1;
 const CLASS_VALUE: c_int = 511;
 /// Largest address of a file.
 const MAX_ADDRESS: haddr_t = i64::MAX as u64;
-/// Signature and version of a global heap collection. libhdf5 asks for these as for raw data, so that the kind
-/// of bytes does not tell.
-const GLOBAL_HEAP: [u8; 8] = *b"GCOL\x01\0\0\0";
+/// Signature and version of a global heap collection; libhdf5 does not look at the three bytes after them. It asks
+/// for these as for raw data, so that the kind of bytes does not tell.
+const GLOBAL_HEAP: [u8; 5] = *b"GCOL\x01";
 /// `H5FD_MEM_LHEAP`: what is asked for is (part of) a local heap, or a block of a newer one.
 const LOCAL_HEAP: c_int = 5;
 /// `H5FD_MEM_DRAW`: values of datasets (and global heaps).

@@ -19,6 +19,7 @@ mod library;
 mod links;
 mod memory;
 mod nbit;
+mod scaleoffset;
 mod schema;
 mod scout;
 mod source;

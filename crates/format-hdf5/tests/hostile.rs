@@ -70,6 +70,18 @@ fn texts_of_attributes_longer_than_the_file() {
 }
 
 #[test]
+fn a_heap_whose_objects_have_no_length() {
+    let mut bytes = texts();
+    let heap = bytes.windows(5).position(|w| w == b"GCOL\x01").unwrap();
+    // Objects of no length, for ever; and what nobody looks at is not zero.
+    bytes[heap + 16..heap + 4096].fill(0);
+    bytes[heap + 6] = 0x3f;
+    let e = read(open(bytes).unwrap()).unwrap_err();
+    assert_eq!(e.kind(), ErrorKind::CorruptFile);
+    assert!(e.message().contains("global heap collection"), "{e}");
+}
+
+#[test]
 fn metadata_longer_than_the_file() {
     let mut bytes = texts();
     assert_eq!(bytes[8], 0, "a superblock of version 0, which may name a block for the driver");
