@@ -56,7 +56,9 @@ bench: build ## compare with other tools; writes a table and a JSON file
 # Inputs that are found are kept in fuzz/corpus, what makes a target fail in fuzz/artifacts. Stores and replicas are
 # made in memory where there is a file system for that: their builders wait for the disk.
 FUZZ_SECONDS := 60
-FUZZ_TARGETS := stats_decode bitmap_head store_files sorted_files access_paths
+FUZZ_TARGETS := stats_decode bitmap_head store_files sorted_files access_paths \
+	netcdf3_file hdf5_file fits_file zarr_tree filter_pipeline manifest_file reference_set \
+	query_text query_run catalog_find selection_file cf_text
 fuzz: ## feed each fuzz target for FUZZ_SECONDS (60); needs cargo-fuzz
 	@command -v cargo-fuzz >/dev/null || { \
 		echo 'no cargo-fuzz: get it with `cargo install --locked cargo-fuzz`' >&2; exit 1; }

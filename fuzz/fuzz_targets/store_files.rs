@@ -209,7 +209,7 @@ fn learn(index: &ArrayIndex, region: usize, values: Option<&[Vec<f32>]>, seen: &
     seen.push(Some(format!("{:?} {}", bitmap.bins(), bitmap.cost(&set))));
     let words = sieva_fuzz::bits::words(bitmap.rows() as usize);
     let (mut sure, mut check) = (vec![0; words], vec![0; words]);
-    if !index.evaluate(region, &bitmap, &set, &mut Workspace::default(), &mut sure, &mut check) {
+    if index.evaluate(region, &bitmap, &set, &mut Workspace::default(), &mut sure, &mut check).is_none() {
         return seen.push(None);
     }
     if let Some(truth) = &truth {

@@ -4,12 +4,20 @@
 
 pub mod bits;
 pub mod change;
+pub mod explore;
 pub mod memory;
+pub mod objects;
+pub mod pattern;
 pub mod rows;
 pub mod set;
+pub mod small;
 pub mod values;
 
 pub use change::Change;
+pub use explore::{check_error, explore};
+pub use objects::MemoryTree;
+pub use pattern::PatternStore;
 pub use rows::Rows;
 pub use set::SetRecipe;
+pub use small::small_source;
 pub use values::{Data, ValuesRecipe};

@@ -13,6 +13,7 @@ use hdf5_metno_sys::h5t::*;
 use sieva_format::schema::{Attr, AttrValue};
 use sieva_types::{DType, Error, Result};
 
+use crate::descriptors::Descriptors;
 use crate::ffi::{self, Handle, Token, call};
 use crate::file::File;
 use crate::memory::{self, decode_text, fixed_text};
@@ -172,6 +173,7 @@ fn value(attr: &Handle) -> Result<AttrValue> {
             ))
         }
         Kind::VlenText => {
+            check_items(attr, &handle, &steps, count, 1)?;
             let memory = memory::of(&handle, &steps, item)?;
             vlen_texts(attr, &memory.handle, count)
         }
@@ -229,6 +231,20 @@ fn numbers(
     })
 }
 
+/// Refuses an attribute whose `count` items of variable length say more than there can be.
+fn check_items(
+    attr: &Handle,
+    stored: &Handle,
+    steps: &[crate::types::Step],
+    count: usize,
+    element: u64,
+) -> Result<()> {
+    let items = Descriptors::of(attr, stored, steps, element)?;
+    let mut bytes = vec![0_u8; count * items.memory.element];
+    read_into(attr, &items.memory.handle, bytes.as_mut_ptr().cast())?;
+    items.check(&bytes)
+}
+
 fn vlen_texts(attr: &Handle, memory: &Handle, count: usize) -> Result<AttrValue> {
     let mut pointers: Vec<*mut c_char> = vec![std::ptr::null_mut(); count];
     read_into(attr, memory, pointers.as_mut_ptr().cast())?;
@@ -271,6 +287,7 @@ fn scales(attr: &Handle) -> Result<Vec<Option<Token>>> {
     if n > u64::from(H5S_MAX_RANK) {
         return Err(Error::corrupt("it has more entries than an array may have dimensions"));
     }
+    check_items(attr, &handle, &[], n as usize, size_of::<H5R_ref_t>() as u64)?;
     let mut lists: Vec<Sequence> = (0..n).map(|_| Sequence { len: 0, data: std::ptr::null_mut() }).collect();
     read_into(attr, &handle, lists.as_mut_ptr().cast())?;
     // SAFETY: the lock is held, the handles are open.

@@ -29,13 +29,15 @@ const CLASS_VERSION: c_uint = 1;
 const CLASS_VALUE: c_int = 511;
 /// Largest address of a file.
 const MAX_ADDRESS: haddr_t = i64::MAX as u64;
-/// Signature and version of a global heap collection. libhdf5 asks for these as for raw data, so that the kind
-/// of bytes does not tell.
-const GLOBAL_HEAP: [u8; 8] = *b"GCOL\x01\0\0\0";
+/// Signature and version of a global heap collection; libhdf5 does not look at the three bytes after them. It asks
+/// for these as for raw data, so that the kind of bytes does not tell.
+const GLOBAL_HEAP: [u8; 5] = *b"GCOL\x01";
 /// `H5FD_MEM_LHEAP`: what is asked for is (part of) a local heap, or a block of a newer one.
 const LOCAL_HEAP: c_int = 5;
 /// `H5FD_MEM_DRAW`: values of datasets (and global heaps).
 const RAW_DATA: c_int = 3;
+/// Bytes that may be read of a shorter file: libhdf5 reads ahead of what it knows to be there.
+const MOST_PAST_END: u64 = 1 << 20;
 /// Free lists by kind of memory, as other drivers have them (`H5FD_FLMAP_DICHOTOMY`).
 const FREE_LISTS: [c_int; 7] = [1, 1, 1, 3, 3, 1, 1];
 /// Aggregation, the data sieve, SWMR reading, and the plain format of one file. Not the metadata accumulator:
@@ -286,10 +288,17 @@ unsafe extern "C" fn read(
     size: usize,
     out: *mut c_void,
 ) -> herr_t {
-    // SAFETY: an open file of this driver, and a buffer of `size` bytes, which are set before they are read.
-    let (file, out) = unsafe {
+    // SAFETY: an open file of this driver.
+    let file = unsafe { &mut *file };
+    if size as u64 > file.bytes.len().max(MOST_PAST_END) {
+        // A size that the file made up: clearing the memory is what would take it.
+        let len = file.bytes.len();
+        return refuse(Error::corrupt(format!("{size} bytes at {address} asked for, the file has {len}")));
+    }
+    // SAFETY: a buffer of `size` bytes, which are set before they are read.
+    let out = unsafe {
         std::ptr::write_bytes(out.cast::<u8>(), 0, size);
-        (&mut *file, std::slice::from_raw_parts_mut(out.cast::<u8>(), size))
+        std::slice::from_raw_parts_mut(out.cast::<u8>(), size)
     };
     if address == HADDR_UNDEF {
         return -1;

@@ -13,6 +13,8 @@ use sieva_types::{Error, Result};
 
 use crate::bytes::FileBytes;
 
+/// Free blocks of one local heap at most: it holds the names of one group.
+const MOST_FREE_BLOCKS: u64 = 1 << 20;
 /// Bytes that are read at once where numbers stand near each other.
 const WINDOW: u64 = 1024;
 
@@ -104,8 +106,8 @@ impl Heaps {
     fn has_endless_list(&self, window: &mut Window, data: u64, size: u64, first: u64) -> bool {
         let node = 2 * self.length_size as u64;
         let mut next = first;
-        // As many free blocks as fit; the list ends with 1. Anything else libhdf5 refuses itself.
-        for _ in 0..=size / node {
+        // As many free blocks as fit, into the file too; the list ends with 1. Anything else libhdf5 refuses itself.
+        for _ in 0..=(size.min(window.bytes.len()) / node).min(MOST_FREE_BLOCKS) {
             if next == 1 || next.checked_add(node).is_none_or(|end| end > size) {
                 return false;
             }
@@ -207,6 +209,15 @@ mod tests {
             let found = Heaps::of(&file).unwrap().check_local(&file, 0, 0).unwrap();
             assert_eq!(found.is_none(), is_good, "{free} {list:?}");
         }
+    }
+
+    #[test]
+    fn a_heap_larger_than_the_file_is_not_followed_for_ever() {
+        // It claims 2^62 bytes, and its only free block leads to itself.
+        let mut bytes = local(0, [0, 0]);
+        bytes[8..16].copy_from_slice(&(1_u64 << 62).to_le_bytes());
+        let file = file(bytes);
+        assert!(Heaps::of(&file).unwrap().check_local(&file, 0, 0).unwrap().is_some());
     }
 
     #[test]

@@ -15,6 +15,7 @@ use sieva_types::{Endian, Error, ErrorKind, Result};
 use crate::dataset::{self, Dataset, Storage};
 use crate::ffi::{self, Handle, call};
 use crate::nbit;
+use crate::scaleoffset;
 use crate::types::{Kind, Leaf};
 use crate::walk::Tree;
 
@@ -65,10 +66,19 @@ pub(crate) fn physical(tree: &Tree, d: &Dataset, file_len: u64) -> Result<Physic
     if matches!(out.placement, Placement::Library(_)) {
         nbit::check(&tree.files[d.found.file], &handle)?;
     }
+    // Types that need converting go through libhdf5 wherever their data lie.
+    if d.storage == Storage::Chunked {
+        scaleoffset::check(&d.filters, chunk_bytes(d))?;
+    }
     if let (Placement::Library(_), Some(missing)) = (&out.placement, missing_filter(d)) {
         out.unreadable = Some(missing);
     }
     Ok(out)
+}
+
+/// Bytes of one decoded chunk.
+fn chunk_bytes(d: &Dataset) -> Option<u64> {
+    d.chunk_shape.iter().try_fold(d.info.size, |n, &c| n.checked_mul(c))
 }
 
 /// Why all arrays of a dataset have to be read by libhdf5, where they have.

@@ -7,6 +7,7 @@
 mod attrs;
 mod bytes;
 mod dataset;
+mod descriptors;
 mod dims;
 mod driver;
 mod ffi;
@@ -18,6 +19,7 @@ mod library;
 mod links;
 mod memory;
 mod nbit;
+mod scaleoffset;
 mod schema;
 mod scout;
 mod source;

@@ -10,6 +10,7 @@ use hdf5_metno_sys::h5s::{H5S_SIMPLE, H5Sselect_all};
 use sieva_types::{Bx, Error, ErrorKind, Result};
 
 use crate::dataset::{self, Dataset, Storage};
+use crate::descriptors::Descriptors;
 use crate::ffi::{self, Handle, call};
 use crate::file;
 use crate::memory::{self, MemoryType, decode_text};
@@ -28,6 +29,7 @@ const WHAT: &str = "libhdf5 cannot read it";
 /// A dataset open for reading one of its leaves.
 struct Reader {
     dataset: Handle,
+    stored: Handle,
     memory: MemoryType,
     rank: usize,
 }
@@ -41,11 +43,16 @@ impl Reader {
         };
         let stored = dataset::stored_type(&dataset)?;
         let memory = memory::of(&stored, &leaf.steps, &leaf.element)?;
-        Ok(Self { dataset, memory, rank: d.shape.len() })
+        Ok(Self { dataset, stored, memory, rank: d.shape.len() })
     }
 
     /// Reads the items of `bx` (of the dataset's rank) into `out`.
     fn read(&self, bx: &Bx, transfer: &Handle, out: *mut c_void) -> Result<()> {
+        self.read_as(&self.memory, bx, transfer, out)
+    }
+
+    /// The same in another memory type.
+    fn read_as(&self, memory: &MemoryType, bx: &Bx, transfer: &Handle, out: *mut c_void) -> Result<()> {
         let (in_file, in_memory) = self.select(bx)?;
         call(WHAT, || {
             // SAFETY: the callers hold the lock, all handles are open, and `out` has room for all items of the
@@ -53,7 +60,7 @@ impl Reader {
             unsafe {
                 H5Dread(
                     self.dataset.id(),
-                    self.memory.handle.id(),
+                    memory.handle.id(),
                     in_memory.id(),
                     in_file.id(),
                     transfer.id(),
@@ -138,11 +145,19 @@ pub(crate) fn read_texts(tree: &Tree, d: &Dataset, leaf: &Leaf, bx: &Bx) -> Resu
     if bx.is_empty() {
         return Ok(out);
     }
+    let items = Descriptors::of(&reader.dataset, &reader.stored, &leaf.steps, 1)?;
     let mut pointers = vec![0_u8; per_item * memory.element];
+    let mut described = vec![0_u8; per_item * items.memory.element];
     let per_call = (TEXTS_PER_CALL / per_item as u64).max(1);
     for slab in slabs(&outer, per_call.min((BUFFER_LIMIT / memory.size.max(1) as u64).max(1))) {
         let mut arena = Arena::default();
         let transfer = arena.transfer()?;
+        let mut buffer = vec![0_u8; slab.len() as usize * items.memory.size];
+        reader.read_as(&items.memory, &slab, &transfer, buffer.as_mut_ptr().cast())?;
+        for item in buffer.chunks_exact(items.memory.size) {
+            gather(item, &items.memory, &inner, &mut described);
+            items.check(&described)?;
+        }
         let mut buffer = vec![0_u8; slab.len() as usize * memory.size];
         reader.read(&slab, &transfer, buffer.as_mut_ptr().cast())?;
         for item in buffer.chunks_exact(memory.size) {

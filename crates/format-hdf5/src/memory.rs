@@ -35,6 +35,12 @@ pub(crate) fn widened(stored: &Handle, steps: &[Step], dtype: DType) -> Result<M
     build(stored, steps, &|leaf| copy(wide_type(leaf, dtype)))
 }
 
+/// The same with `size` plain bytes as the leaf, whatever its type.
+pub(crate) fn plain_bytes(stored: &Handle, steps: &[Step], size: usize) -> Result<MemoryType> {
+    // SAFETY: called under the lock.
+    build(stored, steps, &|_| ffi::open(WHAT, || unsafe { H5Tcreate(H5T_OPAQUE, size) }))
+}
+
 fn build(stored: &Handle, steps: &[Step], leaf: &dyn Fn(&Handle) -> Result<Handle>) -> Result<MemoryType> {
     let _guard = ffi::lock();
     let Some((step, rest)) = steps.split_first() else {

@@ -13,6 +13,7 @@ pub use division::split_path_as_division;
 pub(crate) use division::{MAX_SLASHES, slashes};
 pub use select::{OrderBy, Projection, Select, SelectItem};
 
+use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
 
 /// How deep a tree, or the nesting of operands in its text, may be.
@@ -191,6 +192,29 @@ impl CompareOp {
             Self::LtEq => "<=",
             Self::Gt => ">",
             Self::GtEq => ">=",
+        }
+    }
+
+    /// The comparison that says the same with its operands exchanged.
+    pub fn mirrored(self) -> Self {
+        match self {
+            Self::Lt => Self::Gt,
+            Self::LtEq => Self::GtEq,
+            Self::Gt => Self::Lt,
+            Self::GtEq => Self::LtEq,
+            Self::Eq | Self::NotEq => self,
+        }
+    }
+
+    /// Whether it holds of operands in this order.
+    pub fn holds(self, order: Ordering) -> bool {
+        match self {
+            Self::Eq => order.is_eq(),
+            Self::NotEq => order.is_ne(),
+            Self::Lt => order.is_lt(),
+            Self::LtEq => order.is_le(),
+            Self::Gt => order.is_gt(),
+            Self::GtEq => order.is_ge(),
         }
     }
 }

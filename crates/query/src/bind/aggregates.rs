@@ -4,7 +4,7 @@ use sieva_types::{Error, ErrorKind, Result};
 
 use super::{Binder, Value};
 use crate::aggregate::Aggregate;
-use crate::ast::{Expr, Literal};
+use crate::ast::{Expr, Literal, Name, Span};
 use crate::values::Scalar;
 
 /// Whether an aggregate stands anywhere in the expression.
@@ -43,10 +43,12 @@ impl Extractor {
         let replaced = self.replace(binder, expr)?;
         let value = binder.value(&replaced)?;
         let mut varies = None;
-        value.walk(&mut |v| {
-            if let Value::Array { array, .. } | Value::Date(_, array) = v {
+        value.walk(&mut |v| match v {
+            Value::Array { array, .. } | Value::Date(_, array) => {
                 varies = Some(binder.schema.arrays[binder.arrays[*array].index].path.clone());
             }
+            Value::Position { dim } => varies = Some(binder.schema.dims[*dim].path.clone()),
+            _ => {}
         });
         match varies {
             Some(path) => Err(Error::new(
@@ -78,18 +80,25 @@ impl Extractor {
     }
 }
 
-const KEY: &str = "\u{1}key";
-const AGGREGATE: &str = "\u{1}aggregate";
+const KEY: &str = "key";
+const AGGREGATE: &str = "aggregate";
+/// Where placeholders stand: no text is as long, so that no query can spell one, quoted or not.
+const NOWHERE: usize = usize::MAX;
 
-/// A name that no query can spell.
+/// A name that stands for the key or aggregate of a number.
 fn placeholder(what: &str, number: usize) -> Expr {
-    Expr::name(format!("{what} {number}"))
+    let span = Span { start: NOWHERE, end: number };
+    Expr::Name(Name { text: what.into(), quoted: true, span })
 }
 
 /// The key or aggregate that a placeholder stands for.
-pub fn placed(name: &str) -> Option<Value> {
-    let number = |prefix: &str| name.strip_prefix(prefix).and_then(|n| n.trim().parse().ok());
-    number(KEY).map(Value::Key).or_else(|| number(AGGREGATE).map(Value::Aggregated))
+pub fn placed(name: &Name) -> Option<Value> {
+    match name.text.as_str() {
+        _ if name.span.start != NOWHERE => None,
+        KEY => Some(Value::Key(name.span.end)),
+        AGGREGATE => Some(Value::Aggregated(name.span.end)),
+        _ => None,
+    }
 }
 
 fn bind_call(
@@ -129,5 +138,63 @@ fn literal(value: &Scalar) -> Literal {
         Scalar::F64(f) => Literal::Float(*f),
         Scalar::Str(s) => Literal::Str(s.clone()),
         Scalar::Null | Scalar::Histogram { .. } => Literal::Null,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sieva_format::decoding::Decoding;
+    use sieva_format::schema::{ArrayInfo, Dimension, Schema, StorageInfo};
+    use sieva_types::{DType, ErrorKind};
+
+    use crate::bind::{BindOptions, bind_select};
+    use crate::parse::parse_select;
+    use crate::values::Scalar;
+
+    /// One array `a` along one dimension `x` that has no coordinates.
+    fn schema() -> Schema {
+        let dim = Dimension {
+            name: "x".into(),
+            path: "x".into(),
+            len: 3,
+            unlimited: false,
+            named: true,
+            coordinate: None,
+        };
+        let array = ArrayInfo {
+            path: "a".into(),
+            dtype: DType::F64,
+            dims: vec![0],
+            shape: vec![3],
+            attrs: Vec::new(),
+            enum_names: Vec::new(),
+            decoding: Decoding::none(DType::F64),
+            storage: StorageInfo::default(),
+            coordinates: Vec::new(),
+        };
+        Schema { dims: vec![dim], arrays: vec![array], ..Schema::default() }
+    }
+
+    fn refused(query: &str) -> (ErrorKind, String) {
+        let options = BindOptions { valid_range: false, subquery: &|_| Ok(Scalar::Null) };
+        let e = bind_select(&schema(), &parse_select(query).unwrap(), &options).unwrap_err();
+        (e.kind(), e.message().to_owned())
+    }
+
+    #[test]
+    fn positions_vary_within_a_group_as_values_do() {
+        for (query, path) in [("SELECT x / 2, count(a)", "x"), ("SELECT a, count(a)", "a")] {
+            let message =
+                format!("'{path}' varies within a group: it must stand in GROUP BY or in an aggregate");
+            assert_eq!(refused(query), (ErrorKind::Syntax, message));
+        }
+    }
+
+    #[test]
+    fn placeholders_cannot_be_spelled() {
+        for name in ["key", "aggregate", "\u{1}key 7", "\u{1}aggregate 5"] {
+            let (kind, _) = refused(&format!("SELECT \"{name}\", count(a) GROUP BY x"));
+            assert_eq!(kind, ErrorKind::UnknownArray);
+        }
     }
 }

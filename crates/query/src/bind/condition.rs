@@ -5,7 +5,7 @@ use sieva_format::schema::{AttrValue, Schema, attr};
 use sieva_types::{DType, Error, ErrorKind, Result};
 
 use super::value::{constant, constant_number};
-use super::{Binder, Condition, Value, names};
+use super::{Binder, Condition, Value, beyond, names};
 use crate::ast::{CompareOp, Expr, Literal};
 use crate::raw::{Comparison, compare_exact};
 use crate::values::ValueType;
@@ -82,15 +82,21 @@ impl Binder<'_> {
         }
         match (exact_number(left, &a), exact_number(right, &b)) {
             (Some(x), Some(y)) => Ok(decided(op, x, y)),
-            (None, Some(y)) => Ok(self.with_constant(op, a, y, b)),
-            (Some(x), None) => Ok(self.with_constant(op.mirrored(), b, x, a)),
+            (None, Some(y)) => self.with_constant(op, (left, a), y, (right, b)),
+            (Some(x), None) => self.with_constant(op.mirrored(), (right, b), x, (left, a)),
             (None, None) => Ok(Condition::Computed(Value::Compare(compare_op(op), Box::new(a), Box::new(b)))),
         }
     }
 
     /// A comparison with a constant: on stored values, on positions, or else computed.
-    fn with_constant(&self, op: Comparison, value: Value, literal: Number, constant: Value) -> Condition {
-        match value {
+    fn with_constant(
+        &self,
+        op: Comparison,
+        (expr, value): (&Expr, Value),
+        literal: Number,
+        (literal_expr, constant): (&Expr, Value),
+    ) -> Result<Condition> {
+        Ok(match value {
             Value::Array { array, raw } => {
                 let bound = &self.arrays[array];
                 let domain = if raw { &bound.raw_domain } else { &bound.domain };
@@ -99,8 +105,8 @@ impl Binder<'_> {
             Value::Position { dim } => {
                 Condition::Position { dim, ranges: positions(op, literal, self.schema.dims[dim].len) }
             }
-            _ => Condition::Computed(Value::Compare(compare_op(op), Box::new(value), Box::new(constant))),
-        }
+            _ => Condition::Computed(beyond::compare(compare_op(op), expr, value, literal_expr, constant)?),
+        })
     }
 
     fn missing(&mut self, expr: &Expr, negated: bool) -> Result<Condition> {

@@ -6,6 +6,7 @@
 //! rewrites comparisons of one array with a constant to sets of stored values ([`crate::raw`]).
 
 mod aggregates;
+mod beyond;
 mod condition;
 mod dates;
 mod names;

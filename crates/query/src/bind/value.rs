@@ -3,7 +3,7 @@
 use sieva_format::decoding::Number;
 use sieva_types::{Error, ErrorKind, Result};
 
-use super::{Binder, BoundArray, Value, aggregates, dates, names};
+use super::{Binder, BoundArray, Value, aggregates, beyond, dates, names};
 use crate::ast::{CompareOp, Expr, Literal, Name};
 use crate::values::{self, Function, LikePattern, Scalar, ValueType, Vector};
 
@@ -54,7 +54,7 @@ impl Binder<'_> {
     }
 
     fn name(&mut self, name: &Name) -> Result<Value> {
-        if let Some(placed) = aggregates::placed(&name.text) {
+        if let Some(placed) = aggregates::placed(name) {
             return Ok(placed);
         }
         match names::resolve(self.schema, &name.text).map_err(|e| names::located(e, name))? {
@@ -96,7 +96,7 @@ impl Binder<'_> {
     /// A comparison as a value; dates and names of enumerated values are turned into numbers first.
     fn comparison(&mut self, op: CompareOp, left: &Expr, right: &Expr) -> Result<Value> {
         let (a, b) = self.comparable(left, right)?;
-        Ok(Value::Compare(op, Box::new(a), Box::new(b)))
+        beyond::compare(op, left, a, right, b)
     }
 
     /// Both sides of a comparison, of one kind.
@@ -265,7 +265,8 @@ fn one_argument(function: &str, n: usize) -> Error {
     Error::new(ErrorKind::TypeMismatch, format!("{function}() takes one argument, got {n}"))
 }
 
-/// A literal as a constant. Integers beyond 64 bits become the nearest float64: no stored value is as large.
+/// A literal as a constant. Integers beyond 64 bits become the nearest float64, which is not how they compare: see
+/// [`beyond`].
 pub(super) fn constant(literal: &Literal) -> Result<Vector> {
     Vector::constant(&match literal {
         Literal::Null => Scalar::Null,

@@ -54,19 +54,8 @@ fn compare_values(op: CompareOp, a: &Values, b: &Values, shape: Shape) -> Vec<bo
         (Str(_), _) | (_, Str(_)) => vec![false; shape.len()],
         // The others are these the other way around.
         (F64(_), _) | (U64(_), I64(_) | Bool(_)) | (I64(_), Bool(_)) => {
-            compare_values(mirrored(op), b, a, shape)
+            compare_values(op.mirrored(), b, a, shape)
         }
-    }
-}
-
-/// `a op b` is `b mirrored(op) a`.
-fn mirrored(op: CompareOp) -> CompareOp {
-    match op {
-        CompareOp::Lt => CompareOp::Gt,
-        CompareOp::LtEq => CompareOp::GtEq,
-        CompareOp::Gt => CompareOp::Lt,
-        CompareOp::GtEq => CompareOp::LtEq,
-        CompareOp::Eq | CompareOp::NotEq => op,
     }
 }
 

@@ -1,0 +1,19 @@
+//! An HDF5 file of any bytes: opening, walking, layouts and values, and what libhdf5 makes of it.
+#![no_main]
+
+use std::sync::Arc;
+
+use libfuzzer_sys::fuzz_target;
+use sieva_format::ArraySource;
+use sieva_format_hdf5::{Hdf5Options, Hdf5Source};
+use sieva_fuzz::{check_error, explore};
+use sieva_store::MemoryStore;
+use xxhash_rust::xxh3::xxh3_64;
+
+fuzz_target!(|bytes: &[u8]| {
+    let store = Arc::new(MemoryStore::new("a.h5", bytes));
+    match Hdf5Source::open_store(store, &Hdf5Options::default()) {
+        Ok(source) => explore(&(Arc::new(source) as Arc<dyn ArraySource>), xxh3_64(bytes)),
+        Err(e) => check_error(&e),
+    }
+});

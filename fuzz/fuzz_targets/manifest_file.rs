@@ -1,0 +1,45 @@
+//! A manifest of any content behind a checksum that fits: what is read is written and read again alike, and is a source
+//! over an object of the length that it names.
+#![no_main]
+
+use std::sync::Arc;
+
+use libfuzzer_sys::fuzz_target;
+use sieva_format::ArraySource;
+use sieva_format::manifest::wire::Writer;
+use sieva_format::manifest::{Manifest, ManifestSource};
+use sieva_fuzz::{PatternStore, check_error, explore};
+use sieva_types::ErrorKind;
+use xxhash_rust::xxh3::xxh3_64;
+
+/// The memory that decoding is allowed.
+const LIMIT: usize = 8 << 20;
+
+fuzz_target!(|bytes: &[u8]| {
+    for file in [bytes.to_vec(), packed(bytes)] {
+        match Manifest::decode_within(&file, LIMIT) {
+            Ok(manifest) => check(manifest, xxh3_64(bytes)),
+            Err(e) => {
+                check_error(&e);
+                assert_eq!(e.kind(), ErrorKind::CorruptIndex, "{e}");
+            }
+        }
+    }
+});
+
+/// Content as it is stored where compression does not pay.
+fn packed(content: &[u8]) -> Vec<u8> {
+    let mut length = Writer::default();
+    length.uint(content.len() as u64);
+    let sum = xxh3_64(content).to_le_bytes();
+    [&b"SVMF\x01\x00"[..], &sum, &length.into_bytes(), content].concat()
+}
+
+fn check(manifest: Manifest, seed: u64) {
+    let bytes = manifest.encode();
+    let again = Manifest::decode(&bytes).expect("what was written");
+    assert_eq!(again.encode(), bytes);
+    let store = Arc::new(PatternStore::new(manifest.object_len()));
+    let source = ManifestSource::new(manifest, store).expect("an object of its length");
+    explore(&(Arc::new(source) as Arc<dyn ArraySource>), seed);
+}

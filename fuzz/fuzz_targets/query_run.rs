@@ -1,0 +1,103 @@
+//! Any text as a query that is run on a small source of many types: no panic, one answer however it is asked for, and
+//! a condition selects the rows where it is true as a value.
+#![no_main]
+
+use std::sync::Arc;
+
+use libfuzzer_sys::fuzz_target;
+use sieva_fuzz::{check_error, small_source};
+use sieva_query::ast::{Expr, Name, Select};
+use sieva_query::bind::{BindOptions, Body, Bound, bind_condition, bind_select, resolve};
+use sieva_query::exec::{Column, Data, ExecOptions, Execution, Indexes, RowStream, aggregate, count, select};
+use sieva_query::parse;
+use sieva_query::values::Scalar;
+use sieva_types::{ErrorKind, Result};
+
+fuzz_target!(|bytes: &[u8]| {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    let source = small_source();
+    let schema = source.schema();
+    let known = |name: &Name| resolve(schema, &name.text).is_ok();
+    let subquery = |_: &Select| Ok(Scalar::F64(3.0));
+    let options = BindOptions { valid_range: bytes.len() % 2 == 1, subquery: &subquery };
+    let done = match parse::parse_select_with(text, &known) {
+        Ok(select) => bind_select(schema, &select, &options).and_then(run),
+        Err(_) => match parse::parse_condition_with(text, &known) {
+            Ok(condition) => bind_condition(schema, Some(&condition), None, &options)
+                .and_then(run)
+                .and_then(|()| check_condition(&condition, &options)),
+            Err(_) => return,
+        },
+    };
+    if let Err(e) = done {
+        check_error(&e);
+        assert_ne!(e.kind(), ErrorKind::CorruptFile, "{e}");
+    }
+});
+
+fn execution(bound: Bound) -> Result<Arc<Execution>> {
+    let options = ExecOptions { threads: 1, memory: 32 << 20, ..ExecOptions::default() };
+    Execution::new(small_source(), bound, Arc::new(Indexes::default()), options).map(Arc::new)
+}
+
+fn run(bound: Bound) -> Result<()> {
+    let execution = execution(bound)?;
+    execution.plan()?;
+    let bound = &execution.bound;
+    if matches!(bound.body, Body::Groups { .. }) {
+        let (table, _) = aggregate(&execution)?;
+        for output in &bound.outputs {
+            table.evaluate(&execution, &output.value)?;
+        }
+        return Ok(());
+    }
+    let (selected, columns) = rows(&execution)?;
+    assert_eq!(selected, count(&execution)?.0);
+    let n = columns.first().map_or(0, Column::len) as u64;
+    assert!(columns.iter().all(|c| c.len() as u64 == n) && columns.len() == bound.outputs.len());
+    let wanted = selected.saturating_sub(bound.offset).min(bound.limit.unwrap_or(u64::MAX));
+    assert!(if bound.distinct { n <= wanted } else { n == wanted }, "{n} rows of {wanted}");
+    Ok(())
+}
+
+/// How many positions are selected, and the columns of all rows.
+fn rows(execution: &Arc<Execution>) -> Result<(u64, Vec<Column>)> {
+    let selection = Arc::new(select(execution, None)?.0);
+    let mut stream = RowStream::new(Arc::clone(execution), Arc::clone(&selection), 7)?;
+    let mut columns: Vec<Column> = Vec::new();
+    while let Some(batch) = stream.next_batch()? {
+        if columns.is_empty() {
+            columns = batch;
+        } else {
+            columns.iter_mut().zip(batch).try_for_each(|(all, part)| all.append(part))?;
+        }
+    }
+    if columns.is_empty() {
+        columns = execution
+            .bound
+            .outputs
+            .iter()
+            .map(|_| Column { data: Data::Bool(Vec::new()), valid: None })
+            .collect();
+    }
+    Ok((selection.len(), columns))
+}
+
+/// As many positions are selected as those where the condition, computed as a value, is true; and it is at all of them.
+fn check_condition(condition: &Expr, options: &BindOptions<'_>) -> Result<()> {
+    let source = small_source();
+    let value = std::slice::from_ref(condition);
+    let among = execution(bind_condition(source.schema(), Some(condition), Some(value), options)?)?;
+    let everywhere = execution(bind_condition(source.schema(), None, Some(value), options)?)?;
+    let (selected, columns) = rows(&among)?;
+    assert_eq!(truths(&columns[0]), selected, "{condition} is not true where it selects");
+    let (_, columns) = rows(&everywhere)?;
+    assert_eq!(truths(&columns[0]), selected, "{condition} is true elsewhere");
+    Ok(())
+}
+
+fn truths(column: &Column) -> u64 {
+    let Data::Bool(values) = &column.data else { panic!("a condition of {:?}", column.dtype()) };
+    let valid = |i: usize| column.valid.as_ref().is_none_or(|v| v[i]);
+    values.iter().enumerate().filter(|&(i, &v)| v && valid(i)).count() as u64
+}
