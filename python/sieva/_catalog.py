@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import builtins
 import os
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from sieva import _native, errors
@@ -247,7 +249,7 @@ class Catalog:
             )
         return AddReport(**report)
 
-    def prune(self, directory: str | os.PathLike[str]) -> list[str]:
+    def prune(self, directory: str | os.PathLike[str]) -> builtins.list[str]:
         """Forget the sources under a directory whose files are gone, with their tags; return them.
 
         Parameters
@@ -278,7 +280,7 @@ class Catalog:
             yield from (SourceInfo(**info) for info in page)
             after = page[-1]["location"]
 
-    def show(self, source: str | os.PathLike[str]) -> tuple[SourceInfo, list[ObjectInfo]]:
+    def show(self, source: str | os.PathLike[str]) -> tuple[SourceInfo, builtins.list[ObjectInfo]]:
         """Return a source with all of its objects, the root first.
 
         Parameters
@@ -298,7 +300,11 @@ class Catalog:
         return SourceInfo(**info), [ObjectInfo(**one) for one in objects]
 
     def tag(
-        self, source: str | os.PathLike[str], path: str = "", tags: Mapping[str, Value] | None = None, **more: Value
+        self,
+        source: str | os.PathLike[str],
+        path: str = "",
+        tags: Mapping[str, Value] | None = None,
+        **more: Value,
     ) -> int:
         """Set tags on a source, a group or an array; return how many this changed.
 
@@ -320,7 +326,7 @@ class Catalog:
         UnknownArray
             It has no such object.
         """
-        given = [(key, value) for key, value in {**(tags or {}), **more}.items()]
+        given: builtins.list[tuple[str, Value | None]] = [*{**(tags or {}), **more}.items()]
         return self._native.set_tags(self._location(source), path.strip("/"), given)
 
     def untag(self, source: str | os.PathLike[str], path: str, *keys: str) -> int:
@@ -348,7 +354,7 @@ class Catalog:
         name: str | None = None,
         collection: str | None = None,
         limit: int | None = None,
-    ) -> list[ObjectRef]:
+    ) -> builtins.list[ObjectRef]:
         """Return the objects whose attributes and tags satisfy a condition.
 
         Parameters
@@ -407,24 +413,25 @@ class Catalog:
         """
         text = _text(source)
         if text.endswith("/"):
-            folder = text if "://" in text or not os.path.isdir(text) else self._location(text) + "/"
+            is_folder = "://" not in text and Path(text).is_dir()
+            folder = self._location(text).rstrip("/") + "/" if is_folder else text
             return self._native.forget_prefix(folder)
         return int(self._native.forget(self._location(text)))
 
-    def collections(self) -> list[CollectionInfo]:
+    def collections(self) -> builtins.list[CollectionInfo]:
         """Return all collections by name."""
         return [CollectionInfo(**one) for one in self._native.collections()]
 
     def collect(self, name: str, *sources: str | os.PathLike[str], description: str | None = None) -> int:
-        """Put known sources into a collection, which is made where it is not there; return how many were not in it.
+        """Put known sources into a collection, made where it is not there; return how many were not in it.
 
         Parameters
         ----------
         name
             The collection's name.
         sources
-            Paths and URLs; a directory, or a prefix that ends with ``/``, stands for all under it, those that are
-            registered later included.
+            Paths and URLs; a directory, or a prefix that ends with ``/``, stands for all under it, those that
+            are registered later included.
         description
             What it is, for people.
 
@@ -439,7 +446,7 @@ class Catalog:
         added = 0
         for source in sources:
             text = _text(source)
-            if text.endswith("/") or ("://" not in text and os.path.isdir(text) and not self._knows(text)):
+            if text.endswith("/") or ("://" not in text and Path(text).is_dir() and not self._knows(text)):
                 prefix = text if "://" in text else self._location(text)
                 added += self._native.collect_prefix(name, prefix.rstrip("/") + "/")
                 continue
@@ -465,7 +472,7 @@ class Catalog:
         high: float | None = None,
         *,
         collection: str | None = None,
-    ) -> list[str]:
+    ) -> builtins.list[str]:
         """Return the sources whose arrays of a name could hold a value within closed bounds; none is opened.
 
         Parameters
@@ -495,7 +502,7 @@ class Catalog:
             return _native.catalog_location(_text(source))
         except errors.FileNotFound:
             # Of a directory that is gone: as it was registered.
-            return os.path.abspath(_text(source))
+            return str(Path(_text(source)).absolute())
 
 
 def native_of(catalog: object) -> _native.Catalog | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 import time
 from dataclasses import asdict
@@ -42,7 +43,9 @@ def catalog() -> None:
 
 @catalog.command()
 @click.argument("names", nargs=-1, required=True, metavar="DIR|FILE|GLOB|URL...")
-@click.option("--collection", "collections", multiple=True, metavar="NAME", help="Put them into this collection.")
+@click.option(
+    "--collection", "collections", multiple=True, metavar="NAME", help="Put them into this collection."
+)
 @click.option("--jobs", type=click.IntRange(min=1), help="Number of threads; by default one for each core.")
 @click.option("--stats", is_flag=True, help="Build zone maps, and record the range of each array.")
 @click.option("--prune", is_flag=True, help="Forget known sources under DIR whose files are gone.")
@@ -50,7 +53,7 @@ def catalog() -> None:
 @click.option("--store", metavar="DIR", help="Directory for zone maps; by default beside the file.")
 @_json_option
 @_catalog_option
-def add(
+def add(  # noqa: PLR0917 - a command has as many parameters as options
     names: tuple[str, ...],
     collections: tuple[str, ...],
     jobs: int | None,
@@ -101,7 +104,17 @@ def list_(prefix: str, limit: int | None, as_json: bool, url: str | None) -> Non
             return
         _table(
             ("source", "format", "size", "objects", "registered", "collections"),
-            ((i.location, _state(i), size_text(i.size), f"{i.objects:,}", _date(i), ", ".join(i.collections)) for i in found),
+            (
+                (
+                    i.location,
+                    _state(i),
+                    size_text(i.size),
+                    f"{i.objects:,}",
+                    _date(i),
+                    ", ".join(i.collections),
+                )
+                for i in found
+            ),
             right=(2, 3),
         )
 
@@ -158,7 +171,7 @@ def untag(target: str, keys: tuple[str, ...], url: str | None) -> None:
 @click.option("--count", is_flag=True, help="Print how many there are.")
 @_json_option
 @_catalog_option
-def find(
+def find(  # noqa: PLR0917 - a command has as many parameters as options
     condition: str,
     kind: str,
     name: str | None,
@@ -193,7 +206,9 @@ def remove(source: str, url: str | None) -> None:
     with _open(url) as known:
         removed = known.remove(source)
     if not removed:
-        raise errors.FileNotFound(f"nothing known is {source!r}", "see sieva catalog list; a prefix ends with /")
+        raise errors.FileNotFound(
+            f"nothing known is {source!r}", "see sieva catalog list; a prefix ends with /"
+        )
     click.echo(f"{source}: {removed:,} forgotten", err=True)
 
 
@@ -204,7 +219,7 @@ def remove(source: str, url: str | None) -> None:
 @click.option("--remove", "is_removed", is_flag=True, help="Remove the collection; its sources stay.")
 @_json_option
 @_catalog_option
-def collection(
+def collection(  # noqa: PLR0917 - a command has as many parameters as options
     name: str | None,
     sources: tuple[str, ...],
     description: str | None,
@@ -248,7 +263,9 @@ def collection(
 @click.option("--collection", "of", metavar="NAME", help="Only sources of this collection.")
 @_json_option
 @_catalog_option
-def where(array: str, low: str, high: str, of: str | None, as_json: bool, url: str | None) -> None:
+def where(  # noqa: PLR0917 - a command has as many parameters as options
+    array: str, low: str, high: str, of: str | None, as_json: bool, url: str | None
+) -> None:
     """List the files whose ARRAY could hold a value from LOW to HIGH ('-' is open), without opening them."""
     bounds = [_bound(text) for text in (low, high)]
     with _open(url, read_only=True) as known:
@@ -330,7 +347,7 @@ def _print_json(value: object) -> None:
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401 - any value
-    if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
+    if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     if isinstance(value, dict):
         return {key: _plain(one) for key, one in value.items()}
@@ -350,7 +367,9 @@ def _described(one: ObjectInfo) -> str:
     lines = [f"\n{one.path or '/'}{shape}"]
     if one.statistics is not None:
         known = one.statistics
-        lines.append(f"    from {known['min']} to {known['max']}, {known['missing']:,} of {known['count']:,} missing")
+        lines.append(
+            f"    from {known['min']} to {known['max']}, {known['missing']:,} of {known['count']:,} missing"
+        )
     lines += [f"    {key} = {_quoted(value)}" for key, value in one.attributes.items()]
     lines += [f"    {key} = {_quoted(value)}  (tag)" for key, value in one.tags.items()]
     return "\n".join(lines)
@@ -381,7 +400,9 @@ _PAGE = 1000
 def _print_block(rows: list[Sequence[str]], right: Sequence[int]) -> None:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
-        cells = (_pad(i in right)(cell, width) for i, (cell, width) in enumerate(zip(row, widths, strict=True)))
+        cells = (
+            _pad(i in right)(cell, width) for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
         click.echo("  ".join(cells).rstrip())
 
 

@@ -264,7 +264,7 @@ def doctor() -> None:
 class _Later(click.Group):
     """The commands of ``sieva catalog``, loaded when they are asked for."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - as click calls it
         """Return the names in their order."""
         from sieva._catalog_cli import catalog
 

@@ -132,8 +132,10 @@ impl Catalog {
         path: &str,
         tags: Vec<(String, Option<Bound<'_, PyAny>>)>,
     ) -> PyResult<u64> {
-        let values: PyResult<Vec<_>> =
-            tags.iter().map(|(key, v)| Ok((key, v.as_ref().map(|v| value_of(v, key)).transpose()?))).collect();
+        let values: PyResult<Vec<_>> = tags
+            .iter()
+            .map(|(key, v)| Ok((key, v.as_ref().map(|v| value_of(v, key)).transpose()?)))
+            .collect();
         let values = values?;
         let tags: Vec<_> = values.iter().map(|(key, value)| (path, key.as_str(), value.clone())).collect();
         py.detach(|| self.0.tag_many(location, &tags)).map_err(to_python)
@@ -222,7 +224,8 @@ impl Catalog {
     ) -> PyResult<Vec<String>> {
         let lower = lower.map(|v| value_of(&v, "the lower bound")).transpose()?;
         let upper = upper.map(|v| value_of(&v, "the upper bound")).transpose()?;
-        py.detach(|| self.0.could_contain(name, lower.as_ref(), upper.as_ref(), collection)).map_err(to_python)
+        py.detach(|| self.0.could_contain(name, lower.as_ref(), upper.as_ref(), collection))
+            .map_err(to_python)
     }
 }
 

@@ -162,8 +162,8 @@ fn first_tasks(names: &[String]) -> Result<Vec<Task>> {
                 files.push(here);
                 continue;
             }
-            let meta = std::fs::metadata(&here)
-                .map_err(|e| Error::io(format!("cannot look at '{path}'"), &e))?;
+            let meta =
+                std::fs::metadata(&here).map_err(|e| Error::io(format!("cannot look at '{path}'"), &e))?;
             if meta.is_dir() { tasks.push(Task::Folder(here.into())) } else { files.push(here) }
         }
     }

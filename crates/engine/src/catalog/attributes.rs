@@ -42,7 +42,9 @@ fn value(attr: &AttrValue) -> Option<Value> {
         },
         AttrValue::Ints(DType::Bool, numbers) if numbers.len() == 1 => Some(Value::Bool(numbers[0] != 0)),
         AttrValue::Ints(_, numbers) => match &numbers[..] {
-            [one] => i64::try_from(*one).map(Value::Int).or_else(|_| u64::try_from(*one).map(Value::UInt)).ok(),
+            [one] => {
+                i64::try_from(*one).map(Value::Int).or_else(|_| u64::try_from(*one).map(Value::UInt)).ok()
+            }
             many => list(many.iter().map(i128::to_string)),
         },
         AttrValue::Floats(_, numbers) => match &numbers[..] {

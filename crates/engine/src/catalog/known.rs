@@ -111,7 +111,12 @@ impl KnownFiles {
     }
 
     /// What tells the outline of file `n`: schema and coordinates are at hand.
-    pub(crate) fn outline(&self, n: usize, name: &str, options: &OpenOptions) -> Option<Arc<dyn ArraySource>> {
+    pub(crate) fn outline(
+        &self,
+        n: usize,
+        name: &str,
+        options: &OpenOptions,
+    ) -> Option<Arc<dyn ArraySource>> {
         let source = self.source(n, name, options)?;
         let _ = self.versions.get(n)?.set(source.store().version());
         Some(Arc::new(Outlined(source)))

@@ -19,10 +19,7 @@ impl<T> Tasks<T> {
     /// These, the first of them first.
     pub(super) fn new(mut first: Vec<T>) -> Self {
         first.reverse();
-        Self {
-            state: Mutex::new(State { waiting: first, busy: 0, stopped: false }),
-            changed: Condvar::new(),
-        }
+        Self { state: Mutex::new(State { waiting: first, busy: 0, stopped: false }), changed: Condvar::new() }
     }
 
     fn lock(&self) -> MutexGuard<'_, State<T>> {
