@@ -19,6 +19,7 @@ Value: TypeAlias = int | float | str | bool
 """What an attribute or a tag may be."""
 
 _PAGE = 1000
+_FOUND = 20_000
 
 
 @dataclass(frozen=True)
@@ -380,6 +381,22 @@ class Catalog:
         """
         found = self._native.find(text, kind=kind, name=name, collection=collection, limit=limit)
         return [ObjectRef(location, path, kind_) for location, path, kind_, _ in found]
+
+    def _find_pages(self, text: str, limit: int | None, **which: str | None) -> Iterator[ObjectRef]:
+        """Give what `find` returns, page by page: a catalog may hold more than memory does."""
+        after, left = None, limit
+        while left is None or left > 0:
+            page = self._native.find(
+                text,
+                **which,
+                limit=_FOUND if left is None else min(left, _FOUND),
+                after=after,
+            )
+            yield from (ObjectRef(location, path, kind) for location, path, kind, _ in page)
+            if not page:
+                return
+            after = page[-1][3]
+            left = None if left is None else left - len(page)
 
     def count(
         self,

@@ -7,6 +7,7 @@ import math
 import sys
 import time
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -65,6 +66,8 @@ def add(  # noqa: PLR0917 - a command has as many parameters as options
     url: str | None,
 ) -> None:
     """Register files, and directories with all that is under them."""
+    if prune and (others := [name for name in names if not Path(name).is_dir()]):
+        raise click.UsageError(f"--prune looks under directories: {others[0]!r} is none")
     with _open(url) as known:
         try:
             report = known.add(
@@ -100,7 +103,7 @@ def list_(prefix: str, limit: int | None, as_json: bool, url: str | None) -> Non
     with _open(url, read_only=True) as known:
         found = islice(known.list(prefix), limit)
         if as_json:
-            _print_json([asdict(info) for info in found])
+            _print_json_list(asdict(info) for info in found)
             return
         _table(
             ("source", "format", "size", "objects", "registered", "collections"),
@@ -191,11 +194,11 @@ def find(  # noqa: PLR0917 - a command has as many parameters as options
         if count:
             click.echo(known.count(condition, **which))
             return
-        found = known.find(condition, limit=limit, **which)
-    if as_json:
-        _print_json([asdict(one) for one in found])
-        return
-    _table(("source", "path", "kind"), ((one.source, one.path, one.kind) for one in found))
+        found = known._find_pages(condition, limit, **which)
+        if as_json:
+            _print_json_list(asdict(one) for one in found)
+            return
+        _table(("source", "path", "kind"), ((one.source, one.path, one.kind) for one in found))
 
 
 @catalog.command()
@@ -344,6 +347,16 @@ def _tell_problems(what: str, problems: Sequence[tuple[str, str]]) -> None:
 def _print_json(value: object) -> None:
     # NaN and infinities have no place in JSON.
     click.echo(json.dumps(_plain(value), ensure_ascii=False, allow_nan=False, indent=2))
+
+
+def _print_json_list(values: Iterable[object]) -> None:
+    """Print a list as it comes: it may be longer than memory holds."""
+    begun = False
+    for value in values:
+        text = json.dumps(_plain(value), ensure_ascii=False, allow_nan=False)
+        click.echo((",\n " if begun else "[\n ") + text, nl=False)
+        begun = True
+    click.echo("\n]" if begun else "[]")
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401 - any value

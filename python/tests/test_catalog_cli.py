@@ -82,6 +82,7 @@ def test_a_round_of_commands(run, spectra):
         (["collection", "--remove"], 2, "name the collection"),
         (["collection", "none", "--remove"], 1, "there are none"),
         (["add", "/absent"], 1, "/absent"),
+        (["add", "--prune", "*.h5"], 2, "'*.h5' is none"),
         (["add"], 2, "Missing argument"),
     ],
 )

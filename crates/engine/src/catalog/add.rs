@@ -250,7 +250,9 @@ impl Batch {
             Err(e) if is_of_one(&e) => {}
             done => {
                 add(done?);
-                return Ok(());
+                // Those that turned out not to have changed are not put into collections by that.
+                let names: Vec<&str> = records.iter().map(|r| r.location.as_str()).collect();
+                return walk.collect(&names);
             }
         }
         // One of them holds what the catalog cannot keep: the others are not to suffer for it.
@@ -393,10 +395,13 @@ impl Walk<'_> {
             }
         }
         self.report().unchanged += unchanged.len() as u64;
-        for name in &self.options.collections {
-            self.catalog.collect(name, &unchanged)?;
-        }
-        Ok(())
+        self.collect(&unchanged)
+    }
+
+    /// Puts registered sources into the collections that were asked for.
+    fn collect(&self, locations: &[&str]) -> Result<()> {
+        let names = self.options.collections.iter().filter(|_| !locations.is_empty());
+        names.into_iter().try_for_each(|name| self.catalog.collect(name, locations).map(|_| ()))
     }
 
     /// Size and version, where a look at a path tells them.
@@ -437,7 +442,12 @@ impl Walk<'_> {
                 note(&mut self.report().unreadable, path, e.message());
                 return true;
             }
-            Outcome::Gone => return true,
+            Outcome::Gone => {
+                if sieva_store::is_url(path) {
+                    note(&mut self.report().unreadable, path, "there is no such object");
+                }
+                return true;
+            }
         };
         record.collections.clone_from(&self.options.collections);
         send.send(record).is_ok()
