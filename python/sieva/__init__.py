@@ -8,6 +8,7 @@
 
 from sieva import errors
 from sieva._array import Array
+from sieva._catalog import Catalog, ObjectRef
 from sieva._expr import Expr, col, fn, idx
 from sieva._histogram import Histogram
 from sieva._index import BuildReport, Calibration, IndexStatus, VerifyReport
@@ -22,9 +23,11 @@ __all__ = [
     "Array",
     "BuildReport",
     "Calibration",
+    "Catalog",
     "Expr",
     "Histogram",
     "IndexStatus",
+    "ObjectRef",
     "Query",
     "Schema",
     "Selection",

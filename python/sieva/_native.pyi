@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from sieva._foreign import Description, Reader
 
+_List = list  # within a class that has a method of that name
 Access = Literal["auto", "scan", "zonemap", "bitmap", "sorted"]
 
 __version__: str
@@ -43,6 +44,71 @@ def from_clause(sql: str) -> str | None:
     SyntaxError_
         The text is no SELECT.
     """
+
+def default_catalog() -> str:
+    """Return the URL of the catalog that is meant where none is named; its directory is made."""
+
+def catalog_location(path: str) -> str:
+    """Return the name of a path in the catalog: absolute, the links of its directory followed."""
+
+class Catalog:
+    """A catalog; see `sieva.Catalog`."""
+
+    @staticmethod
+    def open(url: str, read_only: bool = False) -> Catalog: ...
+    @property
+    def read_only(self) -> bool: ...
+    def add(
+        self,
+        names: list[str],
+        *,
+        collections: list[str] = ...,
+        jobs: int | None = None,
+        statistics: bool = False,
+        store: str | None = None,
+        isolated: list[str] = ...,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> dict[str, Any]: ...
+    def vanished(self, directory: str) -> list[str]: ...
+    def list(
+        self, prefix: str = "", limit: int = 1000, after: str | None = None
+    ) -> _List[dict[str, Any]]: ...
+    def show(self, location: str) -> tuple[dict[str, Any], _List[dict[str, Any]]] | None: ...
+    def set_tags(
+        self, location: str, path: str, tags: _List[tuple[str, int | float | str | bool | None]]
+    ) -> int: ...
+    def find(
+        self,
+        text: str,
+        *,
+        kind: str | None = None,
+        name: str | None = None,
+        collection: str | None = None,
+        limit: int | None = None,
+        after: int | None = None,
+    ) -> _List[tuple[str, str, str, int]]: ...
+    def count(
+        self,
+        text: str,
+        *,
+        kind: str | None = None,
+        name: str | None = None,
+        collection: str | None = None,
+    ) -> int: ...
+    def forget(self, location: str) -> bool: ...
+    def forget_prefix(self, prefix: str) -> int: ...
+    def collections(self) -> _List[dict[str, Any]]: ...
+    def create_collection(self, name: str, description: str) -> None: ...
+    def remove_collection(self, name: str) -> bool: ...
+    def collect(self, name: str, locations: _List[str]) -> int: ...
+    def collect_prefix(self, name: str, prefix: str) -> int: ...
+    def could_contain(
+        self,
+        name: str,
+        lower: float | None = None,
+        upper: float | None = None,
+        collection: str | None = None,
+    ) -> _List[str]: ...
 
 def build_index(
     source: Source,
@@ -132,6 +198,7 @@ class Source:
         remote: dict[str, Any] | None = None,
         isolated: list[str] = ...,
         limits: tuple[int, int] | None = None,
+        catalog: Catalog | None = None,
     ) -> Source:
         """Open files as one source; their formats are told by their first bytes.
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sieva import _adios, _native, _references, errors
+from sieva._catalog import Catalog, native_of
 from sieva._query import Query
 from sieva._source import Source
 
@@ -26,6 +27,7 @@ def open(  # noqa: A001 - sieva.open is the name that is fixed
     join: str | None = None,
     isolated: bool = False,
     storage_options: Mapping[str, Any] | None = None,
+    catalog: Catalog | str | os.PathLike[str] | bool | None = None,
 ) -> Source:
     """Open a file, or several as one source; formats are told by the first bytes, not by names.
 
@@ -53,6 +55,10 @@ def open(  # noqa: A001 - sieva.open is the name that is fixed
     join
         Of several files: the dimension along which they follow one another, where it cannot be told or is
         to be another; a name that no file has stacks them along a new dimension, in the order of the list.
+    catalog
+        A `Catalog`, or its URL, or True for the default one: files that have not changed since they were
+        registered there are not parsed, and of many files none is opened before its data are wanted. The
+        catalog is only read. It is not used with ``dims`` and ``external``, which it knows nothing of.
 
     Returns
     -------
@@ -94,6 +100,7 @@ def open(  # noqa: A001 - sieva.open is the name that is fixed
         join=join,
         isolated=WORKER if isolated else [],
         remote=dict(storage_options or {}),
+        catalog=native_of(catalog),
     )
     return Source(native)
 
@@ -116,7 +123,7 @@ def sql(
     access, fetch, memory, threads
         As in `Source.query`.
     **options
-        As in `open`: dims, external, valid_range, store, learn, join, isolated, storage_options.
+        As in `open`: dims, external, valid_range, store, learn, join, isolated, storage_options, catalog.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""The command line: ``sieva schema | query | explain | index | calibrate | demo | doctor``.
+"""The command line: ``sieva schema | query | explain | index | calibrate | catalog | demo | doctor``.
 
 Data and JSON go to stdout, everything else to stderr. The exit code is 0 (done), 1 (failed), 2 (wrong
 usage) or 130 (Ctrl-C). What a command needs is loaded by the command, so that the others start fast.
@@ -277,6 +277,27 @@ def doctor() -> None:
     from sieva._doctor import report
 
     click.echo(report())
+
+
+class _Later(click.Group):
+    """The commands of ``sieva catalog``, loaded when they are asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - as click calls it
+        """Return the names in their order."""
+        from sieva._catalog_cli import catalog
+
+        return list(catalog.commands)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        """Return the command of a name."""
+        from sieva._catalog_cli import catalog
+
+        return catalog.get_command(ctx, name)
+
+
+@cli.group(cls=_Later)
+def catalog() -> None:
+    """Know what files hold without opening them: register, tag, find."""
 
 
 def _ask(

@@ -3,6 +3,7 @@
 //! What a method means is documented in `python/sieva/_native.pyi`, where Python users look.
 #![allow(missing_docs)]
 
+mod catalog;
 mod convert;
 mod errors;
 mod foreign;
@@ -22,6 +23,8 @@ use pyo3::prelude::*;
 mod native {
     use super::*;
 
+    #[pymodule_export]
+    use super::catalog::{Catalog, catalog_location, default_catalog};
     #[pymodule_export]
     use super::index::{
         Histogram, build_index, calibrate, drop_index, drop_replicas, index_notes, index_status, save_learnt,

@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use sieva::{Access, Bx, FetchWay, Learn, OpenOptions, QueryOptions, RemoteOptions, WorkerLimits, parse};
 
+use crate::catalog::Catalog;
 use crate::convert;
 use crate::errors::to_python;
 use crate::foreign::{self, Description};
@@ -21,7 +22,7 @@ pub struct Source(pub sieva::Source);
 #[pymethods]
 impl Source {
     #[staticmethod]
-    #[pyo3(signature = (paths, *, dims=None, external_roots=Vec::new(), valid_range=false, store=None, learn=None, join=None, remote=None, isolated=Vec::new(), limits=None))]
+    #[pyo3(signature = (paths, *, dims=None, external_roots=Vec::new(), valid_range=false, store=None, learn=None, join=None, remote=None, isolated=Vec::new(), limits=None, catalog=None))]
     #[allow(clippy::too_many_arguments)] // the options of one call, by name
     fn open(
         py: Python<'_>,
@@ -35,6 +36,7 @@ impl Source {
         remote: Option<BTreeMap<String, Bound<'_, PyAny>>>,
         isolated: Vec<std::ffi::OsString>,
         limits: Option<(u64, u64)>,
+        catalog: Option<&Catalog>,
     ) -> PyResult<Self> {
         let learn = learn.map_or_else(Learn::default, |(share, from)| Learn { share, from });
         let dims = dims.unwrap_or_default().into_iter().collect();
@@ -53,6 +55,7 @@ impl Source {
             remote,
             isolated,
             limits,
+            catalog: catalog.map(|c| Arc::clone(&c.0)),
             ..OpenOptions::default()
         };
         py.detach(|| sieva::Source::open_many(&paths, &options)).map(Self).map_err(to_python)

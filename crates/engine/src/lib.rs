@@ -17,6 +17,7 @@
 
 mod arrow;
 mod augment;
+pub mod catalog;
 mod conditions;
 mod explain;
 mod foreign;

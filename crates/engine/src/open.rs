@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
+use sieva_catalog::Catalog;
 use sieva_format::ArraySource;
 use sieva_format::read::{BlockReader, ChunkCache, Workspace};
 use sieva_format::schema::Schema;
@@ -18,6 +19,7 @@ use sieva_store::RemoteOptions;
 use sieva_types::{Bx, DType, Error, ErrorKind, Result};
 
 use crate::augment::{Augmented, Learn};
+use crate::catalog::known;
 use crate::formats;
 use crate::many::Many;
 use crate::query::{Query, QueryOptions};
@@ -48,6 +50,8 @@ pub struct OpenOptions {
     pub isolated: Vec<OsString>,
     /// What such a worker may take.
     pub limits: Limits,
+    /// What is known of local files: those that have not changed since they were registered are not parsed.
+    pub catalog: Option<Arc<Catalog>>,
 }
 
 impl Default for OpenOptions {
@@ -63,6 +67,7 @@ impl Default for OpenOptions {
             remember: true,
             isolated: Vec::new(),
             limits: Limits::default(),
+            catalog: None,
         }
     }
 }
@@ -101,7 +106,10 @@ impl Source {
     pub fn open(path: impl AsRef<Path>, options: &OpenOptions) -> Result<Self> {
         let started = Instant::now();
         let path = path.as_ref();
-        let inner = formats::open(path, options)?;
+        let inner = match known::open_one(path, options) {
+            Some(known) => known,
+            None => formats::open(path, options)?,
+        };
         Ok(Self::from_parts(inner, path.to_path_buf(), options, None, started))
     }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use sieva_format::layout::{Parts, Placement};
+use sieva_index::stats::RegionStats;
 use sieva_index::store::{ArrayHeader, locations};
 use sieva_index::{ArrayIndex, PieceLoader, PieceTable, RegionGrid};
 use sieva_types::{Error, ErrorKind, Result};
@@ -57,10 +58,18 @@ impl Many {
             starts: parts.starts.clone(),
             is_new: parts.is_new,
             stored: stored.collect(),
-            known: Vec::new(),
+            known: self.known_stats(header, &pieces),
             load: self.loader(header.clone(), pieces, (parts.axis, parts.is_new)),
         };
         ArrayIndex::of_pieces(header.clone(), table).ok()
+    }
+
+    /// What the catalog knows of whole pieces; empty where it knows nothing.
+    fn known_stats(&self, header: &ArrayHeader, pieces: &[(u32, u32)]) -> Vec<Option<RegionStats>> {
+        match &self.files.known {
+            Some(known) => known.statistics(header, pieces),
+            None => Vec::new(),
+        }
     }
 
     fn loader(&self, whole: ArrayHeader, pieces: Vec<(u32, u32)>, along: (usize, bool)) -> PieceLoader {

@@ -5,6 +5,7 @@ mod paths;
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
@@ -12,6 +13,7 @@ use sieva_format::ArraySource;
 use sieva_format::join::{JoinOptions, JoinedSource, Opener};
 use sieva_types::Result;
 
+use crate::catalog::known::KnownFiles;
 use crate::open::{OpenOptions, Source};
 pub use paths::expand;
 
@@ -24,6 +26,8 @@ const OPENING: usize = 8;
 pub(crate) struct Files {
     names: Vec<String>,
     options: OpenOptions,
+    /// What the catalog knows of them.
+    known: Option<KnownFiles>,
     /// Those used last, the latest at the end.
     recent: Mutex<VecDeque<(usize, Source)>>,
 }
@@ -40,7 +44,7 @@ impl Files {
             return Ok(source);
         }
         drop(recent);
-        let source = Source::open(&self.names[n], &self.options)?;
+        let source = self.open(n)?;
         let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
         // What falls out saves what was learnt of it: not while others wait.
         let old = (recent.len() >= RECENT).then(|| recent.pop_front());
@@ -48,6 +52,23 @@ impl Files {
         drop(recent);
         drop(old);
         Ok(source)
+    }
+
+    /// Opens file `n`, by what is known of it if anything is.
+    fn open(&self, n: usize) -> Result<Source> {
+        let (started, name) = (Instant::now(), &self.names[n]);
+        match self.known.as_ref().and_then(|known| known.open(n, name, &self.options)) {
+            Some(reader) => Ok(Source::from_parts(reader, name.into(), &self.options, None, started)),
+            None => Source::open(name, &self.options),
+        }
+    }
+
+    /// What tells the outline of file `n`: without opening it, if it is known.
+    fn outline(&self, n: usize) -> Result<Arc<dyn ArraySource>> {
+        match self.known.as_ref().and_then(|known| known.outline(n, &self.names[n], &self.options)) {
+            Some(reader) => Ok(reader),
+            None => Ok(Arc::clone(self.file(n)?.reader())),
+        }
     }
 
     /// Forgets all that is held.
@@ -85,13 +106,20 @@ impl Source {
             [one] => one.as_ref().to_string(),
             _ => format!("{} and {} other files", files[0], files.len() - 1),
         };
-        let each = OpenOptions { join: None, ..options.clone() };
-        let files = Arc::new(Files { names: files, options: each, recent: Mutex::default() });
-        let opening = Arc::clone(&files);
-        let opener: Opener = Arc::new(move |n| Ok(Arc::clone(opening.file(n)?.reader())));
+        let known = KnownFiles::of(&files, options);
+        // Files are asked one by one for what is known of them here; nothing else looks for it again.
+        let each = OpenOptions { join: None, catalog: None, ..options.clone() };
+        let files = Arc::new(Files { names: files, options: each, known, recent: Mutex::default() });
+        let (opening, is_open) = (Arc::clone(&files), Arc::new(AtomicBool::new(false)));
+        let planned = Arc::clone(&is_open);
+        let opener: Opener = Arc::new(move |n| match planned.load(Relaxed) {
+            true => Ok(Arc::clone(opening.file(n)?.reader())),
+            false => opening.outline(n),
+        });
         let how =
             JoinOptions { dim: options.join.clone(), valid_range: options.valid_range, threads: OPENING };
         let joined = Arc::new(JoinedSource::open(files.names.clone(), opener, &how)?);
+        is_open.store(true, Relaxed);
         let inner: Arc<dyn ArraySource> = Arc::clone(&joined) as Arc<dyn ArraySource>;
         Ok(Self::from_parts(inner, PathBuf::from(shown), options, Some(Many { files, joined }), started))
     }

@@ -1,0 +1,30 @@
+//! The catalog and the files that it knows: registering what lies in directories, and opening by what is known.
+//!
+//! | file | does |
+//! |---|---|
+//! | `place.rs` | where the catalog is, how sources are named in it, when one has changed |
+//! | `work.rs` | tasks that many threads share |
+//! | `add.rs` | walks directories and registers what is found |
+//! | `one.rs` | what is registered of one source |
+//! | `attributes.rs` | attributes of a file as values of the catalog |
+//! | `statistics.rs` | what zone maps say of whole arrays |
+//! | `prune.rs` | sources whose files are gone |
+//! | `known.rs`, `lazy.rs` | opening without parsing |
+
+mod add;
+mod attributes;
+pub(crate) mod known;
+mod lazy;
+mod one;
+mod place;
+mod prune;
+mod statistics;
+mod work;
+
+pub use add::{AddOptions, AddReport, add};
+pub use place::{default_url, location};
+pub use prune::vanished;
+pub use sieva_catalog::{
+    ArrayStats, Augmentation, Catalog, Collection, Filter, Find, FoundStats, Known, ObjectInfo, ObjectKind,
+    ObjectRecord, ObjectRef, Origin, Rule, SourceInfo, SourceRecord, Usage, Value,
+};
