@@ -52,11 +52,7 @@ fn open_url(url: &str, options: &OpenOptions) -> Result<Arc<dyn ArraySource>> {
     if !name.ends_with('/') && !name.ends_with(".zarr") {
         match sieva_store::open(url, &options.remote) {
             Ok(store) => {
-                let open = |store: &Arc<dyn RangedRead>| {
-                    open_object(store, None, options)?
-                        .ok_or_else(|| unknown_format(Path::new(name), "is none of them"))
-                };
-                return remembered::open(url, store, options, &open);
+                return remembered::open(url, store, options);
             }
             // It may stand for many objects.
             Err(e) if e.kind() == ErrorKind::FileNotFound => {
@@ -71,6 +67,15 @@ fn open_url(url: &str, options: &OpenOptions) -> Result<Arc<dyn ArraySource>> {
         return open_zarr(tree, options);
     }
     Err(unknown_format(Path::new(name), "is no Zarr group"))
+}
+
+/// Opens an object by parsing it.
+///
+/// # Errors
+/// As [`open`].
+pub(crate) fn parse(store: &Arc<dyn RangedRead>, options: &OpenOptions) -> Result<Arc<dyn ArraySource>> {
+    let name = Path::new(store.name());
+    open_object(store, None, options)?.ok_or_else(|| unknown_format(name, "is none of them"))
 }
 
 /// The reader of an object's format; `None` where it is none of ours.

@@ -17,27 +17,27 @@ use sieva_types::{Bx, Result};
 
 use crate::open::OpenOptions;
 
-/// Opens a remote object by what is remembered of it, or by `parse`, and remembers it.
+/// Opens a remote object by what is remembered of it, or by parsing it, and remembers it.
 ///
 /// # Errors
-/// Those of `parse`.
+/// Those of parsing.
 pub(crate) fn open(
     url: &str,
     store: Arc<dyn RangedRead>,
     options: &OpenOptions,
-    parse: &dyn Fn(&Arc<dyn RangedRead>) -> Result<Arc<dyn ArraySource>>,
 ) -> Result<Arc<dyn ArraySource>> {
     // Names of dimensions that a user gives are not the object's; without a tag nothing tells it from another.
     let file = cache_dir().filter(|_| options.dims.is_empty() && !store.version().is_empty());
-    let Some(file) = file.map(|dir| place(&dir, url)) else { return parse(&store) };
+    let Some(file) = file.map(|dir| place(&dir, url)) else { return crate::formats::parse(&store, options) };
     let known = std::fs::read(&file).ok().and_then(|bytes| Manifest::decode(&bytes).ok());
     let source: Arc<dyn ArraySource> = match known.map(|m| ManifestSource::new(m, Arc::clone(&store))) {
         Some(Ok(known)) => {
-            let (url, options) = (url.to_string(), OpenOptions { remember: false, ..options.clone() });
-            let fallback = move || crate::formats::open(Path::new(&url), &options);
+            // Not through this function again: it would come back to the manifest that lacks what is looked for.
+            let (store, options) = (Arc::clone(&store), options.clone());
+            let fallback = move || crate::formats::parse(&store, &options);
             Arc::new(known.with_fallback(Box::new(fallback)))
         }
-        _ => parse(&store)?,
+        _ => crate::formats::parse(&store, options)?,
     };
     if !options.remember {
         return Ok(source);

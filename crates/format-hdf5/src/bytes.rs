@@ -9,6 +9,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use sieva_store::RangedRead;
 use sieva_types::{Error, ErrorKind, Result};
 
+/// Bytes around metadata that are fetched with them: far less than a request costs.
+const NEAR: u64 = 16 << 10;
+
 /// A store that libhdf5 reads, with an identity of its own: a store that is opened twice is two files.
 pub(crate) struct FileBytes {
     id: u64,
@@ -87,12 +90,13 @@ impl FileBytes {
         }
     }
 
-    /// Ranges of metadata grown to the pages that they lie in, where the file has pages.
+    /// Ranges of metadata grown to the pages that they lie in: those of the file, or [`NEAR`], for what belongs
+    /// together is written together, and a later round then finds it there.
     pub(crate) fn whole_pages(&self, ranges: impl Iterator<Item = Range<u64>>) -> Vec<Range<u64>> {
-        let page = self.page.load(Ordering::Relaxed);
-        if page == 0 {
-            return ranges.collect();
-        }
+        let page = match self.page.load(Ordering::Relaxed) {
+            0 => NEAR,
+            page => page,
+        };
         let grow = |r: Range<u64>| {
             let end = r.end.checked_next_multiple_of(page).unwrap_or(r.end).min(self.len());
             r.start - r.start % page..end

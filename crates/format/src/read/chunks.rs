@@ -59,11 +59,10 @@ impl BlockReader {
         let mut coords = first.to_vec();
         loop {
             match find(&coords) {
-                Some(Piece::In(c)) if self.cache.get((self.file, c.offset)).is_none() => {
-                    ranges.push(c.offset..c.offset.saturating_add(c.size));
-                }
-                Some(Piece::Object(n)) if self.cache.get(self.object_key(n)).is_none() => numbers.push(n),
-                _ => {}
+                Some(piece) if self.is_cached(piece) => {}
+                Some(Piece::In(c)) => ranges.push(c.offset..c.offset.saturating_add(c.size)),
+                Some(Piece::Object(n)) => numbers.push(n),
+                None => {}
             }
             if !advance(&mut coords, first, last) {
                 break;
@@ -74,6 +73,18 @@ impl BlockReader {
         }
         if !numbers.is_empty() {
             self.source.will_need_chunks(self.array, &numbers);
+        }
+    }
+
+    /// Whether the decoded chunk is held.
+    pub(super) fn is_cached(&self, chunk: Piece) -> bool {
+        self.cache.get(self.key(chunk)).is_some()
+    }
+
+    fn key(&self, chunk: Piece) -> ChunkKey {
+        match chunk {
+            Piece::In(chunk) => (self.file, chunk.offset),
+            Piece::Object(number) => self.object_key(number),
         }
     }
 
@@ -129,10 +140,7 @@ impl BlockReader {
     /// The decoded chunk, from the cache or decoded now; kept only if more of it may be wanted. `None` where it was
     /// never written.
     fn decoded(&self, chunk: Piece, whole: bool, ws: &mut Workspace) -> Result<Option<Arc<Vec<u8>>>> {
-        let key = match chunk {
-            Piece::In(chunk) => (self.file, chunk.offset),
-            Piece::Object(number) => self.object_key(number),
-        };
+        let key = self.key(chunk);
         if let Some(bytes) = self.cache.get(key) {
             return Ok(Some(bytes));
         }
@@ -196,7 +204,7 @@ impl BlockReader {
 }
 
 /// The next grid position in C order between `first` and `last` (inclusive); false after the last one.
-fn advance(coords: &mut [u64], first: &[u64], last: &[u64]) -> bool {
+pub(super) fn advance(coords: &mut [u64], first: &[u64], last: &[u64]) -> bool {
     for d in (0..coords.len()).rev() {
         if coords[d] < last[d] {
             coords[d] += 1;

@@ -43,7 +43,7 @@ impl BlockReader {
         if span == wanted && span_bytes(shape, to.strides, size) == wanted {
             return self.source.store().read_exact_at(first, &mut out[to.base..to.base + wanted as usize]);
         }
-        if span <= MAX_SPAN && (span <= FREE_SPAN || wanted.saturating_mul(MIN_DENSITY) >= span) {
+        if span <= MAX_SPAN && is_dense(span, wanted) {
             ws.span.resize(span as usize, 0);
             self.source.store().read_exact_at(first, &mut ws.span)?;
             strided::copy(shape, size, &ws.span, Side { base: 0, strides }, out, to);
@@ -67,9 +67,7 @@ impl BlockReader {
             let to = Side { base: to.base, strides: &to.strides[1..] };
             return self.read_spans(first, &shape[1..], &strides[1..], out, to, ws);
         }
-        let dense_enough = span_bytes(shape, strides, self.layout.element_size)
-            <= MIN_DENSITY * shape.iter().product::<u64>() * self.layout.element_size as u64;
-        let rows = if dense_enough { (MAX_SPAN / stride.max(1)).clamp(1, n - 1) } else { 1 };
+        let rows = rows_of_span(shape, strides, self.layout.element_size);
         let mut part = shape.to_vec();
         let mut row = 0;
         while row < n {
@@ -80,4 +78,16 @@ impl BlockReader {
         }
         Ok(())
     }
+}
+
+/// Whether `span` bytes of which `wanted` are wanted are read at once.
+pub(super) fn is_dense(span: u64, wanted: u64) -> bool {
+    span == wanted || span <= MAX_SPAN && (span <= FREE_SPAN || wanted.saturating_mul(MIN_DENSITY) >= span)
+}
+
+/// The rows (indices of the outermost of several dimensions) of a block that are read at once where not all are.
+pub(super) fn rows_of_span(shape: &[u64], strides: &[u64], size: usize) -> u64 {
+    let wanted = shape.iter().product::<u64>() * size as u64;
+    let is_dense = span_bytes(shape, strides, size) <= MIN_DENSITY * wanted;
+    if is_dense { (MAX_SPAN / strides[0].max(1)).clamp(1, (shape[0] - 1).max(1)) } else { 1 }
 }

@@ -9,6 +9,7 @@ mod direct;
 mod parts;
 mod strided;
 mod texts;
+mod wants;
 
 use std::sync::Arc;
 
@@ -23,6 +24,7 @@ use chunks::Piece;
 pub use parts::Part;
 use parts::Pieces;
 use strided::Side;
+pub use wants::Wants;
 
 /// What one worker reuses from block to block.
 #[derive(Default)]

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use sieva_types::{Bx, Error, ErrorKind, Result};
 
+use super::ahead::Ahead;
 use super::evaluate::{Provider, evaluate};
 use super::keys::Key;
 use super::leaves::{BoxProvider, Leaves, indices};
@@ -137,6 +138,7 @@ fn run(
     let candidates = execution.candidates(&prepared, &tiles);
     stats.merge(&execution.replica_stats());
     stats.tiles_skipped += (tiles.len() - candidates.len()) as u64;
+    let ahead = Ahead::new(execution, &prepared, &arrays);
     in_order_batched(
         (candidates.len(), batch_of(&tiles, candidates.len())),
         execution.threads_for(candidates.len()),
@@ -145,7 +147,15 @@ fn run(
         |leaves, i| {
             let all = Node::Decided(true);
             let node = if candidates[i].all { &all } else { &prepared.node };
-            tile(execution, node, &tiles.tile(candidates[i].tile), leaves, keys, aggregates)
+            if let Some(ahead) = &ahead {
+                ahead.before(i, candidates.len(), &tiles, |job| Some(candidates[job].tile));
+            }
+            let bx = tiles.tile(candidates[i].tile);
+            let done = tile(execution, node, &bx, leaves, keys, aggregates)?;
+            if let Some(ahead) = &ahead {
+                ahead.after(&bx, leaves);
+            }
+            Ok(done)
         },
         |(part, did)| {
             stats.merge(&did);

@@ -5,11 +5,11 @@
 
 use std::borrow::Cow;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use sieva_format::buffer::Buffer;
-use sieva_format::read::{BlockReader, Workspace};
+use sieva_format::read::{BlockReader, Wants, Workspace};
 use sieva_types::{Bx, DType, ErrorKind, Result};
 
 use super::column::{Column, Data};
@@ -22,6 +22,8 @@ use super::{Execution, FetchWay};
 const SMALL_ARRAY: u64 = 1 << 20;
 /// What a text is taken to need at least, where its length is not fixed.
 const TEXT_BYTES: usize = 64;
+/// Bytes that a network is told of at once.
+const AHEAD_BYTES: u64 = 32 << 20;
 /// Positions in a piece of work where they are fetched run by run.
 const PIECE: usize = 1 << 12;
 /// Fewer positions than this are not worth a thread.
@@ -179,8 +181,10 @@ impl Gatherer {
         let jobs = jobs(&order, &shape);
         let options = &self.execution.options;
         let threads = if own.len() < PARALLEL_POSITIONS { 1 } else { options.threads };
+        let ahead = JobsAhead::default();
         let fetch = |ws: &mut (Workspace, Buffer), j: usize| {
             let job = &jobs[j];
+            ahead.before(reader, j, &jobs);
             reader.read(&job.bx, &mut ws.1, &mut ws.0)?;
             let source = ws.1.bytes();
             let mut picked = Vec::with_capacity(job.rows.len() * size);
@@ -224,6 +228,29 @@ impl Gatherer {
             at += picked.len();
             Ok(Flow::Continue(()))
         })
+    }
+}
+
+/// How far a network was told of the jobs to come: by so many at once that requests go side by side.
+#[derive(Default)]
+struct JobsAhead(Mutex<usize>);
+
+impl JobsAhead {
+    fn before(&self, reader: &BlockReader, job: usize, jobs: &[Job]) {
+        if !reader.is_remote() {
+            return;
+        }
+        let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if job < *told {
+            return;
+        }
+        let mut wants = Wants::default();
+        *told = job;
+        while *told < jobs.len() && wants.bytes() < AHEAD_BYTES {
+            reader.wants(&jobs[*told].bx, &mut wants);
+            *told += 1;
+        }
+        reader.will_need(&wants);
     }
 }
 

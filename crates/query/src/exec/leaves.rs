@@ -74,6 +74,11 @@ impl<'e> Leaves<'e> {
         }
     }
 
+    /// Whether the box `own` of an array is what was read of it last.
+    pub(super) fn holds(&self, array: usize, own: &Bx) -> bool {
+        self.held[array].as_ref().is_some_and(|(held, _)| held == own)
+    }
+
     fn domain(&self, array: usize, raw: bool) -> &'e StoredDomain {
         let bound = &self.execution.bound.arrays[array];
         if raw { &bound.raw_domain } else { &bound.domain }

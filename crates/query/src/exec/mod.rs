@@ -6,6 +6,7 @@
 
 mod access;
 mod aggregate;
+mod ahead;
 mod choose;
 mod chosen;
 mod column;
@@ -152,7 +153,10 @@ impl Execution {
         let readers = readers.collect::<Result<Vec<_>>>()?;
         let flat = readers.iter().map(BlockReader::flat).collect();
         let indexed = bound.arrays.iter().map(|a| indexes.array(a.index)).collect();
-        Ok(Self { bound, source, options, indexes, readers, flat, indexed, chosen: OnceLock::new() })
+        let execution =
+            Self { bound, source, options, indexes, readers, flat, indexed, chosen: OnceLock::new() };
+        execution.fetch_small_ahead();
+        Ok(execution)
     }
 
     /// The rows that a sorted replica gave, if one was used.

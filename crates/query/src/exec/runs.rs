@@ -1,6 +1,6 @@
 //! Sorted positions of an array that lies plainly, read run by run.
 
-use sieva_format::read::{BlockReader, Workspace};
+use sieva_format::read::{BlockReader, Wants, Workspace};
 use sieva_types::{Buffer, Result};
 
 /// Bytes that one range may span.
@@ -18,6 +18,13 @@ pub fn read_runs(
 ) -> Result<(u64, u64)> {
     let (mut at, mut requests, mut bytes) = (0, 0, 0);
     let mut block = Buffer::default();
+    if flat.is_remote() {
+        let mut wants = Wants::default();
+        for run in runs_of(positions, size as u64, gap) {
+            flat.wants_run(run[0], run[run.len() - 1] - run[0] + 1, &mut wants);
+        }
+        flat.will_need(&wants);
+    }
     for run in runs_of(positions, size as u64, gap) {
         let (first, n) = (run[0], (run[run.len() - 1] - run[0] + 1) as usize);
         flat.read_run(first, n, &mut block, ws)?;

@@ -2,6 +2,7 @@
 
 use sieva_types::{Bx, Error, ErrorKind, Result, Selection, SelectionBuilder};
 
+use super::ahead::Ahead;
 use super::condition::Evaluator;
 use super::leaves::Leaves;
 use super::pool::{Flow, fold, in_order_batched};
@@ -57,7 +58,7 @@ impl Execution {
     }
 }
 
-fn leaf_conditions(node: &Node, visit: &mut impl FnMut(&Condition)) {
+pub(super) fn leaf_conditions(node: &Node, visit: &mut impl FnMut(&Condition)) {
     match node {
         Node::All(parts) | Node::Any(parts) => parts.iter().for_each(|p| leaf_conditions(p, visit)),
         Node::Leaf(c) => visit(c),
@@ -82,13 +83,21 @@ pub fn count(execution: &Execution) -> Result<(u64, ExecStats)> {
     let candidates = execution.candidates(&prepared, &tiles);
     let mut total = stats.decided(&tiles, &candidates);
     let open: Vec<usize> = candidates.iter().filter(|c| !c.all).map(|c| c.tile).collect();
+    let ahead = Ahead::new(execution, &prepared, &[]);
     let states = fold(
         open.len(),
         execution.threads_for(open.len()),
         &execution.options.cancel,
         || (Leaves::new(execution), 0, ExecStats::default()),
         |(leaves, total, stats), i| {
-            let (mask, did) = execution.tile_mask(&prepared.node, &tiles.tile(open[i]), leaves)?;
+            if let Some(ahead) = &ahead {
+                ahead.before(i, open.len(), &tiles, |job| Some(open[job]));
+            }
+            let tile = tiles.tile(open[i]);
+            let (mask, did) = execution.tile_mask(&prepared.node, &tile, leaves)?;
+            if let Some(ahead) = &ahead {
+                ahead.after(&tile, leaves);
+            }
             *total += mask.count();
             stats.merge(&did);
             Ok(())
@@ -159,6 +168,7 @@ pub fn select(execution: &Execution, enough: Option<u64>) -> Result<(Selection, 
     let band = tiles.band();
     let mut pending: Vec<(Bx, Mask)> = Vec::new();
     let mut found = 0;
+    let ahead = Ahead::new(execution, &prepared, &[]);
     in_order_batched(
         (candidates.len(), batch_of(&tiles, candidates.len())),
         execution.threads_for(candidates.len()),
@@ -171,7 +181,14 @@ pub fn select(execution: &Execution, enough: Option<u64>) -> Result<(Selection, 
                 let mask = Mask::ones(bx.len() as usize);
                 return Ok((i, bx, mask, ExecStats::default()));
             }
+            if let Some(ahead) = &ahead {
+                let open = |job: usize| (!candidates[job].all).then_some(candidates[job].tile);
+                ahead.before(i, candidates.len(), &tiles, open);
+            }
             let (mask, did) = execution.tile_mask(&prepared.node, &bx, leaves)?;
+            if let Some(ahead) = &ahead {
+                ahead.after(&bx, leaves);
+            }
             Ok((i, bx, mask, did))
         },
         |(i, tile, mask, did)| {

@@ -60,11 +60,15 @@ impl RangedRead for RemoteObject {
     }
 
     fn check_unchanged(&self) -> Result<()> {
+        if self.target.is_fresh() {
+            return Ok(());
+        }
         let target = Arc::clone(&self.target);
         runtime::wait_for(async move {
             let span = Span::Range(0..1);
             let ask = Ask { key: &target.key, query: &[], span, version: target.version().cloned() };
-            target.transport.fetch(&ask, &target.counters).await.map(drop)
+            let answered = target.transport.fetch(&ask, &target.counters).await?;
+            target.pin(&answered.version)
         })
     }
 

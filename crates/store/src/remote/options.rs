@@ -19,6 +19,8 @@ pub struct RemoteOptions {
     pub retries: u32,
     /// Time from the first attempt of a request to giving it up.
     pub deadline: Duration,
+    /// Time for which an object that answered counts as unchanged, before it is asked again.
+    pub fresh: Duration,
     /// Requests under way at once to one server.
     pub parallel: usize,
     /// Bytes kept in memory, all objects of the process together. The object opened last decides.
@@ -36,6 +38,7 @@ impl Default for RemoteOptions {
             read_timeout: Duration::from_secs(30),
             retries: 6,
             deadline: Duration::from_secs(120),
+            fresh: Duration::from_secs(1),
             parallel: 16,
             cache_bytes: 256 << 20,
             cache_dir: None,

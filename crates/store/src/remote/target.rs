@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Instant;
 
 use sieva_types::{Error, Result};
 
@@ -28,6 +29,8 @@ pub(crate) struct Target {
     version: OnceLock<Validator>,
     disk: Option<DiskCache>,
     ignores_ranges: bool,
+    /// When the server last said that it is this version; none after a failure.
+    seen: Mutex<Option<Instant>>,
     ahead: Mutex<ReadAhead>,
 }
 
@@ -43,6 +46,7 @@ impl Target {
             version: OnceLock::new(),
             disk: None,
             ignores_ranges: false,
+            seen: Mutex::default(),
             ahead: Mutex::new(ReadAhead::after(0)),
         })
     }
@@ -72,6 +76,7 @@ impl Target {
             version: OnceLock::from(version),
             disk,
             ignores_ranges,
+            seen: Mutex::new(Some(Instant::now())),
             ahead: Mutex::new(ReadAhead::after(end)),
         }
     }
@@ -170,6 +175,7 @@ impl Target {
         let started = runtime::spawn(async move {
             let outcome = target.bring(&part.range).await;
             if outcome.is_err() {
+                target.saw(None);
                 Cache::lock().forget(target.group, &part);
             }
             promise.keep(outcome);
@@ -218,7 +224,21 @@ impl Target {
     /// Whether `answered` is the version of all that came before; the first decides.
     pub(crate) fn pin(&self, answered: &Validator) -> Result<()> {
         let pinned = self.version.get_or_init(|| answered.clone());
-        if pinned.agrees(answered) { Ok(()) } else { Err(super::failure::stale(&self.name)) }
+        if !pinned.agrees(answered) {
+            return Err(super::failure::stale(&self.name));
+        }
+        self.saw(Some(Instant::now()));
+        Ok(())
+    }
+
+    /// Whether the server named this version so lately that it need not be asked.
+    pub(crate) fn is_fresh(&self) -> bool {
+        let seen = *self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.is_some_and(|seen| seen.elapsed() < self.transport.options.fresh)
+    }
+
+    fn saw(&self, when: Option<Instant>) {
+        *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = when;
     }
 }
 

@@ -1,0 +1,1 @@
+"""Storage services on loopback that tests and benchmarks start, and stop again."""
