@@ -140,6 +140,13 @@ impl Query {
 #[pyclass(module = "sieva._native", frozen)]
 pub struct Stream(Mutex<Option<Box<dyn RecordBatchReader + Send>>>);
 
+impl Stream {
+    /// What is read from `reader`.
+    pub fn of(reader: Box<dyn RecordBatchReader + Send>) -> Self {
+        Self(Mutex::new(Some(reader)))
+    }
+}
+
 #[pymethods]
 impl Stream {
     #[pyo3(signature = (requested_schema=None))]

@@ -17,6 +17,7 @@
 
 mod arrow;
 mod augment;
+mod collection;
 mod conditions;
 mod explain;
 mod formats;
@@ -32,10 +33,12 @@ pub use augment::{
     ArrayStatus, BuildOptions, BuildReport, Calibration, GlobalHistogram, IndexKind, IndexStatus, Learn,
     Progress, ReplicaStatus, VerifyReport,
 };
+pub use collection::{Collection, CollectionBatches, CollectionQuery, CollectionStats, record_of};
 pub use conditions::Points;
 pub use many::expand;
 pub use open::{OpenOptions, Source};
 pub use query::{Query, QueryOptions};
+pub use sieva_catalog::Catalog;
 pub use sieva_format::schema::{ArrayInfo, Attr, AttrValue, Dimension, Schema};
 pub use sieva_isolate::{Limits, OpenRequest, serve as serve_isolated};
 pub use sieva_query::bind::is_time;
