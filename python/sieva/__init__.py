@@ -8,6 +8,7 @@
 
 from sieva import errors
 from sieva._array import Array
+from sieva._collection import Collection, collection
 from sieva._expr import Expr, col, fn, idx
 from sieva._histogram import Histogram
 from sieva._index import BuildReport, Calibration, IndexStatus, VerifyReport
@@ -22,6 +23,7 @@ __all__ = [
     "Array",
     "BuildReport",
     "Calibration",
+    "Collection",
     "Expr",
     "Histogram",
     "IndexStatus",
@@ -33,6 +35,7 @@ __all__ = [
     "VerifyReport",
     "__version__",
     "col",
+    "collection",
     "errors",
     "fn",
     "idx",

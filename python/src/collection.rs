@@ -75,6 +75,10 @@ impl CollectionQuery {
         self.0.is_grouped()
     }
 
+    fn sources(&self) -> Vec<&str> {
+        self.0.sources()
+    }
+
     fn count(&self, py: Python<'_>) -> PyResult<u64> {
         interruptible(py, &self.0.cancel_flag(), || self.0.count())
     }

@@ -150,7 +150,7 @@ impl Stream {
 #[pymethods]
 impl Stream {
     #[pyo3(signature = (requested_schema=None))]
-    fn __arrow_c_stream__<'py>(
+    pub fn __arrow_c_stream__<'py>(
         &self,
         py: Python<'py>,
         requested_schema: Option<Bound<'py, PyAny>>,

@@ -207,6 +207,11 @@ impl CollectionQuery {
         Ok(out)
     }
 
+    /// Locations of the sources that hold its objects.
+    pub fn sources(&self) -> Vec<&str> {
+        self.inner.sources.iter().map(|s| s.location.as_str()).collect()
+    }
+
     /// What it did so far.
     pub fn stats(&self) -> CollectionStats {
         *self.inner.lock_stats()
