@@ -9,6 +9,7 @@
 from sieva import errors
 from sieva._array import Array
 from sieva._catalog import Catalog, ObjectRef
+from sieva._collection import Collection, collection
 from sieva._expr import Expr, col, fn, idx
 from sieva._histogram import Histogram
 from sieva._index import BuildReport, Calibration, IndexStatus, VerifyReport
@@ -24,6 +25,7 @@ __all__ = [
     "BuildReport",
     "Calibration",
     "Catalog",
+    "Collection",
     "Expr",
     "Histogram",
     "IndexStatus",
@@ -36,6 +38,7 @@ __all__ = [
     "VerifyReport",
     "__version__",
     "col",
+    "collection",
     "errors",
     "fn",
     "idx",

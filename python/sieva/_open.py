@@ -119,11 +119,13 @@ def sql(
     Parameters
     ----------
     text
-        Such as ``"SELECT TEMP, SALT FROM 'pop.nc' WHERE TEMP > 5 LIMIT 10"``; FROM may be a glob, too.
+        Such as ``"SELECT TEMP, SALT FROM 'pop.nc' WHERE TEMP > 5 LIMIT 10"``; FROM may be a glob, or
+        ``collection('name')``: see `collection`.
     access, fetch, memory, threads
         As in `Source.query`.
     **options
-        As in `open`: dims, external, valid_range, store, learn, join, isolated, storage_options, catalog.
+        As in `open`: dims, external, valid_range, store, learn, join, isolated, storage_options, catalog; of
+        a collection as in `collection`.
 
     Raises
     ------
@@ -135,6 +137,12 @@ def sql(
     >>> q = sieva.sql("SELECT avg(TEMP) FROM 'pop.nc' GROUP BY z_t")  # doctest: +SKIP
     """
     path = _native.from_clause(text)
+    name = None if path is not None else _native.collection_clause(text)
+    if name is not None:
+        from sieva._collection import sql_of_collection
+
+        run = {"access": access, "fetch": fetch, "memory": memory, "threads": threads}
+        return sql_of_collection(text, name, run, options)
     if path is None:
         raise errors.SyntaxError_("the query has no FROM", "write SELECT ... FROM 'file.nc' WHERE ...")
     return open(path, **options).sql(text, access=access, fetch=fetch, memory=memory, threads=threads)

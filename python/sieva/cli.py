@@ -116,6 +116,11 @@ run_options = _options(
     click.option("--valid-range", is_flag=True, help="Values outside of valid_range are missing."),
     store_option,
     click.option("--no-learn", is_flag=True, help="Leave no statistics of what is scanned."),
+    click.option(
+        "--catalog",
+        metavar="URL",
+        help="Of FROM collection('name'): the catalog; by default SIEVA_CATALOG, else the user's.",
+    ),
 )
 
 
@@ -305,11 +310,14 @@ def _ask(
     *,
     dims: Sequence[tuple[str, list[str]]],
     no_learn: bool,
+    catalog: str | None,
     **how: Any,  # noqa: ANN401 - as click has them
 ) -> Query:
     """Return the query of a SELECT, run and opened as the options say."""
     import sieva
 
+    if catalog is not None:
+        how["catalog"] = catalog
     return sieva.sql(sql, dims=dict(dims), learn=not no_learn, **how)
 
 
@@ -368,6 +376,8 @@ def _stderr_note(asked: Query, path: Path | None) -> Iterator[None]:
 def stats_text(stats: dict[str, Any]) -> str:
     """Return what a query did, for people."""
     seconds = stats["seconds"]
+    if "objects" in stats:
+        return collection_text(stats)
     scanned, skipped = stats["tiles_scanned"], stats["tiles_skipped"]
     ways = ", ".join(f"{stats['by_' + way]} by {name}" for way, name in _WAYS.items())
     lines = [
@@ -464,6 +474,20 @@ def _leave_pipe() -> None:
     """Who read our output has read enough: nothing to say, and nothing for Python to say at exit."""
     with suppress(OSError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def collection_text(stats: dict[str, Any]) -> str:
+    """Return what a query of a collection did, for people."""
+    lines = [
+        f"hits        {stats['hits'] if stats['hits'] is not None else 'not counted'}",
+        f"objects     {stats['objects']} by the catalog, {stats['evaluated']} evaluated, "
+        f"{stats['lacking']} lack an array",
+        f"sources     {stats['sources']}, {stats['sources_opened']} opened",
+        f"read        {stats['bytes_read']} bytes ({size_text(stats['bytes_read'])})",
+        f"requests    {stats['requests']}",
+        "seconds     " + ", ".join(f"{phase} {value:.3f}" for phase, value in stats["seconds"].items()),
+    ]
+    return "\n".join(lines)
 
 
 if __name__ == "__main__":

@@ -140,10 +140,17 @@ impl Query {
 #[pyclass(module = "sieva._native", frozen)]
 pub struct Stream(Mutex<Option<Box<dyn RecordBatchReader + Send>>>);
 
+impl Stream {
+    /// What is read from `reader`.
+    pub fn of(reader: Box<dyn RecordBatchReader + Send>) -> Self {
+        Self(Mutex::new(Some(reader)))
+    }
+}
+
 #[pymethods]
 impl Stream {
     #[pyo3(signature = (requested_schema=None))]
-    fn __arrow_c_stream__<'py>(
+    pub fn __arrow_c_stream__<'py>(
         &self,
         py: Python<'py>,
         requested_schema: Option<Bound<'py, PyAny>>,

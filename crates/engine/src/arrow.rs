@@ -158,6 +158,11 @@ impl Query {
         Ok(true)
     }
 
+    /// The schema of the batches of [`Query::batches`].
+    pub(crate) fn result_schema(&self) -> Result<SchemaRef> {
+        self.arrow_schema(&self.kinds()?)
+    }
+
     fn arrow_schema(&self, kinds: &[Kind]) -> Result<SchemaRef> {
         let fields = self.outputs().iter().zip(kinds).map(|(output, kind)| self.field(output, kind));
         Ok(Arc::new(arrow_schema::Schema::new(fields.collect::<Vec<_>>())))

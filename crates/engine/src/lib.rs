@@ -18,6 +18,7 @@
 mod arrow;
 mod augment;
 pub mod catalog;
+mod collection;
 mod conditions;
 mod explain;
 mod foreign;
@@ -38,10 +39,12 @@ pub use augment::{
     ArrayStatus, BuildOptions, BuildReport, Calibration, GlobalHistogram, IndexKind, IndexStatus, Learn,
     Progress, ReplicaStatus, VerifyReport,
 };
+pub use collection::{Collection, CollectionBatches, CollectionQuery, CollectionStats, record_of};
 pub use conditions::Points;
 pub use many::expand;
 pub use open::{OpenOptions, Source};
 pub use query::{Query, QueryOptions};
+pub use sieva_catalog::Catalog;
 pub use sieva_format::decoding::Decoding;
 pub use sieva_format::foreign::{ForeignArray, ForeignReader, ForeignSource, ForeignStore};
 pub use sieva_format::schema::{ArrayInfo, Attr, AttrValue, Dimension, Schema};

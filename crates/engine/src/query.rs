@@ -202,6 +202,11 @@ impl Query {
         Ok(Arc::clone(self.groups.get_or_init(|| Arc::new(table))))
     }
 
+    /// Sets what the groups are: they were put together elsewhere.
+    pub(crate) fn set_groups(&self, table: GroupTable) {
+        let _ = self.groups.set(Arc::new(table));
+    }
+
     fn timed<R>(
         &self,
         phase: Phase,

@@ -59,9 +59,12 @@ def write_file(query: Query, path: Path, kind: str, layout: Layout | None = None
     InvalidValue
         The file is the source itself.
     """
+    from sieva._collection import CollectionQuery
     from sieva._output.atomic import replacing
 
-    if path.exists() and path.samefile(query.source.path):
+    if isinstance(query, CollectionQuery):
+        query.check_output(path, kind)
+    elif path.exists() and path.samefile(query.source.path):
         raise errors.InvalidValue(
             f"{str(path)!r} is the file that is asked: it is never changed", "write to another file"
         )

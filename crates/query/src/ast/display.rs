@@ -193,6 +193,11 @@ impl Display for Projection {
 impl Display for Select {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
         write!(f, "SELECT {}{}", if self.distinct { "DISTINCT " } else { "" }, self.projection)?;
+        if let Some(name) = &self.collection {
+            f.write_str(" FROM collection(")?;
+            write_quoted(f, name, '\'')?;
+            f.write_str(")")?;
+        }
         if let Some(from) = &self.from {
             f.write_str(" FROM ")?;
             write_quoted(f, from, '\'')?;

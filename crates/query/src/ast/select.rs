@@ -68,6 +68,8 @@ pub struct Select {
     pub distinct: bool,
     /// File, glob, URL or catalog name; none if the caller gives the source.
     pub from: Option<String>,
+    /// The name in `FROM collection('name')`; then `from` is none.
+    pub collection: Option<String>,
     /// `WHERE`
     pub condition: Option<Expr>,
     /// `GROUP BY`

@@ -28,9 +28,10 @@ pub struct GroupTable {
     pub aggregates: Vec<Vec<Scalar>>,
 }
 
-/// Groups under construction.
-#[derive(Default)]
-struct Groups {
+/// Groups under construction. Those of like queries over several sources can be merged: what comes out is the same as of
+/// one source that holds all rows, but for the order of float additions in variances.
+#[derive(Debug, Default)]
+pub struct Groups {
     index: HashMap<Vec<Key>, usize>,
     keys: Vec<Vec<Scalar>>,
     /// Per aggregate, per group.
@@ -38,6 +39,44 @@ struct Groups {
 }
 
 impl Groups {
+    /// No rows yet of the groups of a query: no group, or one where there are no keys.
+    ///
+    /// # Errors
+    /// `internal-error` for a query without groups.
+    pub fn start(execution: &Execution) -> Result<Self> {
+        let Body::Groups { keys, aggregates, .. } = &execution.bound.body else {
+            return Err(Error::new(ErrorKind::Internal, "groups of a query without them"));
+        };
+        let mut groups = Self::new(aggregates.len());
+        if keys.is_empty() {
+            groups.group(Vec::new(), || new_states(execution, aggregates))?;
+        }
+        Ok(groups)
+    }
+
+    /// The same groups with other keys and with aggregates in the order of their numbers in `order`, which may name one
+    /// twice. `key` makes a group's key out of its old one and its states; `None` drops the group.
+    ///
+    /// # Errors
+    /// Those of `key`, and `internal-error` for keys that are no longer different.
+    pub fn rekeyed(
+        self,
+        order: &[usize],
+        mut key: impl FnMut(Vec<Scalar>, &[&State]) -> Result<Option<Vec<Scalar>>>,
+    ) -> Result<Self> {
+        let mut out = Self::new(order.len());
+        for (g, old) in self.keys.into_iter().enumerate() {
+            let all: Vec<&State> = self.states.iter().map(|column| &column[g]).collect();
+            let Some(new) = key(old, &all)? else { continue };
+            let known = out.keys.len();
+            let states = || Ok(order.iter().map(|&i| all[i].clone()).collect());
+            if out.group(new, states)? < known {
+                return Err(Error::new(ErrorKind::Internal, "two groups of one key"));
+            }
+        }
+        Ok(out)
+    }
+
     fn new(aggregates: usize) -> Self {
         Self { states: (0..aggregates).map(|_| Vec::new()).collect(), ..Self::default() }
     }
@@ -54,7 +93,11 @@ impl Groups {
         Ok(self.keys.len() - 1)
     }
 
-    fn merge(&mut self, other: Groups) -> Result<()> {
+    /// Takes in the rows of others.
+    ///
+    /// # Errors
+    /// `internal-error` for aggregates of other types.
+    pub fn merge(&mut self, other: Groups) -> Result<()> {
         let mut columns: Vec<_> = other.states.into_iter().map(Vec::into_iter).collect();
         for key in other.keys {
             let states: Vec<State> = columns.iter_mut().filter_map(Iterator::next).collect();
@@ -70,7 +113,8 @@ impl Groups {
         Ok(())
     }
 
-    fn memory_bytes(&self) -> u64 {
+    /// Memory that they take.
+    pub fn memory_bytes(&self) -> u64 {
         let states: usize = self.states.iter().flatten().map(State::memory_bytes).sum();
         states as u64 + 128 * self.keys.len() as u64
     }
@@ -100,6 +144,31 @@ pub fn aggregate(execution: &Execution) -> Result<(GroupTable, ExecStats)> {
     }
     let groups = run(execution, keys, &finished, &mut stats)?;
     Ok((table(execution, groups)?, stats))
+}
+
+/// The groups of a query before they are finished, for merging with those of others.
+///
+/// # Errors
+/// As [`aggregate`]; `unsupported` for a histogram without a range, which the rows of all decide.
+pub fn partial_groups(execution: &Execution) -> Result<(Groups, ExecStats)> {
+    let Body::Groups { keys, aggregates, .. } = &execution.bound.body else {
+        return Err(Error::new(ErrorKind::Internal, "a query without groups was asked for them"));
+    };
+    if aggregates.iter().any(|(a, _)| a.needs_range()) {
+        let message = "a histogram over many objects needs its range";
+        return Err(Error::new(ErrorKind::Unsupported, message).hint("write histogram(x, bins, low, high)"));
+    }
+    let mut stats = ExecStats::default();
+    let groups = run(execution, keys, aggregates, &mut stats)?;
+    Ok((groups, stats))
+}
+
+/// The table of groups that were put together out of those of queries like this one: HAVING applied, sorted by key.
+///
+/// # Errors
+/// As [`aggregate`].
+pub fn finish_groups(execution: &Execution, groups: Groups) -> Result<GroupTable> {
+    table(execution, groups)
 }
 
 fn as_range(low: Option<Scalar>, high: Option<Scalar>) -> Option<(f64, f64)> {

@@ -39,7 +39,7 @@ use sieva_types::Result;
 use crate::bind::Bound;
 use crate::cost::ReadCosts;
 pub use access::{Access, FetchWay, Indexes, Replica};
-pub use aggregate::{GroupTable, aggregate};
+pub use aggregate::{GroupTable, Groups, aggregate, finish_groups, partial_groups};
 pub use chosen::Chosen;
 pub use column::{Column, Data};
 pub use evaluate::evaluate_constant;

@@ -4,7 +4,7 @@
 //! select     = SELECT [DISTINCT] (* | item, ...) [FROM source] [WHERE expr] [GROUP BY expr, ...] [HAVING expr]
 //!              [ORDER BY expr [ASC | DESC] [NULLS FIRST | NULLS LAST], ...] [LIMIT n] [OFFSET n] [;]
 //! item       = expr [AS name]
-//! source     = 'file, glob, URL or catalog name' | "the same" | catalog_name
+//! source     = 'file, glob, URL or catalog name' | "the same" | catalog_name | collection('name')
 //! expr       = expr OR expr | expr AND expr | NOT expr
 //!            | expr (= | == | <> | != | < | <= | > | >=) expr ...      several: all of them hold, as in Python
 //!            | expr [NOT] BETWEEN expr AND expr | expr [NOT] IN (expr, ...) | expr [NOT] LIKE expr

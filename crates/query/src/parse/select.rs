@@ -57,7 +57,10 @@ impl Parser<'_> {
         parsed.select.distinct = self.accept_keyword(Keyword::Distinct);
         self.projection(&mut parsed)?;
         if self.accept_keyword(Keyword::From) {
-            parsed.select.from = Some(self.source_name()?);
+            match self.collection_name()? {
+                Some(name) => parsed.select.collection = Some(name),
+                None => parsed.select.from = Some(self.source_name()?),
+            }
             parsed.passed(1, false);
         }
         if self.accept_keyword(Keyword::Where) {
@@ -130,6 +133,27 @@ impl Parser<'_> {
         };
         self.advance();
         Ok(alias)
+    }
+
+    /// The name in `collection('name')` behind FROM; `None` where something else stands there.
+    fn collection_name(&mut self) -> Result<Option<String>> {
+        let is_call = self.current().kind == TokenKind::Word
+            && self.source(self.current()).eq_ignore_ascii_case("collection")
+            && self.peek(1).kind == TokenKind::Symbol(Symbol::LeftParen);
+        if !is_call {
+            return Ok(None);
+        }
+        self.advance();
+        self.advance();
+        let name = match &self.current().kind {
+            TokenKind::Str(text) | TokenKind::Quoted(text) if !text.is_empty() => text.clone(),
+            _ => return Err(self.expected("the name of a collection in quotes")),
+        };
+        self.advance();
+        if !self.accept(Symbol::RightParen) {
+            return Err(self.expected("')' behind the name of the collection"));
+        }
+        Ok(Some(name))
     }
 
     /// The source behind FROM.

@@ -1,0 +1,189 @@
+//! What a name means in a collection: a key of the catalog, an array of the objects, or the object itself.
+
+use std::cell::RefCell;
+use std::collections::{BTreeSet, HashMap};
+
+use sieva_catalog::{Catalog, Filter, Find, ObjectKind};
+use sieva_query::ast::{Expr, Literal, Name};
+use sieva_types::{Error, ErrorKind, Result};
+
+/// What a name stands for.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Meaning {
+    /// `object`
+    Object,
+    /// `source`
+    Source,
+    /// An attribute or a tag.
+    Key(String),
+    /// An array, by its path within the object.
+    Array(String),
+}
+
+/// What no query can spell stands in front of a name that is understood.
+const OBJECT: &str = "\u{2}object";
+const SOURCE: &str = "\u{2}source";
+const KEY: &str = "\u{2}key ";
+const ARRAY: &str = "\u{2}array ";
+
+impl Meaning {
+    /// A name of this meaning.
+    pub(super) fn mark(&self) -> Expr {
+        Expr::name(match self {
+            Self::Object => OBJECT.to_string(),
+            Self::Source => SOURCE.to_string(),
+            Self::Key(key) => format!("{KEY}{key}"),
+            Self::Array(path) => format!("{ARRAY}{path}"),
+        })
+    }
+
+    /// The meaning of a marked name.
+    pub(super) fn of_mark(name: &Name) -> Option<Self> {
+        Some(match name.text.as_str() {
+            OBJECT => Self::Object,
+            SOURCE => Self::Source,
+            text => match text.strip_prefix(KEY) {
+                Some(key) => Self::Key(key.to_string()),
+                None => Self::Array(text.strip_prefix(ARRAY)?.to_string()),
+            },
+        })
+    }
+}
+
+/// The names of a collection, told by one of its sources and, for what that lacks, by the catalog.
+pub(super) struct Names<'a> {
+    catalog: &'a Catalog,
+    collection: &'a str,
+    keys: BTreeSet<String>,
+    arrays: Vec<String>,
+    known: RefCell<HashMap<Name, Result<Meaning>>>,
+}
+
+impl<'a> Names<'a> {
+    /// Looks at the first source of the collection.
+    pub(super) fn load(catalog: &'a Catalog, collection: &'a str) -> Result<Self> {
+        let any = Find::new(Filter::All).kind(Some(ObjectKind::Array)).collection(collection).limit(1);
+        let Some(first) = catalog.find(&any)?.pop() else {
+            return Err(Error::new(
+                ErrorKind::UnknownArray,
+                format!("the collection '{collection}' holds no array"),
+            )
+            .hint("add sources to it: sieva catalog add DIR --collection NAME"));
+        };
+        let objects = catalog.show(&first.location)?.map(|(_, objects)| objects).unwrap_or_default();
+        let (mut keys, mut arrays) = (BTreeSet::new(), Vec::new());
+        for object in objects {
+            keys.extend(object.attributes.into_iter().map(|(key, _, _)| key));
+            if object.kind == ObjectKind::Array {
+                arrays.push(object.path);
+            }
+        }
+        Ok(Self { catalog, collection, keys, arrays, known: RefCell::default() })
+    }
+
+    /// Whether a name means something.
+    pub(super) fn knows(&self, name: &Name) -> bool {
+        !matches!(self.meaning(name), Err(e) if e.kind() == ErrorKind::UnknownArray)
+    }
+
+    /// What a name means.
+    pub(super) fn meaning(&self, name: &Name) -> Result<Meaning> {
+        if let Some(known) = self.known.borrow().get(name) {
+            return known.clone();
+        }
+        let found = self.find(name);
+        self.known.borrow_mut().insert(name.clone(), found.clone());
+        found
+    }
+
+    /// The expression with its names marked, and `tag(NAME)` replaced.
+    pub(super) fn marked(&self, expr: &Expr) -> Result<Expr> {
+        match expr {
+            Expr::Name(name) => Ok(self.meaning(name)?.mark()),
+            Expr::Call { function, args, .. } if function == "tag" => match args.as_slice() {
+                [Expr::Name(name)] => Ok(Meaning::Key(name.text.clone()).mark()),
+                [Expr::Literal(Literal::Str(key))] => Ok(Meaning::Key(key.clone()).mark()),
+                _ => Err(Error::new(ErrorKind::Syntax, format!("tag() takes the name of a key: {expr}"))
+                    .hint("write tag(plate) or tag(\"DATE-OBS\")")),
+            },
+            Expr::Subquery(_) => Err(Error::new(
+                ErrorKind::Unsupported,
+                format!("a subquery in a query of a collection: {expr}"),
+            )
+            .hint("ask it first, and write its value")),
+            other => other.clone().try_map_children(&mut |child| self.marked(child)),
+        }
+    }
+
+    fn find(&self, name: &Name) -> Result<Meaning> {
+        match name.text.as_str() {
+            "object" if !name.quoted => return Ok(Meaning::Object),
+            "source" if !name.quoted => return Ok(Meaning::Source),
+            _ => {}
+        }
+        let wanted = name.text.trim_start_matches('/').replace("::", ".");
+        let arrays: BTreeSet<&str> = self.arrays.iter().filter_map(|path| relative(path, &wanted)).collect();
+        let mut is_key = self.keys.contains(&name.text);
+        let mut array = match arrays.iter().copied().collect::<Vec<_>>()[..] {
+            [] => None,
+            [one] => Some(one.to_string()),
+            // `flux` itself is nearer than the member `spectrum.flux`.
+            _ if arrays.contains(wanted.as_str()) => Some(wanted.clone()),
+            _ => {
+                let all = arrays.iter().copied().collect::<Vec<_>>().join(", ");
+                return Err(Error::new(
+                    ErrorKind::AmbiguousName,
+                    format!("'{}' could mean the arrays {all}", name.text),
+                )
+                .hint("write one of them in double quotes"));
+            }
+        };
+        if !is_key && array.is_none() {
+            is_key = self.is_key_elsewhere(&name.text)?;
+            let leaf = wanted.rsplit('/').next().unwrap_or(&wanted);
+            let elsewhere = self.catalog.could_contain(leaf, None, None, Some(self.collection))?;
+            array = (!elsewhere.is_empty()).then(|| wanted.clone());
+        }
+        match (is_key, array) {
+            (true, None) => Ok(Meaning::Key(name.text.clone())),
+            (false, Some(path)) => Ok(Meaning::Array(path)),
+            (true, Some(path)) if name.quoted => Ok(Meaning::Array(path)),
+            (true, Some(_)) => Err(Error::new(
+                ErrorKind::AmbiguousName,
+                format!("'{0}' is a key and an array in the collection '{1}'", name.text, self.collection),
+            )
+            .hint(format!("write tag({0}) for the key, \"{0}\" in double quotes for the array", name.text))),
+            (false, None) => Err(self.unknown(&name.text)),
+        }
+    }
+
+    fn is_key_elsewhere(&self, key: &str) -> Result<bool> {
+        let find = Find::new(Filter::Exists(key.to_string())).kind(None).collection(self.collection).limit(1);
+        Ok(!self.catalog.find(&find)?.is_empty())
+    }
+
+    fn unknown(&self, name: &str) -> Error {
+        let few = |names: BTreeSet<&str>| {
+            let shown: Vec<&str> = names.iter().copied().take(12).collect();
+            let rest = names.len() - shown.len();
+            let more = if rest > 0 { format!(" and {rest} more") } else { String::new() };
+            if shown.is_empty() { "none".to_string() } else { format!("{}{more}", shown.join(", ")) }
+        };
+        let keys = few(self.keys.iter().map(String::as_str).collect());
+        let arrays = few(self.arrays.iter().map(|p| p.rsplit('/').next().unwrap_or(p)).collect());
+        let what = format!("'{name}' is neither a key nor an array in the collection '{}'", self.collection);
+        Error::new(ErrorKind::UnknownArray, what).hint(format!("keys: {keys}; arrays: {arrays}"))
+    }
+}
+
+/// The part of an array's path that a name within an object means: `spectrum.flux` of `4055/57/spectrum.flux` by
+/// `spectrum.flux` and by `flux`.
+pub(super) fn relative<'p>(path: &'p str, wanted: &str) -> Option<&'p str> {
+    let front = path.strip_suffix(wanted)?;
+    if front.is_empty() || front.ends_with('/') {
+        return Some(&path[front.len()..]);
+    }
+    // A member of a compound: its dataset is part of the name.
+    let start = front.rfind('/').map_or(0, |i| i + 1);
+    (front.ends_with('.') && !wanted.contains('/')).then(|| &path[start..])
+}

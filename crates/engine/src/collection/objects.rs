@@ -1,0 +1,82 @@
+//! The objects that the catalog leaves, with the values of the keys that are needed of them.
+
+use std::collections::HashMap;
+
+use sieva_catalog::{Catalog, Find, ObjectInfo, ObjectKind, Value};
+use sieva_types::Result;
+
+use super::shape::Shape;
+
+/// An object: the group that holds the arrays.
+#[derive(Clone, Debug)]
+pub(super) struct Object {
+    /// Path of the group; empty for the root.
+    pub group: String,
+    /// Values of [`Shape::keys`].
+    pub values: Vec<Option<Value>>,
+}
+
+/// The objects of one source.
+#[derive(Clone, Debug)]
+pub(super) struct SourceObjects {
+    /// Path or URL.
+    pub location: String,
+    /// In the order of its tree.
+    pub objects: Vec<Object>,
+}
+
+/// The objects that satisfy `find`, in the order of sources and of their trees.
+pub(super) fn find(catalog: &Catalog, find: Find, shape: &Shape) -> Result<Vec<SourceObjects>> {
+    let Some(first) = shape.arrays.first() else { return Ok(Vec::new()) };
+    let leaf = first.rsplit('/').next().unwrap_or(first);
+    let found = catalog.find(&find.kind(Some(ObjectKind::Array)).name(leaf))?;
+    let mut sources: Vec<SourceObjects> = Vec::new();
+    for array in found {
+        let Some(group) = group_of(&array.path, first) else { continue };
+        let object = Object { group: group.to_string(), values: Vec::new() };
+        match sources.last_mut() {
+            Some(last) if last.location == array.location => last.objects.push(object),
+            _ => sources.push(SourceObjects { location: array.location, objects: vec![object] }),
+        }
+    }
+    if !shape.keys.is_empty() {
+        for source in &mut sources {
+            add_values(catalog, source, shape, first)?;
+        }
+    }
+    Ok(sources)
+}
+
+/// The group in which an array has the path `relative`.
+fn group_of<'p>(path: &'p str, relative: &str) -> Option<&'p str> {
+    match path.strip_suffix(relative)? {
+        "" => Some(""),
+        front => front.strip_suffix('/'),
+    }
+}
+
+fn add_values(catalog: &Catalog, source: &mut SourceObjects, shape: &Shape, first: &str) -> Result<()> {
+    let infos = catalog.show(&source.location)?.map(|(_, infos)| infos).unwrap_or_default();
+    let by_path: HashMap<&str, &ObjectInfo> = infos.iter().map(|i| (i.path.as_str(), i)).collect();
+    for object in &mut source.objects {
+        let array = super::substitute::within(&object.group, first);
+        object.values = shape.keys.iter().map(|key| value_of(&by_path, &array, key)).collect();
+    }
+    Ok(())
+}
+
+/// The nearest value of a key: of the array itself, else of the groups above it.
+fn value_of(by_path: &HashMap<&str, &ObjectInfo>, array: &str, key: &str) -> Option<Value> {
+    let mut path = array;
+    loop {
+        // On one object tags stand last, and hold.
+        let here = by_path.get(path).and_then(|info| info.attributes.iter().rev().find(|(k, _, _)| k == key));
+        if let Some((_, value, _)) = here {
+            return Some(value.clone());
+        }
+        if path.is_empty() {
+            return None;
+        }
+        path = path.rsplit_once('/').map_or("", |(above, _)| above);
+    }
+}

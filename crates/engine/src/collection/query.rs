@@ -1,0 +1,706 @@
+//! A query over a collection: the objects that the catalog left, and what becomes of them.
+
+use std::collections::VecDeque;
+use std::fmt::Write as _;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use arrow_array::RecordBatch;
+use arrow_schema::{ArrowError, SchemaRef};
+use sieva_catalog::{Filter, Find};
+use sieva_query::ast::{Expr, OrderBy, Projection, Select, SelectItem};
+use sieva_query::bind::Body;
+use sieva_query::exec::{Groups, finish_groups, partial_groups};
+use sieva_query::values::{Scalar, ValueType};
+use sieva_types::{Error, ErrorKind, Result};
+
+use super::names::{Meaning, Names};
+use super::objects::{self, Object, SourceObjects};
+use super::run::{Setting, Walk};
+use super::shape::Shape;
+use super::substitute::{Class, array_of, class_of, literal, replaced};
+use super::{Collection, opener, rows};
+use crate::arrow::Batches;
+use crate::open::Source;
+use crate::query::{Query, QueryOptions};
+
+/// Objects that are looked at for one that has all arrays of a query.
+const TRIED: usize = 1000;
+
+/// What a query over a collection did.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct CollectionStats {
+    /// Objects that the catalog left.
+    pub objects: u64,
+    /// Sources that hold them.
+    pub sources: u64,
+    /// Objects whose data were evaluated.
+    pub evaluated: u64,
+    /// Objects that lack an array of the query: they have no hits.
+    pub lacking: u64,
+    /// Rows, once known.
+    pub hits: Option<u64>,
+    /// Sources that were opened.
+    pub sources_opened: u64,
+    /// Bytes read of sources.
+    pub bytes_read: u64,
+    /// Requests to sources.
+    pub requests: u64,
+    /// Seconds for asking the catalog.
+    pub catalog_seconds: f64,
+    /// Seconds for opening and evaluating.
+    pub run_seconds: f64,
+}
+
+/// A bound query over a collection.
+pub struct CollectionQuery {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    collection: Collection,
+    options: QueryOptions,
+    shape: Shape,
+    /// Types of the keys in use.
+    classes: Vec<Class>,
+    sources: Vec<SourceObjects>,
+    /// The query of one object, with placeholders in place of what differs between objects. It is never run; groups of
+    /// all objects are given to it to be finished.
+    template: Query,
+    /// Types of what the aggregates take in.
+    inputs: Vec<Option<ValueType>>,
+    schema: SchemaRef,
+    cancel: Arc<AtomicBool>,
+    stats: Mutex<CollectionStats>,
+    failure: Mutex<Option<Error>>,
+    /// Whether the template has its groups.
+    grouped: Mutex<bool>,
+}
+
+impl CollectionQuery {
+    pub(super) fn new(
+        collection: &Collection,
+        names: &Names<'_>,
+        select: Select,
+        options: &QueryOptions,
+    ) -> Result<Self> {
+        let started = Instant::now();
+        let shape = Shape::of(names, &select)?;
+        let find = Find::new(shape.filter.clone()).collection(collection.name());
+        let sources = objects::find(&collection.catalog, find, &shape)?;
+        let keys = shape.keys.iter().enumerate();
+        let classes = keys.map(|(i, key)| class_of(&sources, i, key)).collect::<Result<Vec<_>>>()?;
+        let catalog_seconds = started.elapsed().as_secs_f64();
+        let one_thread = QueryOptions { threads: Some(1), ..options.clone() };
+        let template = template(collection, &shape, &classes, &sources, &one_thread)?;
+        let (inputs, schema) = (inputs(&template), rows::common(&*template.result_schema()?));
+        let stats = CollectionStats {
+            objects: sources.iter().map(|s| s.objects.len() as u64).sum(),
+            sources: sources.len() as u64,
+            catalog_seconds,
+            ..CollectionStats::default()
+        };
+        Ok(Self {
+            inner: Arc::new(Inner {
+                collection: collection.clone(),
+                options: options.clone(),
+                shape,
+                classes,
+                sources,
+                template,
+                inputs,
+                schema,
+                cancel: Arc::default(),
+                stats: Mutex::new(stats),
+                failure: Mutex::default(),
+                grouped: Mutex::new(false),
+            }),
+        })
+    }
+
+    /// Names and types of the columns, as of [`Query::columns`].
+    ///
+    /// # Errors
+    /// As [`Query::columns`].
+    pub fn columns(&self) -> Result<Vec<(String, String)>> {
+        self.inner.template.columns()
+    }
+
+    /// Whether rows are groups.
+    pub fn is_grouped(&self) -> bool {
+        self.inner.shape.grouped
+    }
+
+    /// The number of rows.
+    ///
+    /// # Errors
+    /// Reading errors, told with the object and its source; `type-mismatch` where an array differs in type between
+    /// objects; `cancelled`.
+    pub fn count(&self) -> Result<u64> {
+        let inner = &self.inner;
+        let count = if inner.shape.grouped {
+            inner.make_groups()?;
+            inner.template.count()?
+        } else {
+            inner.count_rows()?
+        };
+        inner.lock_stats().hits = Some(count);
+        Ok(count)
+    }
+
+    /// The result as record batches of at most `size` rows: groups by key, rows by source, object and position.
+    ///
+    /// # Errors
+    /// As [`CollectionQuery::count`], and `memory-limit` where the groups do not fit.
+    pub fn batches(&self, size: usize) -> Result<CollectionBatches> {
+        let inner = Arc::clone(&self.inner);
+        let shape = &inner.shape;
+        let (walk, ready) = if shape.grouped {
+            inner.make_groups()?;
+            let all = inner.template.batches(size)?;
+            let ready = all.map(|b| rows::conform(&inner.schema, &b?)).collect::<Result<VecDeque<_>>>()?;
+            inner.lock_stats().hits = Some(ready.iter().map(|b| b.num_rows() as u64).sum());
+            (None, ready)
+        } else {
+            (Some(Walk::new(&inner.sources)), VecDeque::new())
+        };
+        let (skip, left) = (shape.offset, shape.limit.unwrap_or(u64::MAX));
+        Ok(CollectionBatches { inner, walk, ready, size, skip, left, given: 0 })
+    }
+
+    /// How it is answered; `analyze` runs it and adds what happened.
+    ///
+    /// # Errors
+    /// As [`CollectionQuery::count`].
+    pub fn explain(&self, analyze: bool) -> Result<String> {
+        let inner = &self.inner;
+        let shape = &inner.shape;
+        let mut out = String::new();
+        let filter = match shape.filter_text.join(" AND ") {
+            none if none.is_empty() => "no condition on keys".to_string(),
+            some => some,
+        };
+        let before = *inner.lock_stats();
+        let _ = writeln!(out, "collection {}", inner.collection.name());
+        let _ = writeln!(out, "catalog    {filter}");
+        let _ = writeln!(out, "           {} objects in {} sources", before.objects, before.sources);
+        let rest = if shape.rest_text.is_empty() { "no condition on data" } else { &shape.rest_text };
+        let _ = writeln!(out, "data       {rest}");
+        let _ = writeln!(out, "arrays     {}", shape.arrays.join(", "));
+        let _ = writeln!(out, "estimate   at most {} bytes of arrays", inner.most_bytes());
+        if analyze {
+            let rows = self.count()?;
+            let s = self.stats();
+            let _ = writeln!(
+                out,
+                "analyzed   {rows} rows; {} objects evaluated, {} lack an array; {} sources opened",
+                s.evaluated, s.lacking, s.sources_opened
+            );
+            let _ = writeln!(out, "           {} bytes in {} requests", s.bytes_read, s.requests);
+            let _ = writeln!(
+                out,
+                "           catalog {:.6} s, open and evaluate {:.6} s",
+                s.catalog_seconds, s.run_seconds
+            );
+        }
+        Ok(out)
+    }
+
+    /// Locations of the sources that hold its objects.
+    pub fn sources(&self) -> Vec<&str> {
+        self.inner.sources.iter().map(|s| s.location.as_str()).collect()
+    }
+
+    /// What it did so far.
+    pub fn stats(&self) -> CollectionStats {
+        *self.inner.lock_stats()
+    }
+
+    /// A flag that stops it when it is set. It is looked at before each object.
+    pub fn cancel_flag(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.inner.cancel)
+    }
+
+    /// Stops it, from any thread.
+    pub fn cancel(&self) {
+        self.inner.cancel.store(true, Ordering::Relaxed);
+    }
+
+    /// The error that ended a stream of its batches, if one did; it is told once.
+    pub fn take_failure(&self) -> Option<Error> {
+        self.inner.failure.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+impl Inner {
+    fn lock_stats(&self) -> MutexGuard<'_, CollectionStats> {
+        self.stats.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn threads(&self) -> usize {
+        let all = || std::thread::available_parallelism().map_or(1, usize::from);
+        self.options.threads.unwrap_or_else(all).max(1)
+    }
+
+    fn setting(&self) -> Setting<'_> {
+        Setting {
+            catalog: &self.collection.catalog,
+            options: &self.collection.options,
+            sources: &self.sources,
+            threads: self.threads(),
+            cancel: &self.cancel,
+        }
+    }
+
+    /// How the query of one object is run: one thread and its share of the memory.
+    fn object_options(&self) -> QueryOptions {
+        let share = self.options.memory.unwrap_or(1 << 30) / self.threads() as u64;
+        QueryOptions { threads: Some(1), memory: Some(share.max(1 << 20)), ..self.options.clone() }
+    }
+
+    fn note(&self, walk: &Walk, started: Instant, evaluated: u64, lacking: u64) {
+        let mut stats = self.lock_stats();
+        stats.run_seconds += started.elapsed().as_secs_f64();
+        (stats.evaluated, stats.lacking) = (evaluated, lacking);
+        stats.sources_opened = walk.traffic.sources_opened;
+        (stats.bytes_read, stats.requests) = (walk.traffic.bytes_read, walk.traffic.requests);
+    }
+
+    /// Bytes of the arrays of all objects, if they are all as large as those of the first.
+    fn most_bytes(&self) -> u64 {
+        let template = &self.template;
+        let one: u64 = template
+            .bound()
+            .arrays
+            .iter()
+            .map(|a| &template.source().schema().arrays[a.index])
+            .map(|info| info.shape.iter().product::<u64>().saturating_mul(info.dtype.size() as u64))
+            .sum();
+        one.saturating_mul(self.lock_stats().objects)
+    }
+
+    /// Puts the groups of all objects together and gives them to the template, once.
+    fn make_groups(&self) -> Result<()> {
+        let mut done = self.grouped.lock().unwrap_or_else(PoisonError::into_inner);
+        if *done {
+            return Ok(());
+        }
+        let started = Instant::now();
+        let mut groups = Groups::start(&self.template.execution)?;
+        let (mut walk, mut evaluated, mut lacking) = (Walk::new(&self.sources), 0, 0);
+        let (setting, options) = (self.setting(), self.object_options());
+        let limit = self.options.memory.unwrap_or(1 << 30);
+        let mut need = 0;
+        while let Some(parts) = walk.window(&setting, &|s, f, o| self.object_groups(s, f, o, &options))? {
+            for part in parts {
+                let Some(part) = part else {
+                    lacking += 1;
+                    continue;
+                };
+                evaluated += 1;
+                // An upper bound is enough until it is near the limit.
+                need += part.memory_bytes();
+                groups.merge(part)?;
+            }
+            if need > limit {
+                need = groups.memory_bytes();
+            }
+            if need > limit {
+                return Err(Error::new(
+                    ErrorKind::MemoryLimit,
+                    format!("the groups take {need} bytes, the limit is {limit}"),
+                )
+                .hint("group by fewer values, or raise the limit with --memory (memory= in Python)"));
+            }
+        }
+        self.template.set_groups(finish_groups(&self.template.execution, groups)?);
+        self.note(&walk, started, evaluated, lacking);
+        *done = true;
+        Ok(())
+    }
+
+    /// The groups of one object; `None` where it lacks an array.
+    fn object_groups(
+        &self,
+        source: &Source,
+        found: &SourceObjects,
+        object: &Object,
+        options: &QueryOptions,
+    ) -> Result<Option<Groups>> {
+        let Some(own) = ObjectSelect::of(self, source, found, object)? else { return Ok(None) };
+        let query = Query::of_select(source, own.select, options)?;
+        let mine = inputs(&query);
+        let differs = |(n, &i): (usize, &usize)| mine.get(i) != self.inputs.get(n);
+        if let Some((n, _)) = own.order.iter().enumerate().find(|&p| differs(p)) {
+            let call = &self.shape.calls[n];
+            return Err(Error::new(
+                ErrorKind::TypeMismatch,
+                format!("what {} takes in is of another type here than in other objects", shown(call)),
+            )
+            .hint("convert it, as by float64(x), or ask for the objects of one type only"));
+        }
+        let (groups, _) = partial_groups(&query.execution)?;
+        let (count, has_groups) = (own.count, !self.shape.by.is_empty());
+        let keys = own.keys;
+        let rekeyed = groups.rekeyed(&own.order, |old, states| {
+            let hits = states.get(count).map(|s| (*s).clone().finish()).transpose()?;
+            if has_groups && hits == Some(Scalar::I64(0)) {
+                return Ok(None);
+            }
+            let mut old = old.into_iter();
+            let each = keys.iter().map(|k| k.clone().or_else(|| old.next()).unwrap_or(Scalar::Null));
+            Ok(Some(each.collect()))
+        })?;
+        Ok(Some(rekeyed))
+    }
+
+    /// The query of one object's rows; `None` where it lacks an array.
+    fn object_rows(
+        &self,
+        source: &Source,
+        found: &SourceObjects,
+        object: &Object,
+        options: &QueryOptions,
+    ) -> Result<Option<Query>> {
+        let mut replace = |m: &Meaning| self.value_of(source, found, object, m);
+        let shape = &self.shape;
+        let Some(condition) = all_replaced(shape.rest.as_slice(), &mut replace)? else { return Ok(None) };
+        let Some(items) = replaced_items(&shape.items, &mut replace)? else { return Ok(None) };
+        let most = shape.limit.map(|n| n.saturating_add(shape.offset));
+        let select = Select {
+            projection: Projection::Items(items),
+            condition: condition.into_iter().next(),
+            limit: most,
+            ..Select::default()
+        };
+        Query::of_select(source, select, options).map(Some)
+    }
+
+    fn count_rows(&self) -> Result<u64> {
+        let started = Instant::now();
+        let (mut walk, mut evaluated, mut lacking, mut rows) = (Walk::new(&self.sources), 0, 0, 0_u64);
+        let (setting, options) = (self.setting(), self.object_options());
+        let work = |s: &Source, f: &SourceObjects, o: &Object| {
+            self.object_rows(s, f, o, &options)?.map(|q| q.count()).transpose()
+        };
+        while let Some(counts) = walk.window(&setting, &work)? {
+            for count in counts {
+                evaluated += u64::from(count.is_some());
+                lacking += u64::from(count.is_none());
+                rows += count.unwrap_or(0);
+            }
+        }
+        self.note(&walk, started, evaluated, lacking);
+        Ok(rows.saturating_sub(self.shape.offset).min(self.shape.limit.unwrap_or(u64::MAX)))
+    }
+
+    /// What a name stands for in one object; `None` where it lacks the array.
+    fn value_of(
+        &self,
+        source: &Source,
+        found: &SourceObjects,
+        object: &Object,
+        meaning: &Meaning,
+    ) -> Result<Option<Expr>> {
+        if let Meaning::Array(name) = meaning {
+            return Ok(array_of(source.schema(), &object.group, name)?.map(Expr::name));
+        }
+        self.constant_of(found, object, meaning).map(|value| Some(literal(value)))
+    }
+
+    fn constant_of(&self, found: &SourceObjects, object: &Object, meaning: &Meaning) -> Result<Scalar> {
+        match meaning {
+            Meaning::Object => Ok(Scalar::Str(object.group.clone())),
+            Meaning::Source => Ok(Scalar::Str(found.location.clone())),
+            Meaning::Key(key) => match self.shape.keys.iter().position(|k| k == key) {
+                Some(n) => self.classes[n].scalar(object.values.get(n).and_then(Option::as_ref)),
+                None => Err(Error::new(ErrorKind::Internal, format!("the key '{key}' was not asked for"))),
+            },
+            Meaning::Array(name) => Err(Error::new(ErrorKind::Internal, format!("'{name}' is no constant"))),
+        }
+    }
+}
+
+/// The grouped query of one object.
+struct ObjectSelect {
+    select: Select,
+    /// For each aggregate of the whole query, its number in this one.
+    order: Vec<usize>,
+    /// The number of `count(*)`.
+    count: usize,
+    /// The constant keys; `None`: the next key of a group.
+    keys: Vec<Option<Scalar>>,
+}
+
+impl ObjectSelect {
+    fn of(inner: &Inner, source: &Source, found: &SourceObjects, object: &Object) -> Result<Option<Self>> {
+        let shape = &inner.shape;
+        let mut replace = |m: &Meaning| inner.value_of(source, found, object, m);
+        let Some(condition) = all_replaced(shape.rest.as_slice(), &mut replace)? else { return Ok(None) };
+        let Some(mut calls) = all_replaced(&shape.calls, &mut replace)? else { return Ok(None) };
+        let every = Expr::Call { function: "count".into(), args: Vec::new(), distinct: false, star: true };
+        calls.push(every.clone());
+        // Binding makes one aggregate of equal calls, as two keys of one value make them.
+        let mut different: Vec<Expr> = Vec::new();
+        let mut order = Vec::new();
+        for call in calls {
+            let known = different.iter().position(|c| *c == call);
+            order.push(known.unwrap_or(different.len()));
+            if known.is_none() {
+                different.push(call);
+            }
+        }
+        let count = order.pop().unwrap_or(0);
+        let (mut keys, mut group_by) = (Vec::new(), Vec::new());
+        for key in &shape.by {
+            match plain(key) {
+                Some(meaning) => keys.push(Some(inner.constant_of(found, object, &meaning)?)),
+                None => {
+                    let Some(expr) = replaced(key, &mut replace)? else { return Ok(None) };
+                    group_by.push(expr);
+                    keys.push(None);
+                }
+            }
+        }
+        let item = |expr: Expr| SelectItem { text: String::new(), alias: None, expr };
+        let select = Select {
+            projection: Projection::Items(different.into_iter().map(item).collect()),
+            condition: condition.into_iter().next(),
+            group_by,
+            ..Select::default()
+        };
+        // An array of the query that is named nowhere here still says which rows are meant: see `Shape`.
+        Ok(Some(Self { select, order, count, keys }))
+    }
+}
+
+/// The meaning of a key that is one name of a constant.
+fn plain(key: &Expr) -> Option<Meaning> {
+    match key {
+        Expr::Name(name) => Meaning::of_mark(name).filter(|m| !matches!(m, Meaning::Array(_))),
+        _ => None,
+    }
+}
+
+type Replace<'r> = dyn FnMut(&Meaning) -> Result<Option<Expr>> + 'r;
+
+fn all_replaced(all: &[Expr], replace: &mut Replace<'_>) -> Result<Option<Vec<Expr>>> {
+    all.iter().map(|e| replaced(e, replace)).collect()
+}
+
+fn replaced_items(items: &[SelectItem], replace: &mut Replace<'_>) -> Result<Option<Vec<SelectItem>>> {
+    let each = items.iter().map(|i| {
+        Ok(replaced(&i.expr, replace)?.map(|expr| SelectItem {
+            expr,
+            alias: i.alias.clone(),
+            text: i.text.clone(),
+        }))
+    });
+    each.collect()
+}
+
+/// An expression as it was written, as far as that is known.
+fn shown(expr: &Expr) -> String {
+    expr.to_string().replace("\u{2}array ", "").replace("\u{2}key ", "").replace('\u{2}', "")
+}
+
+/// The types of what the aggregates take in.
+fn inputs(query: &Query) -> Vec<Option<ValueType>> {
+    match &query.bound().body {
+        Body::Groups { aggregates, .. } => {
+            aggregates.iter().map(|(_, v)| v.as_ref().and_then(|v| query.bound().type_of(v))).collect()
+        }
+        Body::Rows => Vec::new(),
+    }
+}
+
+/// The query with placeholders, bound to an object that has all arrays.
+fn template(
+    collection: &Collection,
+    shape: &Shape,
+    classes: &[Class],
+    sources: &[SourceObjects],
+    options: &QueryOptions,
+) -> Result<Query> {
+    if let Some(query) = template_of(collection, shape, classes, sources, options)? {
+        return Ok(query);
+    }
+    // None of those that were found: any tells the types.
+    let any = Find::new(Filter::All).collection(collection.name()).limit(TRIED);
+    let others = objects::find(&collection.catalog, any, shape)?;
+    template_of(collection, shape, classes, &others, options)?.ok_or_else(|| {
+        Error::new(
+            ErrorKind::UnknownArray,
+            format!(
+                "no object of the collection '{}' has all of {}",
+                collection.name(),
+                shape.arrays.join(", ")
+            ),
+        )
+        .hint("an object is the group that holds these arrays; `sieva catalog show SOURCE` lists them")
+    })
+}
+
+fn template_of(
+    collection: &Collection,
+    shape: &Shape,
+    classes: &[Class],
+    sources: &[SourceObjects],
+    options: &QueryOptions,
+) -> Result<Option<Query>> {
+    let mut tried = 0;
+    for found in sources {
+        let known = collection.catalog.known(&[&found.location], true)?;
+        let manifest = known.get(&found.location).and_then(|k| k.manifest.as_deref());
+        let source = opener::open(&found.location, manifest, &collection.options)
+            .map_err(|e| e.at(format!("'{}'", found.location)))?;
+        for object in &found.objects {
+            tried += 1;
+            if let Some(select) = placeholders(shape, classes, &source, &object.group)? {
+                return Query::of_select(&source, select, options).map(Some);
+            }
+        }
+        if tried >= TRIED {
+            break;
+        }
+    }
+    Ok(None)
+}
+
+/// The whole query on one object, with constants that tell its keys apart in place of their values.
+fn placeholders(shape: &Shape, classes: &[Class], source: &Source, group: &str) -> Result<Option<Select>> {
+    let mut replace = |m: &Meaning| {
+        Ok(match m {
+            Meaning::Object => Some(Class::Text.placeholder(0)),
+            Meaning::Source => Some(Class::Text.placeholder(1)),
+            Meaning::Array(name) => array_of(source.schema(), group, name)?.map(Expr::name),
+            Meaning::Key(key) => {
+                let n = shape.keys.iter().position(|k| k == key);
+                n.map(|n| classes[n].placeholder(n + 1000))
+            }
+        })
+    };
+    let replace: &mut Replace<'_> = &mut replace;
+    let Some(condition) = all_replaced(shape.rest.as_slice(), replace)? else { return Ok(None) };
+    let Some(items) = replaced_items(&shape.items, replace)? else { return Ok(None) };
+    let Some(group_by) = all_replaced(&shape.by, replace)? else { return Ok(None) };
+    let Some(having) = all_replaced(shape.having.as_slice(), replace)? else { return Ok(None) };
+    let mut order_by = Vec::new();
+    for key in &shape.order_by {
+        let Some(expr) = replaced(&key.expr, replace)? else { return Ok(None) };
+        order_by.push(OrderBy { expr, ..key.clone() });
+    }
+    let grouped = shape.grouped;
+    Ok(Some(Select {
+        projection: Projection::Items(items),
+        distinct: shape.distinct,
+        condition: condition.into_iter().next(),
+        group_by,
+        having: having.into_iter().next(),
+        order_by,
+        limit: shape.limit.filter(|_| grouped),
+        offset: Some(shape.offset).filter(|_| grouped),
+        ..Select::default()
+    }))
+}
+
+/// The record batches of a result. Iterate, or hand on as an Arrow stream.
+pub struct CollectionBatches {
+    inner: Arc<Inner>,
+    /// The way through the objects; `None` for groups.
+    walk: Option<Walk>,
+    ready: VecDeque<RecordBatch>,
+    size: usize,
+    skip: u64,
+    left: u64,
+    given: u64,
+}
+
+impl CollectionBatches {
+    /// The schema of all batches.
+    pub fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.inner.schema)
+    }
+
+    fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
+        loop {
+            if self.left == 0 && self.walk.is_some() {
+                return Ok(None);
+            }
+            if let Some(batch) = self.ready.pop_front() {
+                if self.walk.is_none() {
+                    return Ok(Some(batch));
+                }
+                if let Some(cut) = self.cut(&batch) {
+                    return Ok(Some(cut));
+                }
+                continue;
+            }
+            if !self.fill()? {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// What OFFSET and LIMIT leave of a batch.
+    fn cut(&mut self, batch: &RecordBatch) -> Option<RecordBatch> {
+        let rows = batch.num_rows() as u64;
+        let skipped = self.skip.min(rows);
+        self.skip -= skipped;
+        let taken = (rows - skipped).min(self.left);
+        self.left -= taken;
+        self.given += taken;
+        self.inner.lock_stats().hits = Some(self.given);
+        (taken > 0).then(|| batch.slice(skipped as usize, taken as usize))
+    }
+
+    /// Runs the next objects; false at the end.
+    fn fill(&mut self) -> Result<bool> {
+        let (inner, size, started) = (Arc::clone(&self.inner), self.size, Instant::now());
+        let Some(walk) = &mut self.walk else { return Ok(false) };
+        let options = inner.object_options();
+        let work = |s: &Source, f: &SourceObjects, o: &Object| {
+            let Some(query) = inner.object_rows(s, f, o, &options)? else { return Ok(None) };
+            let all: Batches = query.batches(size)?;
+            let each = all.map(|b| rows::conform(&inner.schema, &b?));
+            each.filter(|b| !matches!(b, Ok(b) if b.num_rows() == 0)).collect::<Result<Vec<_>>>().map(Some)
+        };
+        let found = walk.window(&inner.setting(), &work)?;
+        let (mut evaluated, mut lacking) = {
+            let s = inner.lock_stats();
+            (s.evaluated, s.lacking)
+        };
+        let is_end = found.is_none();
+        for batches in found.into_iter().flatten() {
+            evaluated += u64::from(batches.is_some());
+            lacking += u64::from(batches.is_none());
+            self.ready.extend(batches.into_iter().flatten());
+        }
+        inner.note(walk, started, evaluated, lacking);
+        Ok(!is_end)
+    }
+}
+
+impl Iterator for CollectionBatches {
+    type Item = Result<RecordBatch>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let next = self.next_batch();
+        if let Err(e) = &next {
+            *self.inner.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(e.clone());
+            (self.walk, self.left) = (None, 0);
+            self.ready.clear();
+        }
+        next.transpose()
+    }
+}
+
+/// The batches as an Arrow C stream wants them: errors as Arrow errors that carry ours.
+impl From<CollectionBatches> for Box<dyn arrow_array::RecordBatchReader + Send> {
+    fn from(batches: CollectionBatches) -> Self {
+        let schema = batches.schema();
+        let each = batches.map(|b| b.map_err(|e| ArrowError::ExternalError(Box::new(e))));
+        Box::new(arrow_array::RecordBatchIterator::new(each, schema))
+    }
+}

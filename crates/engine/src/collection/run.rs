@@ -1,0 +1,185 @@
+//! Many objects at once: windows of them in parallel, results in their order, few sources open at a time.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use sieva_catalog::Catalog;
+use sieva_types::{Error, ErrorKind, Result};
+
+use super::objects::{Object, SourceObjects};
+use super::opener;
+use crate::open::{OpenOptions, Source};
+
+/// Objects that one thread takes at once.
+const OBJECTS: usize = 16;
+/// Jobs of a window: its results wait in memory until all before them are taken.
+const JOBS: usize = 32;
+
+/// Consecutive objects of one source.
+#[derive(Clone, Copy)]
+struct Job {
+    source: usize,
+    from: usize,
+    to: usize,
+}
+
+/// What opening and reading came to.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Traffic {
+    pub sources_opened: u64,
+    pub bytes_read: u64,
+    pub requests: u64,
+}
+
+/// The way through all objects.
+pub(super) struct Walk {
+    jobs: Vec<Job>,
+    /// The next job.
+    at: usize,
+    /// Sources that are open, by number.
+    open: HashMap<usize, Slot>,
+    pub traffic: Traffic,
+}
+
+struct Slot {
+    manifest: Option<Vec<u8>>,
+    source: Mutex<Option<Source>>,
+}
+
+/// What all windows need.
+pub(super) struct Setting<'a> {
+    pub catalog: &'a Catalog,
+    pub options: &'a OpenOptions,
+    pub sources: &'a [SourceObjects],
+    pub threads: usize,
+    pub cancel: &'a AtomicBool,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Walk {
+    /// A way that has not begun.
+    pub(super) fn new(sources: &[SourceObjects]) -> Self {
+        let mut jobs = Vec::new();
+        for (source, found) in sources.iter().enumerate() {
+            let count = found.objects.len();
+            jobs.extend((0..count).step_by(OBJECTS).map(|from| Job {
+                source,
+                from,
+                to: count.min(from + OBJECTS),
+            }));
+        }
+        Self { jobs, at: 0, open: HashMap::new(), traffic: Traffic::default() }
+    }
+
+    /// What `work` makes of the next objects, in order; `None` at the end.
+    ///
+    /// # Errors
+    /// Those of opening, told with the location; those of `work`; `cancelled`.
+    pub(super) fn window<R: Send>(
+        &mut self,
+        setting: &Setting<'_>,
+        work: &(dyn Fn(&Source, &SourceObjects, &Object) -> Result<R> + Sync),
+    ) -> Result<Option<Vec<R>>> {
+        let jobs = &self.jobs[self.at..self.jobs.len().min(self.at + JOBS)];
+        let (Some(first), Some(last)) = (jobs.first().copied(), jobs.last().copied()) else {
+            self.close_before(usize::MAX);
+            return Ok(None);
+        };
+        prepare(&mut self.open, setting, first.source, last.source)?;
+        let next = AtomicUsize::new(0);
+        let results: Vec<Mutex<Option<Result<Vec<R>>>>> = jobs.iter().map(|_| Mutex::new(None)).collect();
+        let (open, failed) = (&self.open, AtomicBool::new(false));
+        let run = || {
+            while let Some(i) = Some(next.fetch_add(1, Ordering::Relaxed)).filter(|&i| i < jobs.len()) {
+                if failed.load(Ordering::Relaxed) {
+                    return;
+                }
+                let done = job(setting, open, jobs[i], work);
+                failed.fetch_or(done.is_err(), Ordering::Relaxed);
+                *lock(&results[i]) = Some(done);
+            }
+        };
+        std::thread::scope(|scope| {
+            for _ in 1..setting.threads.min(jobs.len()) {
+                scope.spawn(run);
+            }
+            run();
+        });
+        let mut out = Vec::new();
+        for result in results {
+            // After a failure later jobs were left; the failure itself comes before the end of the loop.
+            if let Some(done) = result.into_inner().unwrap_or_else(PoisonError::into_inner) {
+                out.extend(done?);
+            }
+        }
+        self.at += jobs.len();
+        self.close_before(last.source);
+        Ok(Some(out))
+    }
+
+    /// Closes the sources before this number.
+    fn close_before(&mut self, number: usize) {
+        let traffic = &mut self.traffic;
+        self.open.retain(|&n, slot| {
+            if n >= number {
+                return true;
+            }
+            if let Some(source) = &*lock(&slot.source) {
+                let io = source.reader().store().counters().snapshot();
+                traffic.sources_opened += 1;
+                traffic.bytes_read += io.bytes_read;
+                traffic.requests += io.requests;
+            }
+            false
+        });
+    }
+}
+
+/// Makes room for the sources of a window, with their manifests.
+fn prepare(open: &mut HashMap<usize, Slot>, setting: &Setting<'_>, first: usize, last: usize) -> Result<()> {
+    let new: Vec<usize> = (first..=last).filter(|n| !open.contains_key(n)).collect();
+    let locations: Vec<&str> = new.iter().map(|&n| setting.sources[n].location.as_str()).collect();
+    let mut known = setting.catalog.known(&locations, true)?;
+    for (number, location) in new.into_iter().zip(locations) {
+        let manifest = known.remove(location).and_then(|k| k.manifest);
+        open.insert(number, Slot { manifest, source: Mutex::new(None) });
+    }
+    Ok(())
+}
+
+fn job<R>(
+    setting: &Setting<'_>,
+    open: &HashMap<usize, Slot>,
+    job: Job,
+    work: &(dyn Fn(&Source, &SourceObjects, &Object) -> Result<R> + Sync),
+) -> Result<Vec<R>> {
+    let found = &setting.sources[job.source];
+    let Some(slot) = open.get(&job.source) else {
+        return Err(Error::new(ErrorKind::Internal, "a source without its place"));
+    };
+    let source = {
+        let mut source = lock(&slot.source);
+        match &*source {
+            Some(source) => source.clone(),
+            None => source
+                .insert(
+                    opener::open(&found.location, slot.manifest.as_deref(), setting.options)
+                        .map_err(|e| e.at(format!("'{}'", found.location)))?,
+                )
+                .clone(),
+        }
+    };
+    let mut out = Vec::with_capacity(job.to - job.from);
+    for object in &found.objects[job.from..job.to] {
+        if setting.cancel.load(Ordering::Relaxed) {
+            return Err(Error::new(ErrorKind::Cancelled, "the query was cancelled"));
+        }
+        let place = || format!("object '{}' of '{}'", object.group, found.location);
+        out.push(work(&source, found, object).map_err(|e| e.at(place()))?);
+    }
+    Ok(out)
+}

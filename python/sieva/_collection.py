@@ -1,0 +1,224 @@
+"""Collections: many small arrays of a catalog's sources, asked by keys and by data in one query."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from sieva import _native, errors
+from sieva._query import Query
+from sieva._source import _running
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sieva._native import CollectionQuery as NativeQuery
+    from sieva._native import Selection
+    from sieva._query import Layout
+
+
+class Collection:
+    """A named set of sources in a catalog, whose objects are asked as one; made by `sieva.collection`.
+
+    Examples
+    --------
+    >>> stars = sieva.collection("h5boss", catalog="boss.sqlite")  # doctest: +SKIP
+    >>> q = stars.sql(
+    ...     "SELECT object, count(*) WHERE RADEG = 153.17 AND flux BETWEEN 0 AND 20 GROUP BY object"
+    ... )  # doctest: +SKIP
+    >>> q.to_pandas()  # doctest: +SKIP
+    """
+
+    def __init__(self, native: _native.Collection, catalog: str) -> None:
+        self._native = native
+        self.catalog = catalog
+
+    @property
+    def name(self) -> str:
+        """Its name in the catalog."""
+        return self._native.name
+
+    def sql(
+        self,
+        text: str,
+        *,
+        access: str = "auto",
+        fetch: str = "auto",
+        memory: int | str | None = None,
+        threads: int | None = None,
+    ) -> CollectionQuery:
+        """Return the query of a SELECT over the objects.
+
+        The catalog answers the conditions on keys (attributes and tags) at once; files are opened when rows are
+        asked for, and only those that hold objects which are left.
+
+        Parameters
+        ----------
+        text
+            Names are keys of the catalog, or arrays by their path within the object. ``object`` is the path of
+            the object, ``source`` the location of its file. FROM may be left out.
+        access, fetch, memory, threads
+            As in `Source.query`.
+
+        Raises
+        ------
+        UnknownArray
+            A name is neither a key nor an array.
+        AmbiguousName
+            A name is both: ``tag(NAME)`` is the key, ``"NAME"`` in double quotes the array.
+        """
+        native = self._native.sql(text, **_running(access, fetch, memory, threads))
+        return CollectionQuery(native, self, text)
+
+    def close(self) -> None:
+        """Do nothing: files are closed when a query is done with them."""
+
+    def __repr__(self) -> str:
+        return f"<sieva.Collection {self.name!r} of {self.catalog}>"
+
+
+class CollectionQuery(Query):
+    """Rows of a collection's objects that satisfy a condition, or groups of them.
+
+    Rows come by source, object and position; groups by their keys. Results are taken as those of any `Query`,
+    but for what needs one space of rows: selections, positions, and the formats of arrays.
+    """
+
+    _native: NativeQuery  # type: ignore[assignment] # what is asked of it is the same
+    source: Collection  # type: ignore[assignment] # a collection is what was asked
+
+    def __init__(self, native: NativeQuery, collection: Collection, text: str) -> None:
+        super().__init__(native, collection, text, lambda _extra, _columns: None)  # type: ignore[arg-type]
+
+    @property
+    def rows(self) -> dict[str, int]:
+        """No dimensions: each object has rows of its own."""
+        return {}
+
+    def estimate(self) -> tuple[int, int]:
+        """Refuse: what files hold is not looked at before rows are asked for."""
+        self._refuse("estimate()", "explain() tells how many objects the catalog left")
+
+    def selection(self) -> Selection:
+        """Refuse: positions of different objects lie in no common space."""
+        self._refuse("selection()", "select object, source and the arrays, and take the rows")
+
+    def histogram(self, name: object, bins: int = 64) -> NoReturn:
+        """Refuse: the range of the bins has to be given."""
+        self._refuse("histogram()", f"SELECT histogram({name}, {bins}, low, high)")
+
+    def read(self, name: object = None) -> NoReturn:
+        """Refuse: the columns come together."""
+        del name
+        self._refuse("read()", "name the arrays in SELECT, and take to_arrow() or to_pandas()")
+
+    def explain_json(self, analyze: bool = False) -> str:
+        """Return the plan as JSON text."""
+        import json
+
+        return json.dumps({"plan": self.explain(analyze).splitlines(), "stats": self.stats()})
+
+    def to_xarray(self, layout: Layout | None = None) -> NoReturn:
+        """Refuse: rows of many objects are no grid."""
+        del layout
+        self._refuse("to_xarray()", "take to_arrow(), to_pandas() or to_polars()")
+
+    def _write(self, path: str | os.PathLike[str], kind: str, layout: Layout | None = None) -> None:
+        from sieva._output import write_file
+
+        write_file(self, Path(path), kind, layout)
+
+    def check_output(self, path: Path, kind: str) -> None:
+        """Raise where rows cannot be written to a file of this kind, or the file is one of those that are asked."""
+        from sieva._output import ARRAY_FORMATS
+
+        if kind in ARRAY_FORMATS:
+            self._refuse(f"the format {kind}", "write csv, json, arrow or parquet")
+        asked = [*self._native.sources(), self.source.catalog.removeprefix("sqlite:")]
+        if path.exists() and any(os.path.exists(one) and path.samefile(one) for one in asked):
+            raise errors.InvalidValue(
+                f"{str(path)!r} is one of the files that are asked: they are never changed",
+                "write to another file",
+            )
+
+    def _refuse(self, what: str, hint: str) -> NoReturn:
+        raise errors.Unsupported(f"{what} of a query of a collection", hint)
+
+    def __repr__(self) -> str:
+        kind = "groups" if self._native.grouped else "rows"
+        return f"<sieva.CollectionQuery {kind} -> {', '.join(self.columns)}; {self.text}>"
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        return f"<pre>{escape(repr(self))}</pre>"
+
+
+def collection(
+    name: str,
+    *,
+    catalog: str | os.PathLike[str] | None = None,
+    external: Sequence[str | os.PathLike[str]] = (),
+    valid_range: bool = False,
+    store: str | os.PathLike[str] | None = None,
+    isolated: bool = False,
+) -> Collection:
+    """Return a collection of a catalog.
+
+    Parameters
+    ----------
+    name
+        As it was given to ``sieva catalog add --collection``.
+    catalog
+        A path, ``sqlite:PATH`` or ``postgresql://USER@HOST/DATABASE``. None: what SIEVA_CATALOG says, else
+        ``sieva/catalog.sqlite`` in the user's data directory.
+    external, valid_range, store, isolated
+        As in `sieva.open`, for every source.
+
+    Raises
+    ------
+    FileNotFound
+        There is no such catalog.
+    UnknownAttribute
+        It has no such collection.
+
+    Examples
+    --------
+    >>> sieva.collection("h5boss", catalog="boss.sqlite")  # doctest: +SKIP
+    <sieva.Collection 'h5boss' of boss.sqlite>
+    """
+    from sieva._open import WORKER
+
+    url = catalog_place(catalog)
+    native = _native.Collection.open(
+        url,
+        name,
+        store=None if store is None else os.fspath(store),
+        valid_range=valid_range,
+        external_roots=[os.fspath(root) for root in external],
+        isolated=WORKER if isolated else [],
+    )
+    return Collection(native, url)
+
+
+def catalog_place(catalog: str | os.PathLike[str] | None) -> str:
+    """Return where the catalog is: as given, by SIEVA_CATALOG, or in the user's data directory."""
+    if catalog is not None:
+        return os.fspath(catalog)
+    if place := os.environ.get("SIEVA_CATALOG"):
+        return place
+    data = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
+    return str(Path(data) / "sieva" / "catalog.sqlite")
+
+
+def sql_of_collection(text: str, name: str, run: dict[str, Any], options: dict[str, Any]) -> CollectionQuery:
+    """Return the query of a SELECT ... FROM collection('name'); ``options`` are those of `collection`."""
+    known = {"catalog", "external", "valid_range", "store", "isolated"}
+    # Scans of small arrays leave nothing behind, whatever is said.
+    given = {key: value for key, value in options.items() if key != "learn"}
+    for key in given.keys() - known:
+        if given[key]:
+            raise errors.Unsupported(f"{key}= with FROM collection(...)", "it is an option of opening files")
+        given.pop(key)
+    return collection(name, **given).sql(text, **run)

@@ -1,0 +1,153 @@
+//! `sieva._native.Collection` and its queries.
+
+use std::sync::Arc;
+
+use pyo3::prelude::*;
+use pyo3::types::{PyCapsule, PyDict};
+use sieva::{Learn, OpenOptions, QueryOptions, parse};
+
+use crate::errors::to_python;
+use crate::interrupt::interruptible;
+use crate::query::Stream;
+
+const BATCH_ROWS: usize = 65_536;
+
+#[pyclass(module = "sieva._native", frozen)]
+pub struct Collection(sieva::Collection);
+
+#[pymethods]
+impl Collection {
+    #[staticmethod]
+    #[pyo3(signature = (url, name, *, store=None, valid_range=false, external_roots=Vec::new(), isolated=Vec::new()))]
+    fn open(
+        py: Python<'_>,
+        url: &str,
+        name: &str,
+        store: Option<std::path::PathBuf>,
+        valid_range: bool,
+        external_roots: Vec<std::path::PathBuf>,
+        isolated: Vec<std::ffi::OsString>,
+    ) -> PyResult<Self> {
+        let learn = Learn { share: 0.0, from: 0 };
+        let options =
+            OpenOptions { store, valid_range, external_roots, isolated, learn, ..OpenOptions::default() };
+        py.detach(|| sieva::Collection::open(url, name, &options)).map(Self).map_err(to_python)
+    }
+
+    #[getter]
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    #[pyo3(signature = (text, *, access="auto", fetch="auto", memory=None, threads=None))]
+    fn sql(
+        &self,
+        py: Python<'_>,
+        text: &str,
+        access: &str,
+        fetch: &str,
+        memory: Option<u64>,
+        threads: Option<usize>,
+    ) -> PyResult<CollectionQuery> {
+        let options: QueryOptions = crate::source::options(access, fetch, memory, threads)?;
+        py.detach(|| self.0.sql(text, &options)).map(CollectionQuery).map_err(to_python)
+    }
+}
+
+/// The name in FROM collection('name'); `None` for another FROM, or none.
+#[pyfunction]
+pub fn collection_clause(sql: &str) -> PyResult<Option<String>> {
+    parse::parse_select(sql).map(|s| s.collection).map_err(to_python)
+}
+
+#[pyclass(module = "sieva._native", frozen)]
+pub struct CollectionQuery(sieva::CollectionQuery);
+
+#[pymethods]
+impl CollectionQuery {
+    #[getter]
+    fn columns(&self, py: Python<'_>) -> PyResult<Vec<(String, String)>> {
+        py.detach(|| self.0.columns()).map_err(to_python)
+    }
+
+    #[getter]
+    fn grouped(&self) -> bool {
+        self.0.is_grouped()
+    }
+
+    fn sources(&self) -> Vec<&str> {
+        self.0.sources()
+    }
+
+    fn count(&self, py: Python<'_>) -> PyResult<u64> {
+        interruptible(py, &self.0.cancel_flag(), || self.0.count())
+    }
+
+    #[pyo3(signature = (analyze=false))]
+    fn explain(&self, py: Python<'_>, analyze: bool) -> PyResult<String> {
+        interruptible(py, &self.0.cancel_flag(), || self.0.explain(analyze))
+    }
+
+    #[pyo3(signature = (batch_size=BATCH_ROWS))]
+    fn stream(&self, py: Python<'_>, batch_size: usize) -> PyResult<Stream> {
+        let batches = interruptible(py, &self.0.cancel_flag(), || self.0.batches(batch_size))?;
+        Ok(Stream::of(batches.into()))
+    }
+
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        self.stream(py, BATCH_ROWS)?.__arrow_c_stream__(py, requested_schema)
+    }
+
+    fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let s = self.0.stats();
+        let out = PyDict::new(py);
+        out.set_item("hits", s.hits)?;
+        out.set_item("objects", s.objects)?;
+        out.set_item("sources", s.sources)?;
+        out.set_item("evaluated", s.evaluated)?;
+        out.set_item("lacking", s.lacking)?;
+        out.set_item("sources_opened", s.sources_opened)?;
+        out.set_item("bytes_read", s.bytes_read)?;
+        out.set_item("requests", s.requests)?;
+        let seconds = PyDict::new(py);
+        seconds.set_item("catalog", s.catalog_seconds)?;
+        seconds.set_item("run", s.run_seconds)?;
+        out.set_item("seconds", seconds)?;
+        Ok(out)
+    }
+
+    /// Raises the error that ended a stream of this query, if one did.
+    fn raise_failure(&self) -> PyResult<()> {
+        self.0.take_failure().map_or(Ok(()), |e| Err(to_python(e)))
+    }
+
+    fn cancel(&self) {
+        self.0.cancel();
+    }
+}
+
+/// Registers files as they are in a collection of the catalog at `url`; the number of objects.
+#[pyfunction]
+pub fn collect_files(py: Python<'_>, url: &str, name: &str, paths: Vec<String>) -> PyResult<u64> {
+    py.detach(|| {
+        let catalog = Arc::new(sieva::Catalog::open(url)?);
+        let mut objects = 0;
+        for some in paths.chunks(64) {
+            let mut batch = Vec::with_capacity(some.len());
+            for path in some {
+                let mut record = sieva::record_of(&sieva::Source::open(path, &OpenOptions::default())?)?;
+                record.collections.push(name.to_string());
+                objects += record.objects.len() as u64;
+                batch.push(record);
+            }
+            catalog.ingest(&batch)?;
+        }
+        Ok(objects)
+    })
+    .map_err(to_python)
+}

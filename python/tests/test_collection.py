@@ -1,0 +1,335 @@
+"""Collections: every answer is that of numpy over every object."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+import sieva
+from collection_files import make_files, objects
+from sieva import _native, errors
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
+
+
+class Made:
+    """Files, and the catalog that knows them."""
+
+    def __init__(self, folder: Path) -> None:
+        self.paths = make_files(folder)
+        self.catalog = str(folder / "catalog.sqlite")
+        _native.collect_files(self.catalog, "boss", [str(path) for path in self.paths])
+        self.all = list(objects(self.paths))
+
+    def sql(self, text: str, **options: Any) -> Any:
+        return sieva.collection("boss", catalog=self.catalog).sql(text, **options)
+
+    def rows(self, text: str, **options: Any) -> list[tuple[Any, ...]]:
+        table = self.sql(text, **options).to_arrow()
+        return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
+    return Made(tmp_path_factory.mktemp("collection"))
+
+
+def same(a: object, b: object) -> bool:
+    if isinstance(a, float) and isinstance(b, float):
+        return np.float64(a).tobytes() == np.float64(b).tobytes() or (math.isnan(a) and math.isnan(b))
+    return a == b
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize(("low", "high"), [(0, 20), (-1.5, 0), (20, 20), (1e9, 2e9)])
+def test_hits_by_object_are_those_of_numpy(made: Made, low: float, high: float, threads: int) -> None:
+    got = made.rows(
+        "SELECT object, source, count(*) FROM collection('boss') WHERE RADEG = 150.25 "
+        f"AND flux BETWEEN {low} AND {high} GROUP BY object",
+        threads=threads,
+    )
+    want = []
+    for source, path, keys, arrays in made.all:
+        if keys["RADEG"] == 150.25 and "flux" in arrays:
+            hits = int(((arrays["flux"] >= low) & (arrays["flux"] <= high)).sum())
+            if hits:
+                want.append((path, source, hits))
+    assert sorted(got) == sorted(want)
+
+
+def test_rows_come_by_source_object_and_position(made: Made) -> None:
+    got = made.rows("SELECT source, object, fiber, class, flux, flux * 2 WHERE flux > 15 AND plate >= 4001")
+    want = []
+    for source, path, keys, arrays in made.all:
+        if keys["plate"] >= 4001 and "flux" in arrays:
+            values = arrays["flux"][arrays["flux"] > 15]
+            fixed = (source, path, int(keys["fiber"]), keys.get("class"))
+            want += [(*fixed, float(x), float(x) * 2) for x in values]
+    assert [(r[0], r[1]) for r in got] == [(r[0], r[1]) for r in want]
+    assert all(same(a, b) for r, w in zip(got, want, strict=True) for a, b in zip(r, w, strict=True))
+
+
+def test_aggregates_of_all_are_those_of_one_array(made: Made) -> None:
+    condition = "mask >= 1 AND flux < 1e6 AND flux > -1e6"
+    got = made.rows(
+        "SELECT count(*), sum(flux), min(flux), max(flux), avg(ivar), count(ivar), median(flux), sum(mask), "
+        f"count(distinct mask) WHERE {condition}"
+    )[0]
+    flux, ivar, mask = [], [], []
+    for _, _, _, arrays in made.all:
+        if {"flux", "mask"} <= arrays.keys():
+            kept = (arrays["mask"] >= 1) & (arrays["flux"] < 1e6) & (arrays["flux"] > -1e6)
+            flux.append(arrays["flux"][kept])
+            ivar.append(arrays["ivar"][kept])
+            mask.append(arrays["mask"][kept])
+    f, i, m = np.concatenate(flux), np.concatenate(ivar), np.concatenate(mask)
+    known = i[~np.isnan(i)]
+    assert got[0] == len(f)
+    assert got[1] == float(sum(Fraction(float(x)) for x in f))
+    assert (got[2], got[3]) == (f.min(), f.max())
+    assert got[4] == float(sum(Fraction(float(x)) for x in known)) / len(known)
+    assert got[5] == len(known)
+    assert got[6] == np.median(f)
+    assert got[7] == int(m.sum())
+    assert got[8] == len(np.unique(m))
+
+
+def test_groups_by_keys_and_by_values(made: Made) -> None:
+    got = made.rows(
+        "SELECT survey, mask, count(*), max(ivar) WHERE ivar > 0 GROUP BY survey, mask HAVING count(*) > 3 "
+        "ORDER BY count(*) DESC, survey, mask"
+    )
+    groups: dict[tuple[str, int], list[float]] = {}
+    for _, _, keys, arrays in made.all:
+        if "mask" in arrays:
+            for x, m in zip(arrays["ivar"], arrays["mask"], strict=True):
+                if x > 0:
+                    groups.setdefault((str(keys["survey"]), int(m)), []).append(float(x))
+    want = [(*key, len(v), max(v)) for key, v in groups.items() if len(v) > 3]
+    assert got == sorted(want, key=lambda r: (-r[2], r[0], r[1]))
+
+
+def test_keys_of_equal_value_are_kept_apart(made: Made) -> None:
+    got = made.rows(
+        "SELECT fiber, DECDEG, sum(mask * fiber), sum(mask * plate) WHERE mask > 0 GROUP BY fiber, DECDEG"
+    )
+    want: dict[tuple[int, float], list[int]] = {}
+    for _, _, keys, arrays in made.all:
+        if "mask" in arrays and (arrays["mask"] > 0).any():
+            m = arrays["mask"][arrays["mask"] > 0].astype(int)
+            slot = want.setdefault((int(keys["fiber"]), float(keys["DECDEG"])), [0, 0])
+            slot[0] += int(m.sum()) * int(keys["fiber"])
+            slot[1] += int(m.sum()) * int(keys["plate"])
+    assert got == sorted((*key, *value) for key, value in want.items())
+
+
+@pytest.mark.parametrize(
+    ("text", "keep"),
+    [
+        ("class = 'STAR'", lambda k: k.get("class") == "STAR"),
+        ("class IS NULL AND plate = 4002", lambda k: "class" not in k and k["plate"] == 4002),
+        ("NOT (fiber < 5 OR survey = 'boss')", lambda k: not (k["fiber"] < 5 or k["survey"] == "boss")),
+        (
+            "class LIKE 'G%' AND fiber IN (1, 4, 7)",
+            lambda k: str(k.get("class")) == "GALAXY" and k["fiber"] in (1, 4, 7),
+        ),
+        ("fiber * 2 >= 10 AND 4002 > plate", lambda k: k["fiber"] * 2 >= 10 and k["plate"] < 4002),
+    ],
+)
+def test_conditions_on_keys(made: Made, text: str, keep: Any) -> None:
+    got = made.rows(f"SELECT object, count(ivar) WHERE {text} AND ivar > -100 GROUP BY object")
+    want = [(p, int((~np.isnan(a["ivar"])).sum())) for _, p, k, a in made.all if keep(k)]
+    assert sorted(got) == sorted(w for w in want if w[1])
+
+
+def test_keys_or_data_are_evaluated_together(made: Made) -> None:
+    got = made.rows("SELECT object, count(*) WHERE fiber = 2 OR mask = 3 GROUP BY object")
+    want = []
+    for _, path, keys, arrays in made.all:
+        if "mask" in arrays:
+            hits = len(arrays["mask"]) if keys["fiber"] == 2 else int((arrays["mask"] == 3).sum())
+            if hits:
+                want.append((path, hits))
+    assert sorted(got) == sorted(want)
+
+
+def test_objects_that_lack_an_array_are_counted(made: Made) -> None:
+    query = made.sql("SELECT object, count(*) WHERE ivar > 0 AND mask > 0 AND flux > 0 GROUP BY object")
+    query.to_arrow()
+    stats = query.stats()
+    lacking = sum("flux" not in a or "mask" not in a for *_, a in made.all)
+    assert stats["lacking"] == lacking > 0
+    assert stats["evaluated"] + lacking == stats["objects"] == len(made.all)
+    assert stats["sources_opened"] == len(made.paths)
+
+
+def test_limit_offset_and_count(made: Made) -> None:
+    every = made.rows("SELECT object, ivar WHERE ivar > 5")
+    assert made.sql("SELECT object, ivar WHERE ivar > 5").count() == len(every)
+    assert made.rows("SELECT object, ivar WHERE ivar > 5 LIMIT 40 OFFSET 17") == every[17:57]
+    assert made.sql("SELECT object, ivar WHERE ivar > 5 LIMIT 40 OFFSET 17").count() == 40
+    assert made.rows("SELECT object, count(*) WHERE ivar > 5 GROUP BY object ORDER BY count(*) DESC LIMIT 1")
+
+
+def test_no_object_is_an_empty_answer_of_the_same_columns(made: Made) -> None:
+    table = made.sql(
+        "SELECT object, fiber, max(mask) WHERE plate = 1 AND mask > 0 GROUP BY object"
+    ).to_arrow()
+    assert (table.num_rows, table.column_names) == (0, ["object", "fiber", "max(mask)"])
+    assert made.rows("SELECT count(*), sum(flux) WHERE plate = 1 AND flux > 0") == [(0, None)]
+    assert made.sql("SELECT flux WHERE plate = 1").count() == 0
+
+
+def test_explain_tells_what_the_catalog_left(made: Made) -> None:
+    query = made.sql("SELECT object, count(*) WHERE plate = 4001 AND flux > 0 GROUP BY object")
+    text = query.explain(analyze=True)
+    assert "plate = 4001" in text
+    assert "11 objects in 1 sources" in text
+    assert "data       flux > 0" in text
+    assert "analyzed" in text
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "words"),
+    [
+        (
+            "SELECT object, count(*) WHERE fluxx > 0 GROUP BY object",
+            errors.UnknownArray,
+            "neither a key nor an array",
+        ),
+        (
+            "SELECT fiber, count(*) WHERE flux > 0 GROUP BY plate",
+            errors.SyntaxError_,
+            "varies within a group",
+        ),
+        ("SELECT flux WHERE flux > 0 ORDER BY flux", errors.Unsupported, "ORDER BY"),
+        ("SELECT object, count(*) WHERE plate = 4001 GROUP BY object", errors.Unsupported, "names no array"),
+        ("SELECT flux FROM 'a.nc'", errors.InvalidValue, "collection"),
+        ("SELECT histogram(flux, 4) WHERE flux > 0", errors.Unsupported, "range"),
+    ],
+)
+def test_errors_say_what_to_do(made: Made, text: str, error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words):
+        made.sql(text).to_arrow()
+
+
+def test_unknown_collection_lists_those_there_are(made: Made) -> None:
+    with pytest.raises(errors.UnknownAttribute, match="it has boss"):
+        sieva.collection("bos", catalog=made.catalog)
+
+
+def test_a_name_that_is_key_and_array(tmp_path: Path) -> None:
+    import h5py
+
+    path = tmp_path / "both.h5"
+    with h5py.File(path, "w") as file:
+        file.create_group("a").create_dataset("z", data=np.arange(10.0))
+        file["a"].attrs["z"] = 3.0
+    catalog = str(tmp_path / "c.sqlite")
+    _native.collect_files(catalog, "both", [str(path)])
+    both = sieva.collection("both", catalog=catalog)
+    with pytest.raises(errors.AmbiguousName, match="key and an array"):
+        both.sql("SELECT z WHERE z > 1")
+    assert both.sql('SELECT "z" WHERE tag(z) = 3 AND "z" > 6').to_arrow().to_pydict() == {
+        "z": [7.0, 8.0, 9.0]
+    }
+    assert both.sql('SELECT "z" WHERE tag(z) = 4 AND "z" > 6').count() == 0
+
+
+def test_members_of_compounds_and_arrays_at_the_root(tmp_path: Path) -> None:
+    import h5py
+
+    rows = np.zeros(50, dtype=[("flux", ">f4"), ("loglam", "<f4")])
+    rows["flux"] = np.linspace(-1, 1, 50)
+    with h5py.File(tmp_path / "c.h5", "w") as file:
+        for name in ("x", "y"):
+            file.create_dataset(f"g/{name}/coadd", data=rows)
+    with h5py.File(tmp_path / "r.h5", "w") as file:
+        file["t"] = np.arange(5)
+        file.attrs["run"] = 9
+    catalog = str(tmp_path / "c.sqlite")
+    _native.collect_files(catalog, "members", [str(tmp_path / "c.h5")])
+    _native.collect_files(catalog, "roots", [str(tmp_path / "r.h5")])
+    members = sieva.collection("members", catalog=catalog)
+    got = (
+        members.sql("SELECT object, count(*) WHERE flux > 0 AND loglam = 0 GROUP BY object")
+        .to_arrow()
+        .to_pylist()
+    )
+    assert got == [{"object": "g/x", "count(*)": 25}, {"object": "g/y", "count(*)": 25}]
+    roots = sieva.collection("roots", catalog=catalog)
+    assert roots.sql("SELECT run, t WHERE t >= 3").to_arrow().to_pydict() == {"run": [9, 9], "t": [3, 4]}
+
+
+def test_a_changed_file_is_opened_anew(tmp_path: Path) -> None:
+    import h5py
+
+    path = tmp_path / "f.h5"
+    with h5py.File(path, "w") as file:
+        file["g/flux"] = np.arange(10.0)
+    catalog = str(tmp_path / "c.sqlite")
+    _native.collect_files(catalog, "one", [str(path)])
+    with h5py.File(path, "w") as file:
+        file["other"] = np.zeros(1000)
+        file["g/flux"] = np.arange(20.0)
+    one = sieva.collection("one", catalog=catalog)
+    assert one.sql("SELECT count(*) WHERE flux >= 0").to_arrow()[0][0].as_py() == 20
+    path.unlink()
+    with pytest.raises(errors.FileNotFound, match=r"f\.h5"):
+        one.sql("SELECT count(*) WHERE flux >= 0")
+
+
+def test_an_array_of_another_type_is_told(tmp_path: Path) -> None:
+    import h5py
+
+    with h5py.File(tmp_path / "f.h5", "w") as file:
+        file["a/v"] = np.arange(4.0)
+        file["b/v"] = np.arange(4)
+    catalog = str(tmp_path / "c.sqlite")
+    _native.collect_files(catalog, "c", [str(tmp_path / "f.h5")])
+    c = sieva.collection("c", catalog=catalog)
+    with pytest.raises(errors.TypeMismatch, match="object 'b'"):
+        c.sql("SELECT sum(v) WHERE v > 0").to_arrow()
+    with pytest.raises(errors.TypeMismatch, match="object 'b'"):
+        c.sql("SELECT v WHERE v > 0").to_arrow()
+    assert c.sql("SELECT sum(float64(v)) WHERE v > 0").to_arrow()[0][0].as_py() == 12.0
+
+
+def test_sql_and_command_line_and_outputs(made: Made, tmp_path: Path) -> None:
+    text = "SELECT object, count(*) AS n FROM collection('boss') WHERE RADEG = 150.25 AND flux > 0 GROUP BY object"
+    want = made.sql(text).to_arrow()
+    assert sieva.sql(text, catalog=made.catalog).to_arrow().equals(want)
+    out = tmp_path / "out.parquet"
+    sieva.sql(text, catalog=made.catalog).to_parquet(out)
+    import pyarrow.parquet as pq
+
+    assert pq.read_table(out).to_pydict() == want.to_pydict()
+    command = [
+        sys.executable,
+        "-m",
+        "sieva",
+        "query",
+        text,
+        "--format",
+        "csv",
+        "--catalog",
+        made.catalog,
+        "--stats",
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    lines = done.stdout.strip().splitlines()
+    assert lines[0] == "object,n"
+    assert len(lines) == want.num_rows + 1
+    assert "objects     " in done.stderr
+    with pytest.raises(errors.InvalidValue, match="one of the files that are asked"):
+        made.sql(text).to_csv(made.paths[0])
+    with pytest.raises(errors.Unsupported, match="netcdf"):
+        made.sql(text).to_netcdf(tmp_path / "x.nc")
