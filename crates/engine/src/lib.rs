@@ -15,6 +15,7 @@
 //! # }
 //! ```
 
+mod advise;
 mod arrow;
 mod augment;
 mod conditions;
@@ -27,6 +28,10 @@ mod remembered;
 mod schema;
 mod stats;
 
+pub use advise::{
+    Advice, AdviseOptions, Done, Item, NamedRule, Verdict, advise, apply as apply_advice, catalog_url,
+    flush_usage, location_of, rules, set_rule,
+};
 pub use arrow::Batches;
 pub use augment::{
     ArrayStatus, BuildOptions, BuildReport, Calibration, GlobalHistogram, IndexKind, IndexStatus, Learn,
@@ -36,6 +41,7 @@ pub use conditions::Points;
 pub use many::expand;
 pub use open::{OpenOptions, Source};
 pub use query::{Query, QueryOptions};
+pub use sieva_catalog::Catalog;
 pub use sieva_format::schema::{ArrayInfo, Attr, AttrValue, Dimension, Schema};
 pub use sieva_isolate::{Limits, OpenRequest, serve as serve_isolated};
 pub use sieva_query::bind::is_time;
