@@ -7,6 +7,7 @@
 """
 
 from sieva import errors
+from sieva._advise import Advice, AdviceItem, advise
 from sieva._array import Array
 from sieva._expr import Expr, col, fn, idx
 from sieva._histogram import Histogram
@@ -19,6 +20,8 @@ from sieva._source import Source
 from sieva.errors import SievaError
 
 __all__ = [
+    "Advice",
+    "AdviceItem",
     "Array",
     "BuildReport",
     "Calibration",
@@ -32,6 +35,7 @@ __all__ = [
     "Source",
     "VerifyReport",
     "__version__",
+    "advise",
     "col",
     "errors",
     "fn",

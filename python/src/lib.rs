@@ -3,6 +3,7 @@
 //! What a method means is documented in `python/sieva/_native.pyi`, where Python users look.
 #![allow(missing_docs)]
 
+mod advise;
 mod convert;
 mod errors;
 mod index;
@@ -19,6 +20,8 @@ use pyo3::prelude::*;
 mod native {
     use super::*;
 
+    #[pymodule_export]
+    use super::advise::{Advised, advise, advise_rule, advise_rules, flush_usage};
     #[pymodule_export]
     use super::index::{
         Histogram, build_index, calibrate, drop_index, drop_replicas, index_notes, index_status, save_learnt,

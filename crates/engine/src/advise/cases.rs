@@ -135,6 +135,10 @@ fn of_array(
     let sample = sample::take(source, index, options)?;
     case.kinds = kinds(&sample, &case, path, known, status, options, source);
     case.seconds = seconds(&sample, &conditions, options.jobs);
+    if source.many().is_some() {
+        // Queries over many files together do not use replicas.
+        case.seconds.iter_mut().for_each(|(_, s)| s.by[number(IndexKind::Sorted)] = f64::INFINITY);
+    }
     Ok(case)
 }
 

@@ -147,8 +147,6 @@ fn register() {
 /// What the thread holds.
 #[derive(Default)]
 struct Writer {
-    /// The catalog that was written last, and by which name.
-    open: Option<(Arc<str>, Catalog)>,
     /// One that failed, and when.
     failed: Option<(Arc<str>, Instant)>,
     waiting: Vec<Usage>,
@@ -193,16 +191,10 @@ impl Writer {
         if self.failed.as_ref().is_some_and(|(failed, when)| *failed == url && when.elapsed() < PAUSE) {
             return;
         }
-        if self.open.as_ref().is_none_or(|(open, _)| *open != url) {
-            self.open = Catalog::open(&url).ok().filter(|c| !c.is_read_only()).map(|c| (Arc::clone(&url), c));
-        }
-        let written = self.open.as_ref().is_some_and(|(_, c)| c.record_usage(&batch).is_ok());
-        if written {
-            self.failed = None;
-        } else {
-            self.open = None;
-            self.failed = Some((url, Instant::now()));
-        }
+        // It is not held open: other programs, or libraries of this one, may want it for themselves.
+        let catalog = Catalog::open(&url).ok().filter(|c| !c.is_read_only());
+        let written = catalog.is_some_and(|c| c.record_usage(&batch).is_ok());
+        self.failed = (!written).then(|| (url, Instant::now()));
     }
 }
 
