@@ -133,6 +133,8 @@ fn of_array(
     case.stale = status.stale;
     case.columns = columns(source, index, &conditions);
     let sample = sample::take(source, index, options)?;
+    let step = conditions.len().div_ceil(PRICED).max(1);
+    sample.learn(conditions.iter().step_by(step).filter_map(|(a, _)| a.set.as_ref()));
     case.kinds = kinds(&sample, &case, path, known, status, options, source);
     case.seconds = seconds(&sample, &conditions, options.jobs);
     if source.many().is_some() {

@@ -175,6 +175,8 @@ pub(super) fn choose(cases: Vec<Case>, budget: Option<u64>) -> Chosen {
     let room = choice.left;
     choice.greedy(&cases);
     choice.or_single(&cases, &pinned, room);
+    choice.prune(&cases, &pinned);
+    choice.greedy(&cases);
     let saves: f64 = choice.order.iter().map(|o| o.2).sum();
     let bound = saves + choice.bound(&cases, budget.unwrap_or(u64::MAX));
     choice.keep_what_fits(&cases);
@@ -233,6 +235,26 @@ impl Choice {
             (self.has, self.left) = (free.has, free.left);
             self.take(cases, case, kind, &reason(&cases[case]));
             self.greedy(cases);
+        }
+    }
+
+    /// Gives back what is not worth it any more beside what was taken after it, and reckons anew what each saves.
+    fn prune(&mut self, cases: &[Case], pinned: &[[bool; 3]]) {
+        for (c, kind, ..) in self.order.clone().into_iter().rev() {
+            let (case, has) = (&cases[c], self.has[c]);
+            let is_needed = kind == ZONEMAP && has[BITMAP];
+            let mut without = has;
+            without[kind] = false;
+            if !pinned[c][kind] && !is_needed && !case.pays(without, kind) {
+                self.has[c] = without;
+                self.left = self.left.saturating_add(case.kinds[kind].bytes);
+                self.order.retain(|o| (o.0, o.1) != (c, kind));
+            }
+        }
+        let mut has = vec![[false; 3]; cases.len()];
+        for (c, kind, saves, _) in &mut self.order {
+            *saves = cases[*c].gain(has[*c], *kind);
+            has[*c] = Case::with(has[*c], *kind);
         }
     }
 

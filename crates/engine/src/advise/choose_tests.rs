@@ -75,6 +75,16 @@ fn every_budget_is_kept_and_the_bound_holds() {
 }
 
 #[test]
+fn what_a_later_choice_makes_needless_is_given_back() {
+    // The bitmap saves more for a byte, the replica all that it saves.
+    let one = case("a", [10, 100, 8000], 5.0, [5.0, 2.0, 0.1]);
+    let chosen = choose(vec![one], None);
+    assert_eq!(verdicts(&chosen)[0], ("a".into(), "sorted", "build"));
+    assert!((chosen.items[0].saves - 4.9).abs() < 1e-12);
+    assert!(chosen.items[1..].iter().all(|i| i.verdict == Verdict::Skip));
+}
+
+#[test]
 fn pinned_is_taken_whatever_the_budget_and_forbidden_never() {
     let mut a = case("a", [10, 1000, 8000], 0.0, [0.0; 3]);
     a.kinds[2].rule = Some(Rule::Pinned);

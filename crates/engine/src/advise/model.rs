@@ -69,7 +69,7 @@ fn region(sample: &Sample, rows: u64) -> f64 {
 
 /// Nanoseconds of a region that zone maps leave open, by its bitmap or without it.
 fn by_bitmap(sample: &Sample, part: &Part, set: &KeySet, read: f64) -> f64 {
-    let Some(bitmap) = &part.bitmap else { return read };
+    let Some((bitmap, _)) = &part.bitmap else { return read };
     let points = bitmap.edge(set) as f64 * sample.costs.direct.request.get();
     let check = if sample.chunked && points > 0.0 { read } else { points.min(read) };
     (sample.costs.index.price(BITMAP_REQUESTS, bitmap.cost(set)) + check).min(read)

@@ -25,12 +25,18 @@ const RECORD: u64 = 24;
 /// Seconds of making a build count, whatever its size: files that are synchronised with the disk.
 const PUBLISH: f64 = 0.02;
 
+/// Observations from which the cost of bitmaps is known.
+const LEARNT: u64 = 16;
+/// Sets that teach it, and bytes from which an evaluation does.
+const LEARN_SETS: usize = 8;
+const LEARN_BYTES: u64 = 4096;
+
 /// One region.
 pub(super) struct Part {
     pub rows: u64,
     pub stats: RegionStats,
-    /// The head of its bitmap; `None` where it can have none.
-    pub bitmap: Option<RegionBitmap>,
+    /// Its bitmap with the body; `None` where it can have none.
+    pub bitmap: Option<(RegionBitmap, Vec<u8>)>,
 }
 
 /// An array as some of its regions show it.
@@ -134,7 +140,7 @@ fn part(data: Elements<'_>, missing: &KeySet, ws: &mut bitmap::Workspace, took: 
     let has_bitmap = !head.is_empty();
     let bitmap =
         has_bitmap.then(|| RegionBitmap::parse(&head, body.len() as u64, data.dtype())).transpose()?;
-    Ok(Part { rows: data.len() as u64, stats, bitmap })
+    Ok(Part { rows: data.len() as u64, stats, bitmap: bitmap.map(|b| (b, body)) })
 }
 
 impl Sample {
@@ -160,6 +166,31 @@ impl Sample {
             // What is read is written as well, which takes about as long.
             PUBLISH + (took.sort * deeper + 2.0 * took.read) * times / jobs,
         ];
+    }
+
+    /// Learns what bitmaps cost here, where no query has told it yet: sampled ones are evaluated for some of the sets
+    /// that were asked.
+    pub fn learn<'s>(&self, sets: impl Iterator<Item = &'s KeySet>) {
+        if self.costs.index.byte.seen() >= LEARNT {
+            return;
+        }
+        let mut ws = bitmap::Workspace::default();
+        for set in sets.take(LEARN_SETS) {
+            for (bitmap, body) in self.parts.iter().filter_map(|p| p.bitmap.as_ref()) {
+                let bytes = bitmap.cost(set);
+                let words = (bitmap.rows() as usize).div_ceil(64);
+                let (mut sure, mut check) = (vec![0_u64; words], vec![0_u64; words]);
+                let mut fetch = |range: std::ops::Range<u64>, out: &mut Vec<u8>| {
+                    out.extend_from_slice(&body[range.start as usize..range.end as usize]);
+                    Ok(())
+                };
+                let started = Instant::now();
+                let done = bitmap.evaluate(set, &mut fetch, &mut ws, &mut sure, &mut check);
+                if done.is_ok() && bytes >= LEARN_BYTES {
+                    self.costs.index.byte.observe(started.elapsed().as_secs_f64() * 1e9 / bytes as f64);
+                }
+            }
+        }
     }
 
     /// Bytes and seconds that a replica takes more for another column of `size` bytes per element.
