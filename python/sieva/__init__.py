@@ -7,6 +7,7 @@
 """
 
 from sieva import errors
+from sieva._advise import Advice, AdviceItem, advise
 from sieva._array import Array
 from sieva._catalog import Catalog, ObjectRef
 from sieva._collection import Collection, collection
@@ -21,6 +22,8 @@ from sieva._source import Source
 from sieva.errors import SievaError
 
 __all__ = [
+    "Advice",
+    "AdviceItem",
     "Array",
     "BuildReport",
     "Calibration",
@@ -37,6 +40,7 @@ __all__ = [
     "Source",
     "VerifyReport",
     "__version__",
+    "advise",
     "col",
     "collection",
     "errors",

@@ -45,6 +45,42 @@ def from_clause(sql: str) -> str | None:
         The text is no SELECT.
     """
 
+def advise(
+    prefix: str = "",
+    *,
+    catalog: str | None = None,
+    budget: int | None = None,
+    store: str | None = None,
+    jobs: int | None = None,
+) -> Advised:
+    """Return which augmentations would have saved what; see `sieva.advise`."""
+
+class Advised:
+    """Advice that can be shown and done; see `sieva.Advice`."""
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is nothing to do."""
+
+    def to_json(self) -> str:
+        """Return it as JSON text."""
+
+    def apply(
+        self, *, memory: int | None = None, told: Callable[[str, str, str, str], None] | None = None
+    ) -> list[str]:
+        """Do it; return what was done as JSON texts. An exception that ``told`` raises stops it."""
+
+def advise_rule(
+    rule: str, pinned: bool | None, *, catalog: str | None = None, store: str | None = None
+) -> tuple[str, str, str, bool]:
+    """Pin, forbid or free ``SOURCE:ARRAY=KIND``; return location, path, kind and whether it is pinned."""
+
+def advise_rules(prefix: str = "", *, catalog: str | None = None) -> list[tuple[str, str, str, bool]]:
+    """Return what is pinned and forbidden."""
+
+def flush_usage(timeout: float = 1.0) -> bool:
+    """Wait until what queries asked is in the catalog; return whether that came in time."""
+
 def default_catalog() -> str:
     """Return the URL of the catalog that is meant where none is named; its directory is made."""
 

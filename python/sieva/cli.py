@@ -1,4 +1,4 @@
-"""The command line: ``sieva schema | query | explain | index | calibrate | catalog | demo | doctor``.
+"""The command line: ``sieva schema | query | explain | index | advise | calibrate | catalog | demo | doctor``.
 
 Data and JSON go to stdout, everything else to stderr. The exit code is 0 (done), 1 (failed), 2 (wrong
 usage) or 130 (Ctrl-C). What a command needs is loaded by the command, so that the others start fast.
@@ -250,6 +250,29 @@ def references(source: str, output: str, url: str | None, **how: Any) -> None:  
 
     for note in sieva.open(source, **_opening(how)).to_references(output, url=url):
         click.echo(note, err=True)
+
+
+@cli.command()
+@click.argument("source", default="", metavar="[SOURCE|PREFIX]")
+@click.option("--budget", type=MemoryType(), help="Bytes that these indexes may take; by default any number.")
+@click.option("--apply", is_flag=True, help="Build and remove what is advised.")
+@click.option("--dry-run", is_flag=True, help="Change nothing, which is the default.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option("--pin", multiple=True, metavar="SOURCE:ARRAY=KIND", help="Always have this index.")
+@click.option("--forbid", multiple=True, metavar="SOURCE:ARRAY=KIND", help="Never have this index.")
+@click.option("--free", multiple=True, metavar="SOURCE:ARRAY=KIND", help="Take back --pin or --forbid.")
+@click.option("--rules", is_flag=True, help="Show what is pinned and forbidden.")
+@click.option("--catalog", metavar="URL", help="By default SIEVA_CATALOG, else your own.")
+@click.option("--jobs", type=click.IntRange(min=1), help="Number of workers; by default one for each core.")
+@click.option(
+    "--memory", type=MemoryType(), default="1GiB", show_default=True, help="Limit of a sort's memory."
+)
+@store_option
+def advise(source: str, **options: Any) -> None:  # noqa: ANN401 - as click has them
+    """Tell which indexes would have saved what of the queries that were asked, and build them."""
+    from sieva._advise_cli import run
+
+    run(source, options)  # type: ignore[arg-type] # click checked them
 
 
 @cli.command()

@@ -3,6 +3,7 @@
 //! What a method means is documented in `python/sieva/_native.pyi`, where Python users look.
 #![allow(missing_docs)]
 
+mod advise;
 mod catalog;
 mod collection;
 mod convert;
@@ -24,6 +25,8 @@ use pyo3::prelude::*;
 mod native {
     use super::*;
 
+    #[pymodule_export]
+    use super::advise::{Advised, advise, advise_rule, advise_rules, flush_usage};
     #[pymodule_export]
     use super::catalog::{Catalog, catalog_location, default_catalog};
     #[pymodule_export]

@@ -15,6 +15,7 @@
 //! # }
 //! ```
 
+mod advise;
 mod arrow;
 mod augment;
 pub mod catalog;
@@ -31,8 +32,10 @@ mod remembered;
 mod schema;
 mod stats;
 
-/// Reference sets of kerchunk.
-pub use sieva_format::manifest::kerchunk;
+pub use advise::{
+    Advice, AdviseOptions, Done, Item, NamedRule, Verdict, advise, apply as apply_advice, catalog_url,
+    flush_usage, location_of, rules, set_rule,
+};
 
 pub use arrow::Batches;
 pub use augment::{
@@ -47,6 +50,8 @@ pub use query::{Query, QueryOptions};
 pub use sieva_catalog::Catalog;
 pub use sieva_format::decoding::Decoding;
 pub use sieva_format::foreign::{ForeignArray, ForeignReader, ForeignSource, ForeignStore};
+/// Reference sets of kerchunk.
+pub use sieva_format::manifest::kerchunk;
 pub use sieva_format::schema::{ArrayInfo, Attr, AttrValue, Dimension, Schema};
 pub use sieva_format::schema::{GroupInfo, StorageInfo};
 pub use sieva_format::{ArraySource, Limits};

@@ -14,6 +14,7 @@ use sieva_query::values::Scalar;
 use sieva_store::CountersSnapshot;
 use sieva_types::{Error, ErrorKind, Result, Selection};
 
+use crate::advise;
 use crate::open::Source;
 use crate::stats::{Phase, QueryStats};
 
@@ -173,8 +174,10 @@ impl Query {
         if let Some(known) = self.selection.get() {
             return Ok(known.len());
         }
+        let started = Instant::now();
         let (n, did) = self.timed(Phase::Select, || exec::count(&self.execution))?;
         self.lock_stats().exec = did;
+        advise::used(self, "count", Some(n), &did, started.elapsed().as_secs_f64());
         Ok(n)
     }
 
@@ -186,10 +189,14 @@ impl Query {
         if let Some(known) = self.selection.get() {
             return Ok(Arc::clone(known));
         }
+        let started = Instant::now();
         let (selection, did) = self.timed(Phase::Select, || exec::select(&self.execution, None))?;
+        let took = started.elapsed().as_secs_f64();
         let mut stats = self.lock_stats();
         stats.exec = did;
         stats.hits = Some(selection.len());
+        drop(stats);
+        advise::used(self, "select", Some(selection.len()), &did, took);
         Ok(Arc::clone(self.selection.get_or_init(|| Arc::new(selection))))
     }
 
@@ -197,8 +204,10 @@ impl Query {
         if let Some(known) = self.groups.get() {
             return Ok(Arc::clone(known));
         }
+        let started = Instant::now();
         let (table, did) = self.timed(Phase::Select, || exec::aggregate(&self.execution))?;
         self.lock_stats().exec = did;
+        advise::used(self, "aggregate", None, &did, started.elapsed().as_secs_f64());
         Ok(Arc::clone(self.groups.get_or_init(|| Arc::new(table))))
     }
 
@@ -238,18 +247,23 @@ impl Query {
         {
             // The first rows are enough: the scan ends with the tile that has the last of them.
             let enough = Some(limit.saturating_add(bound.offset));
+            let started = Instant::now();
             let (first, did) = self.timed(Phase::Select, || exec::select(&self.execution, enough))?;
             self.lock_stats().exec = did;
+            advise::used(self, "first", None, &did, started.elapsed().as_secs_f64());
             return RowStream::new(Arc::clone(&self.execution), Arc::new(first), batch);
         }
         if self.selection.get().is_none() {
             let started = Instant::now();
             if let Some(rows) = RowStream::of_replica(&self.execution, batch)? {
                 let found = self.execution.chosen().map_or(0, |c| c.count());
+                let did = ExecStats { by_replica: found, ..ExecStats::default() };
                 let mut stats = self.lock_stats();
                 stats.add(Phase::Select, started);
-                stats.exec = ExecStats { by_replica: found, ..ExecStats::default() };
+                stats.exec = did;
                 stats.hits = Some(found);
+                drop(stats);
+                advise::used(self, "select", Some(found), &did, started.elapsed().as_secs_f64());
                 return Ok(rows);
             }
         }
@@ -300,6 +314,7 @@ impl Query {
             column.append(fetch(&positions)?)?;
         }
         self.lock_stats().add(Phase::Fetch, started);
+        advise::fetched(self, &execution.bound, selection.len(), started.elapsed().as_secs_f64());
         Ok(column)
     }
 

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use serde_json::{Value as Json, json};
 use sieva_format::read::{BlockReader, ChunkCache, Workspace};
+use sieva_index::store::locations;
 use sieva_query::cost::Costs;
 use sieva_types::{Buffer, Bx, Error, Result};
 
@@ -76,6 +77,12 @@ fn write(store: &Path, costs: &Costs) -> std::io::Result<()> {
 }
 
 impl Source {
+    /// Takes over what is kept of the costs on this host.
+    pub(crate) fn costs_into(&self, costs: &Costs) {
+        let place = self.many().and_then(|m| m.joined.names().first()).map_or(self.path(), Path::new);
+        load(&locations(place, self.options().store_dir_of(place).as_deref()).read, costs);
+    }
+
     /// Measures what reading this source costs here, and keeps it in its store: small and large reads of its
     /// largest arrays of each kind of layout (SDQuery section 4.1, off-line training).
     ///
