@@ -86,7 +86,10 @@ def swift(folder: Path) -> Iterator[tuple[ObjectStore, ObjectStore]]:
     kinds = ("account", "container", "object")
     program("swift-proxy-server")
     run_in_venv(RINGS, str(folder), *map(str, ports))
-    policy = {"swift-hash": {"swift_hash_path_suffix": "tests"}, "storage-policy:0": {"name": "one", "default": "yes"}}
+    policy = {
+        "swift-hash": {"swift_hash_path_suffix": "tests"},
+        "storage-policy:0": {"name": "one", "default": "yes"},
+    }
     _write(folder / "swift.conf", policy)
     for kind, port in zip(kinds, ports, strict=True):
         _write(folder / f"{kind}.conf", _storage(folder, kind, port))

@@ -57,7 +57,11 @@ impl BlockReader {
                 let most = wants.ranges.len() + MOST_RANGES;
                 self.want_spans(first, &inside.shape, &self.layout.strides, most, wants);
             }
-            Placement::Unallocated | Placement::Inline(_) | Placement::Parts(_) | Placement::Library(_) => {}
+            Placement::Unallocated
+            | Placement::Inline(_)
+            | Placement::Parts(_)
+            | Placement::Foreign(_)
+            | Placement::Library(_) => {}
         }
     }
 
