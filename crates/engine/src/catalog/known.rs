@@ -30,7 +30,7 @@ const BLOCK: usize = 256;
 /// Such blocks of answers that are held.
 const BLOCKS: usize = 4;
 /// Asking for statistics of so many files takes at most so long; the others are looked at as if nothing were known.
-const PATIENCE: Duration = Duration::from_millis(500);
+const PATIENCE: Duration = Duration::from_secs(4);
 
 /// The catalog, where it may be used: what a user says of dimensions is not in it, nor where links lead to.
 fn usable(options: &OpenOptions) -> Option<&Arc<Catalog>> {

@@ -4,7 +4,9 @@
 //! |---|---|
 //! | `place.rs` | where the catalog is, how sources are named in it, when one has changed |
 //! | `work.rs` | tasks that many threads share |
-//! | `add.rs` | walks directories and registers what is found |
+//! | `add.rs` | walks directories and registers what is found, on many threads |
+//! | `walk.rs` | what each of them does with a directory and with files |
+//! | `batch.rs` | records that are registered in one transaction |
 //! | `one.rs` | what is registered of one source |
 //! | `attributes.rs` | attributes of a file as values of the catalog |
 //! | `statistics.rs` | what zone maps say of whole arrays |
@@ -13,12 +15,14 @@
 
 mod add;
 mod attributes;
+mod batch;
 pub(crate) mod known;
 mod lazy;
 mod one;
 mod place;
 mod prune;
 mod statistics;
+mod walk;
 mod work;
 
 pub use add::{AddOptions, AddReport, add};

@@ -77,7 +77,8 @@ impl Many {
         Arc::new(move |piece| {
             let &(file, own) = pieces.get(piece)?;
             let (file, own) = (file as usize, own as usize);
-            let index = files.file(file).ok()?.index_of(own)?;
+            // What is known of another state says nothing; reading tells that it has changed.
+            let index = files.unchanged(file)?.index_of(own)?;
             let mut region = whole.region.clone();
             if along.1 {
                 region.remove(along.0);

@@ -6,7 +6,7 @@ mod paths;
 use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
 use sieva_format::ArraySource;
@@ -28,6 +28,8 @@ pub(crate) struct Files {
     options: OpenOptions,
     /// What the catalog knows of them.
     known: Option<KnownFiles>,
+    /// Of each the version that its outline was taken of.
+    versions: Vec<OnceLock<String>>,
     /// Those used last, the latest at the end.
     recent: Mutex<VecDeque<(usize, Source)>>,
 }
@@ -65,10 +67,19 @@ impl Files {
 
     /// What tells the outline of file `n`: without opening it, if it is known.
     fn outline(&self, n: usize) -> Result<Arc<dyn ArraySource>> {
-        match self.known.as_ref().and_then(|known| known.outline(n, &self.names[n], &self.options)) {
-            Some(reader) => Ok(reader),
-            None => Ok(Arc::clone(self.file(n)?.reader())),
-        }
+        let reader = match self.known.as_ref().and_then(|k| k.outline(n, &self.names[n], &self.options)) {
+            Some(reader) => reader,
+            None => Arc::clone(self.file(n)?.reader()),
+        };
+        let _ = self.versions[n].set(reader.store().version());
+        Ok(reader)
+    }
+
+    /// File `n` in the state that its outline was taken of; `None` where it has changed since.
+    fn unchanged(&self, n: usize) -> Option<Source> {
+        let source = self.file(n).ok()?;
+        let version = source.reader().store().version();
+        self.versions[n].get().is_none_or(|then| *then == version).then_some(source)
     }
 
     /// Forgets all that is held.
@@ -109,7 +120,9 @@ impl Source {
         let known = KnownFiles::of(&files, options);
         // Files are asked one by one for what is known of them here; nothing else looks for it again.
         let each = OpenOptions { join: None, catalog: None, ..options.clone() };
-        let files = Arc::new(Files { names: files, options: each, known, recent: Mutex::default() });
+        let versions = files.iter().map(|_| OnceLock::new()).collect();
+        let recent = Mutex::default();
+        let files = Arc::new(Files { names: files, options: each, known, versions, recent });
         let (opening, is_open) = (Arc::clone(&files), Arc::new(AtomicBool::new(false)));
         let planned = Arc::clone(&is_open);
         let opener: Opener = Arc::new(move |n| match planned.load(Relaxed) {
