@@ -208,7 +208,12 @@ impl Source {
     }
 }
 
-pub(crate) fn options(access: &str, fetch: &str, memory: Option<u64>, threads: Option<usize>) -> PyResult<QueryOptions> {
+pub(crate) fn options(
+    access: &str,
+    fetch: &str,
+    memory: Option<u64>,
+    threads: Option<usize>,
+) -> PyResult<QueryOptions> {
     let access = Access::parse(access).map_err(to_python)?;
     let fetch = FetchWay::parse(fetch).map_err(to_python)?;
     Ok(QueryOptions { access, fetch, memory, threads })

@@ -106,10 +106,11 @@ impl<'a> Names<'a> {
                 _ => Err(Error::new(ErrorKind::Syntax, format!("tag() takes the name of a key: {expr}"))
                     .hint("write tag(plate) or tag(\"DATE-OBS\")")),
             },
-            Expr::Subquery(_) => {
-                Err(Error::new(ErrorKind::Unsupported, format!("a subquery in a query of a collection: {expr}"))
-                    .hint("ask it first, and write its value"))
-            }
+            Expr::Subquery(_) => Err(Error::new(
+                ErrorKind::Unsupported,
+                format!("a subquery in a query of a collection: {expr}"),
+            )
+            .hint("ask it first, and write its value")),
             other => other.clone().try_map_children(&mut |child| self.marked(child)),
         }
     }
@@ -121,8 +122,7 @@ impl<'a> Names<'a> {
             _ => {}
         }
         let wanted = name.text.trim_start_matches('/').replace("::", ".");
-        let arrays: BTreeSet<&str> =
-            self.arrays.iter().filter_map(|path| relative(path, &wanted)).collect();
+        let arrays: BTreeSet<&str> = self.arrays.iter().filter_map(|path| relative(path, &wanted)).collect();
         let mut is_key = self.keys.contains(&name.text);
         let mut array = match arrays.iter().copied().collect::<Vec<_>>()[..] {
             [] => None,

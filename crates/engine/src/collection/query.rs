@@ -15,6 +15,7 @@ use sieva_query::exec::{Groups, finish_groups, partial_groups};
 use sieva_query::values::{Scalar, ValueType};
 use sieva_types::{Error, ErrorKind, Result};
 
+use super::manifests::{self, Hint};
 use super::names::{Meaning, Names};
 use super::objects::{self, Object, SourceObjects};
 use super::run::{Setting, Walk};
@@ -307,8 +308,11 @@ impl Inner {
                 need = groups.memory_bytes();
             }
             if need > limit {
-                return Err(Error::new(ErrorKind::MemoryLimit, format!("the groups take {need} bytes, the limit is {limit}"))
-                    .hint("group by fewer values, or raise the limit with --memory (memory= in Python)"));
+                return Err(Error::new(
+                    ErrorKind::MemoryLimit,
+                    format!("the groups take {need} bytes, the limit is {limit}"),
+                )
+                .hint("group by fewer values, or raise the limit with --memory (memory= in Python)"));
             }
         }
         self.template.set_groups(finish_groups(&self.template.execution, groups)?);
@@ -488,7 +492,11 @@ fn all_replaced(all: &[Expr], replace: &mut Replace<'_>) -> Result<Option<Vec<Ex
 
 fn replaced_items(items: &[SelectItem], replace: &mut Replace<'_>) -> Result<Option<Vec<SelectItem>>> {
     let each = items.iter().map(|i| {
-        Ok(replaced(&i.expr, replace)?.map(|expr| SelectItem { expr, alias: i.alias.clone(), text: i.text.clone() }))
+        Ok(replaced(&i.expr, replace)?.map(|expr| SelectItem {
+            expr,
+            alias: i.alias.clone(),
+            text: i.text.clone(),
+        }))
     });
     each.collect()
 }
@@ -525,7 +533,11 @@ fn template(
     template_of(collection, shape, classes, &others, options)?.ok_or_else(|| {
         Error::new(
             ErrorKind::UnknownArray,
-            format!("no object of the collection '{}' has all of {}", collection.name(), shape.arrays.join(", ")),
+            format!(
+                "no object of the collection '{}' has all of {}",
+                collection.name(),
+                shape.arrays.join(", ")
+            ),
         )
         .hint("an object is the group that holds these arrays; `sieva catalog show SOURCE` lists them")
     })
@@ -540,9 +552,8 @@ fn template_of(
 ) -> Result<Option<Query>> {
     let mut tried = 0;
     for found in sources {
-        let known = collection.catalog.known(&[&found.location], true)?;
-        let manifest = known.get(&found.location).and_then(|k| k.manifest.as_deref());
-        let source = opener::open(&found.location, manifest, &collection.options)
+        let hint = manifests::hints(&collection.catalog, &[&found.location])?.pop().unwrap_or(Hint::None);
+        let source = opener::open(&found.location, &hint, &collection.options)
             .map_err(|e| e.at(format!("'{}'", found.location)))?;
         for object in &found.objects {
             tried += 1;
@@ -656,7 +667,10 @@ impl CollectionBatches {
             each.filter(|b| !matches!(b, Ok(b) if b.num_rows() == 0)).collect::<Result<Vec<_>>>().map(Some)
         };
         let found = walk.window(&inner.setting(), &work)?;
-        let (mut evaluated, mut lacking) = { let s = inner.lock_stats(); (s.evaluated, s.lacking) };
+        let (mut evaluated, mut lacking) = {
+            let s = inner.lock_stats();
+            (s.evaluated, s.lacking)
+        };
         let is_end = found.is_none();
         for batches in found.into_iter().flatten() {
             evaluated += u64::from(batches.is_some());

@@ -7,6 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use sieva_catalog::Catalog;
 use sieva_types::{Error, ErrorKind, Result};
 
+use super::manifests::{self, Hint};
 use super::objects::{Object, SourceObjects};
 use super::opener;
 use crate::open::{OpenOptions, Source};
@@ -43,7 +44,7 @@ pub(super) struct Walk {
 }
 
 struct Slot {
-    manifest: Option<Vec<u8>>,
+    hint: Hint,
     source: Mutex<Option<Source>>,
 }
 
@@ -66,7 +67,11 @@ impl Walk {
         let mut jobs = Vec::new();
         for (source, found) in sources.iter().enumerate() {
             let count = found.objects.len();
-            jobs.extend((0..count).step_by(OBJECTS).map(|from| Job { source, from, to: count.min(from + OBJECTS) }));
+            jobs.extend((0..count).step_by(OBJECTS).map(|from| Job {
+                source,
+                from,
+                to: count.min(from + OBJECTS),
+            }));
         }
         Self { jobs, at: 0, open: HashMap::new(), traffic: Traffic::default() }
     }
@@ -139,10 +144,9 @@ impl Walk {
 fn prepare(open: &mut HashMap<usize, Slot>, setting: &Setting<'_>, first: usize, last: usize) -> Result<()> {
     let new: Vec<usize> = (first..=last).filter(|n| !open.contains_key(n)).collect();
     let locations: Vec<&str> = new.iter().map(|&n| setting.sources[n].location.as_str()).collect();
-    let mut known = setting.catalog.known(&locations, true)?;
-    for (number, location) in new.into_iter().zip(locations) {
-        let manifest = known.remove(location).and_then(|k| k.manifest);
-        open.insert(number, Slot { manifest, source: Mutex::new(None) });
+    let hints = manifests::hints(setting.catalog, &locations)?;
+    for (number, hint) in new.into_iter().zip(hints) {
+        open.insert(number, Slot { hint, source: Mutex::new(None) });
     }
     Ok(())
 }
@@ -163,7 +167,7 @@ fn job<R>(
             Some(source) => source.clone(),
             None => source
                 .insert(
-                    opener::open(&found.location, slot.manifest.as_deref(), setting.options)
+                    opener::open(&found.location, &slot.hint, setting.options)
                         .map_err(|e| e.at(format!("'{}'", found.location)))?,
                 )
                 .clone(),

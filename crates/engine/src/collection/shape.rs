@@ -102,7 +102,10 @@ impl Shape {
             Err(Error::new(ErrorKind::Unsupported, message).hint(hint))
         };
         if !self.order_by.is_empty() {
-            return unsupported("ORDER BY", "rows come by source, object and position; sort the result, or group");
+            return unsupported(
+                "ORDER BY",
+                "rows come by source, object and position; sort the result, or group",
+            );
         }
         if self.distinct {
             return unsupported("DISTINCT", "GROUP BY the columns gives each of their values once");

@@ -37,7 +37,11 @@ pub(super) fn class_of(sources: &[SourceObjects], number: usize, key: &str) -> R
             (Some(known), this) => {
                 return Err(Error::new(
                     ErrorKind::TypeMismatch,
-                    format!("the key '{key}' is {} on one object and {} on another", known.name(), this.name()),
+                    format!(
+                        "the key '{key}' is {} on one object and {} on another",
+                        known.name(),
+                        this.name()
+                    ),
                 )
                 .hint("ask for the objects of one type only, or correct it by a tag"));
             }
@@ -76,7 +80,9 @@ impl Class {
         let int = |i: usize| Expr::Literal(Literal::Int(i as i128));
         match self {
             // A bare integer would be the number of a column.
-            Self::Int => Expr::Binary { op: BinaryOp::Add, left: Box::new(int(number)), right: Box::new(int(0)) },
+            Self::Int => {
+                Expr::Binary { op: BinaryOp::Add, left: Box::new(int(number)), right: Box::new(int(0)) }
+            }
             Self::Float => Expr::Literal(Literal::Float(number as f64 + 0.5)),
             Self::Text => Expr::Literal(Literal::Str(format!("\u{2}{number}"))),
             Self::Bool => {
@@ -92,8 +98,11 @@ fn exact(i: i128) -> Result<Scalar> {
     if f as i128 == i {
         return Ok(Scalar::F64(f));
     }
-    Err(Error::new(ErrorKind::Overflow, format!("the key's value {i} is no 64-bit float, as others of the key are"))
-        .hint("ask for the objects of one type only"))
+    Err(Error::new(
+        ErrorKind::Overflow,
+        format!("the key's value {i} is no 64-bit float, as others of the key are"),
+    )
+    .hint("ask for the objects of one type only"))
 }
 
 /// The constant that says a value.

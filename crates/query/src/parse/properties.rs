@@ -102,7 +102,18 @@ fn query(inner: BoxedStrategy<Expr>) -> impl Strategy<Value = Select> {
     )
         .prop_map(
             |((projection, distinct, from, condition), (group_by, having, order_by), (limit, offset))| {
-                Select { projection, distinct, from, collection: None, condition, group_by, having, order_by, limit, offset }
+                Select {
+                    projection,
+                    distinct,
+                    from,
+                    collection: None,
+                    condition,
+                    group_by,
+                    having,
+                    order_by,
+                    limit,
+                    offset,
+                }
             },
         )
 }
