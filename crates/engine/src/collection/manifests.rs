@@ -67,10 +67,10 @@ pub(super) fn hints(catalog: &Catalog, locations: &[&str]) -> Result<Vec<Hint>> 
 }
 
 /// The manifest that a hint holds, kept from now on; `None` where there is none that can be read.
-pub(super) fn decoded(location: &str, hint: &Hint) -> Option<Manifest> {
+pub(super) fn decoded(location: &str, hint: Hint) -> Option<Manifest> {
     let known = match hint {
         Hint::None => return None,
-        Hint::Decoded(manifest) => return Some((**manifest).clone()),
+        Hint::Decoded(manifest) => return Some(*manifest),
         Hint::Stored(known) => known,
     };
     let manifest = Manifest::decode(known.manifest.as_deref()?).ok()?;

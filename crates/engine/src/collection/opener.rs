@@ -15,7 +15,7 @@ use crate::formats;
 use crate::open::{OpenOptions, Source};
 
 /// Opens what is at `location`. With a manifest of its present state nothing is parsed.
-pub(super) fn open(location: &str, hint: &Hint, options: &OpenOptions) -> Result<Source> {
+pub(super) fn open(location: &str, hint: Hint, options: &OpenOptions) -> Result<Source> {
     let started = Instant::now();
     // What is learnt of small arrays is not worth a store for each file.
     let options = OpenOptions { learn: Learn { share: 0.0, from: 0 }, ..options.clone() };
@@ -28,7 +28,7 @@ pub(super) fn open(location: &str, hint: &Hint, options: &OpenOptions) -> Result
 }
 
 /// The source as its manifest tells it; `None` where that does not hold.
-fn by_manifest(location: &str, hint: &Hint, options: &OpenOptions) -> Option<Arc<dyn ArraySource>> {
+fn by_manifest(location: &str, hint: Hint, options: &OpenOptions) -> Option<Arc<dyn ArraySource>> {
     let path = Path::new(location);
     // Names of dimensions that a user gives are not in it; remote objects keep manifests of their own.
     if !options.dims.is_empty() || is_url(location) || path.is_dir() {
