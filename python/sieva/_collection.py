@@ -50,14 +50,14 @@ class Collection:
     ) -> CollectionQuery:
         """Return the query of a SELECT over the objects.
 
-        The catalog answers the conditions on keys (attributes and tags) at once; files are opened when rows are
-        asked for, and only those that hold objects which are left.
+        The catalog answers the conditions on keys (attributes and tags) at once; files are opened when rows
+        are asked for, and only those that hold objects which are left.
 
         Parameters
         ----------
         text
-            Names are keys of the catalog, or arrays by their path within the object. ``object`` is the path of
-            the object, ``source`` the location of its file. FROM may be left out.
+            Names are keys of the catalog, or arrays by their path within the object. ``object`` is the path
+            of the object, ``source`` the location of its file. FROM may be left out.
         access, fetch, memory, threads
             As in `Source.query`.
 
@@ -130,13 +130,13 @@ class CollectionQuery(Query):
         write_file(self, Path(path), kind, layout)
 
     def check_output(self, path: Path, kind: str) -> None:
-        """Raise where rows cannot be written to a file of this kind, or the file is one of those that are asked."""
+        """Raise where rows cannot be written to such a file, or it is one of those that are asked."""
         from sieva._output import ARRAY_FORMATS
 
         if kind in ARRAY_FORMATS:
             self._refuse(f"the format {kind}", "write csv, json, arrow or parquet")
         asked = [*self._native.sources(), self.source.catalog.removeprefix("sqlite:")]
-        if path.exists() and any(os.path.exists(one) and path.samefile(one) for one in asked):
+        if path.exists() and any(Path(one).exists() and path.samefile(one) for one in asked):
             raise errors.InvalidValue(
                 f"{str(path)!r} is one of the files that are asked: they are never changed",
                 "write to another file",

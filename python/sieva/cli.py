@@ -503,8 +503,8 @@ def collection_text(stats: dict[str, Any]) -> str:
     """Return what a query of a collection did, for people."""
     lines = [
         f"hits        {stats['hits'] if stats['hits'] is not None else 'not counted'}",
-        f"objects     {stats['objects']} by the catalog, {stats['evaluated']} evaluated, "
-        f"{stats['lacking']} lack an array",
+        f"objects     {stats['objects']} by the catalog, {stats['evaluated']} evaluated",
+        f"            {stats['lacking']} lack an array",
         f"sources     {stats['sources']}, {stats['sources_opened']} opened",
         f"read        {stats['bytes_read']} bytes ({size_text(stats['bytes_read'])})",
         f"requests    {stats['requests']}",

@@ -15,7 +15,7 @@ HOSTILE = [0.0, -0.0, np.nan, np.inf, -np.inf, 20.0, np.nextafter(20, 21), 5e-32
 
 
 def make_files(folder: Path, files: int = 4, groups: int = 12, seed: int = 7) -> list[Path]:
-    """Write files of groups with attributes and arrays; some lack arrays, are empty, or of another byte order."""
+    """Write files of groups with attributes and arrays; some lack arrays or have empty ones."""
     rng = np.random.default_rng(seed)
     paths = []
     for n in range(files):

@@ -8,7 +8,9 @@ import sys
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+import h5py
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 import sieva
 from collection_files import make_files, objects
@@ -30,9 +32,11 @@ class Made:
         self.all = list(objects(self.paths))
 
     def sql(self, text: str, **options: Any) -> Any:
+        """Return the query of the collection."""
         return sieva.collection("boss", catalog=self.catalog).sql(text, **options)
 
     def rows(self, text: str, **options: Any) -> list[tuple[Any, ...]]:
+        """Return its rows."""
         table = self.sql(text, **options).to_arrow()
         return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
 
@@ -227,8 +231,6 @@ def test_unknown_collection_lists_those_there_are(made: Made) -> None:
 
 
 def test_a_name_that_is_key_and_array(tmp_path: Path) -> None:
-    import h5py
-
     path = tmp_path / "both.h5"
     with h5py.File(path, "w") as file:
         file.create_group("a").create_dataset("z", data=np.arange(10.0))
@@ -245,8 +247,6 @@ def test_a_name_that_is_key_and_array(tmp_path: Path) -> None:
 
 
 def test_members_of_compounds_and_arrays_at_the_root(tmp_path: Path) -> None:
-    import h5py
-
     rows = np.zeros(50, dtype=[("flux", ">f4"), ("loglam", "<f4")])
     rows["flux"] = np.linspace(-1, 1, 50)
     with h5py.File(tmp_path / "c.h5", "w") as file:
@@ -270,8 +270,6 @@ def test_members_of_compounds_and_arrays_at_the_root(tmp_path: Path) -> None:
 
 
 def test_a_changed_file_is_opened_anew(tmp_path: Path) -> None:
-    import h5py
-
     path = tmp_path / "f.h5"
     with h5py.File(path, "w") as file:
         file["g/flux"] = np.arange(10.0)
@@ -288,8 +286,6 @@ def test_a_changed_file_is_opened_anew(tmp_path: Path) -> None:
 
 
 def test_an_array_of_another_type_is_told(tmp_path: Path) -> None:
-    import h5py
-
     with h5py.File(tmp_path / "f.h5", "w") as file:
         file["a/v"] = np.arange(4.0)
         file["b/v"] = np.arange(4)
@@ -304,13 +300,12 @@ def test_an_array_of_another_type_is_told(tmp_path: Path) -> None:
 
 
 def test_sql_and_command_line_and_outputs(made: Made, tmp_path: Path) -> None:
-    text = "SELECT object, count(*) AS n FROM collection('boss') WHERE RADEG = 150.25 AND flux > 0 GROUP BY object"
+    where = "RADEG = 150.25 AND flux > 0"
+    text = f"SELECT object, count(*) AS n FROM collection('boss') WHERE {where} GROUP BY object"
     want = made.sql(text).to_arrow()
     assert sieva.sql(text, catalog=made.catalog).to_arrow().equals(want)
     out = tmp_path / "out.parquet"
     sieva.sql(text, catalog=made.catalog).to_parquet(out)
-    import pyarrow.parquet as pq
-
     assert pq.read_table(out).to_pydict() == want.to_pydict()
     command = [
         sys.executable,

@@ -7,6 +7,7 @@
 //! as they are.
 
 mod filter;
+mod manifests;
 mod names;
 mod objects;
 mod opener;

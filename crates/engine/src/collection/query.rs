@@ -11,10 +11,11 @@ use arrow_schema::{ArrowError, SchemaRef};
 use sieva_catalog::{Filter, Find};
 use sieva_query::ast::{Expr, OrderBy, Projection, Select, SelectItem};
 use sieva_query::bind::Body;
-use sieva_query::exec::{Groups, finish_groups, partial_groups};
+use sieva_query::exec::{ExecOptions, Groups, finish_groups, partial_groups};
 use sieva_query::values::{Scalar, ValueType};
 use sieva_types::{Error, ErrorKind, Result};
 
+use super::manifests::{self, Hint};
 use super::names::{Meaning, Names};
 use super::objects::{self, Object, SourceObjects};
 use super::run::{Setting, Walk};
@@ -239,8 +240,7 @@ impl Inner {
     }
 
     fn threads(&self) -> usize {
-        let all = || std::thread::available_parallelism().map_or(1, usize::from);
-        self.options.threads.unwrap_or_else(all).max(1)
+        self.options.threads.unwrap_or_else(|| ExecOptions::default().threads).max(1)
     }
 
     fn setting(&self) -> Setting<'_> {
@@ -551,9 +551,8 @@ fn template_of(
 ) -> Result<Option<Query>> {
     let mut tried = 0;
     for found in sources {
-        let known = collection.catalog.known(&[&found.location], true)?;
-        let manifest = known.get(&found.location).and_then(|k| k.manifest.as_deref());
-        let source = opener::open(&found.location, manifest, &collection.options)
+        let hint = manifests::hints(&collection.catalog, &[&found.location])?.pop().unwrap_or(Hint::None);
+        let source = opener::open(&found.location, hint, &collection.options)
             .map_err(|e| e.at(format!("'{}'", found.location)))?;
         for object in &found.objects {
             tried += 1;

@@ -7,6 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use sieva_catalog::Catalog;
 use sieva_types::{Error, ErrorKind, Result};
 
+use super::manifests::{self, Hint};
 use super::objects::{Object, SourceObjects};
 use super::opener;
 use crate::open::{OpenOptions, Source};
@@ -43,8 +44,7 @@ pub(super) struct Walk {
 }
 
 struct Slot {
-    manifest: Option<Vec<u8>>,
-    source: Mutex<Option<Source>>,
+    source: Mutex<State>,
 }
 
 /// What all windows need.
@@ -54,6 +54,12 @@ pub(super) struct Setting<'a> {
     pub sources: &'a [SourceObjects],
     pub threads: usize,
     pub cancel: &'a AtomicBool,
+}
+
+/// A source before and after it was opened.
+struct State {
+    hint: Hint,
+    source: Option<Source>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -128,7 +134,7 @@ impl Walk {
             if n >= number {
                 return true;
             }
-            if let Some(source) = &*lock(&slot.source) {
+            if let Some(source) = &lock(&slot.source).source {
                 let io = source.reader().store().counters().snapshot();
                 traffic.sources_opened += 1;
                 traffic.bytes_read += io.bytes_read;
@@ -143,10 +149,9 @@ impl Walk {
 fn prepare(open: &mut HashMap<usize, Slot>, setting: &Setting<'_>, first: usize, last: usize) -> Result<()> {
     let new: Vec<usize> = (first..=last).filter(|n| !open.contains_key(n)).collect();
     let locations: Vec<&str> = new.iter().map(|&n| setting.sources[n].location.as_str()).collect();
-    let mut known = setting.catalog.known(&locations, true)?;
-    for (number, location) in new.into_iter().zip(locations) {
-        let manifest = known.remove(location).and_then(|k| k.manifest);
-        open.insert(number, Slot { manifest, source: Mutex::new(None) });
+    let hints = manifests::hints(setting.catalog, &locations)?;
+    for (number, hint) in new.into_iter().zip(hints) {
+        open.insert(number, Slot { source: Mutex::new(State { hint, source: None }) });
     }
     Ok(())
 }
@@ -162,15 +167,15 @@ fn job<R>(
         return Err(Error::new(ErrorKind::Internal, "a source without its place"));
     };
     let source = {
-        let mut source = lock(&slot.source);
-        match &*source {
+        let mut state = lock(&slot.source);
+        match &state.source {
             Some(source) => source.clone(),
-            None => source
-                .insert(
-                    opener::open(&found.location, slot.manifest.as_deref(), setting.options)
-                        .map_err(|e| e.at(format!("'{}'", found.location)))?,
-                )
-                .clone(),
+            None => {
+                let hint = std::mem::replace(&mut state.hint, Hint::None);
+                let opened = opener::open(&found.location, hint, setting.options)
+                    .map_err(|e| e.at(format!("'{}'", found.location)))?;
+                state.source.insert(opened).clone()
+            }
         }
     };
     let mut out = Vec::with_capacity(job.to - job.from);

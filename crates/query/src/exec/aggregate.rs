@@ -42,11 +42,12 @@ impl Groups {
     /// No rows yet of the groups of a query: no group, or one where there are no keys.
     ///
     /// # Errors
-    /// `internal-error` for a query without groups.
+    /// `internal-error` for a query without groups; `unsupported` as of [`partial_groups`].
     pub fn start(execution: &Execution) -> Result<Self> {
         let Body::Groups { keys, aggregates, .. } = &execution.bound.body else {
             return Err(Error::new(ErrorKind::Internal, "groups of a query without them"));
         };
+        refuse_open_ranges(aggregates)?;
         let mut groups = Self::new(aggregates.len());
         if keys.is_empty() {
             groups.group(Vec::new(), || new_states(execution, aggregates))?;
@@ -154,10 +155,7 @@ pub fn partial_groups(execution: &Execution) -> Result<(Groups, ExecStats)> {
     let Body::Groups { keys, aggregates, .. } = &execution.bound.body else {
         return Err(Error::new(ErrorKind::Internal, "a query without groups was asked for them"));
     };
-    if aggregates.iter().any(|(a, _)| a.needs_range()) {
-        let message = "a histogram over many objects needs its range";
-        return Err(Error::new(ErrorKind::Unsupported, message).hint("write histogram(x, bins, low, high)"));
-    }
+    refuse_open_ranges(aggregates)?;
     let mut stats = ExecStats::default();
     let groups = run(execution, keys, aggregates, &mut stats)?;
     Ok((groups, stats))
@@ -169,6 +167,14 @@ pub fn partial_groups(execution: &Execution) -> Result<(Groups, ExecStats)> {
 /// As [`aggregate`].
 pub fn finish_groups(execution: &Execution, groups: Groups) -> Result<GroupTable> {
     table(execution, groups)
+}
+
+fn refuse_open_ranges(aggregates: &[(Aggregate, Option<Value>)]) -> Result<()> {
+    if !aggregates.iter().any(|(a, _)| a.needs_range()) {
+        return Ok(());
+    }
+    let message = "a histogram over many objects needs its range";
+    Err(Error::new(ErrorKind::Unsupported, message).hint("write histogram(x, bins, low, high)"))
 }
 
 fn as_range(low: Option<Scalar>, high: Option<Scalar>) -> Option<(f64, f64)> {

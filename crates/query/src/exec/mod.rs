@@ -67,7 +67,9 @@ pub struct ExecOptions {
 
 impl Default for ExecOptions {
     fn default() -> Self {
-        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        // Asked once: it reads the limits of the process's control group, which takes longer than a small query.
+        static THREADS: OnceLock<usize> = OnceLock::new();
+        let threads = *THREADS.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from));
         Self { threads, memory: 1 << 30, cancel: Arc::default(), access: Access::Auto, fetch: FetchWay::Auto }
     }
 }
