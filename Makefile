@@ -17,7 +17,7 @@ RUST_SOURCES := $(shell find crates python/src -type f \( -name '*.rs' -o -name 
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup build demo test test-rust test-python conformance lint bench fuzz clean
+.PHONY: help setup build demo services test test-rust test-python conformance lint bench fuzz clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1	\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -29,6 +29,14 @@ build: $(VENV)/.built ## compile and install the package with all extras into .v
 demo: build ## make two small files and answer four queries on them
 	$(BIN)/sieva demo
 
+services: .venv-services/.ready ## the object stores that the tests of remote storage start, in an environment of their own
+
+.venv-services/.ready:
+	python3 -m venv .venv-services
+	.venv-services/bin/pip install --quiet --disable-pip-version-check swift python-swiftclient boto3 \
+		"moto[s3]" flask flask-cors
+	@touch $@
+
 test: lint test-rust test-python ## every test and check
 
 test-rust: conformance ## the tests of the crates
@@ -37,7 +45,7 @@ test-rust: conformance ## the tests of the crates
 conformance: build ## the files that the conformance cases ask about, in target/conformance
 	$(BIN)/python conformance/generate.py
 
-test-python: build ## the tests of the package and the conformance suite
+test-python: build services ## the tests of the package and the conformance suite
 	$(BIN)/pytest
 
 lint: build ## formatting, lints, types and the repository's own checks
@@ -71,7 +79,7 @@ fuzz: ## feed each fuzz target for FUZZ_SECONDS (60); needs cargo-fuzz
 	done
 
 clean: ## remove everything that was built
-	rm -rf target fuzz/target $(VENV) python/sieva/_native*.so
+	rm -rf target fuzz/target $(VENV) .venv-services python/sieva/_native*.so
 
 $(VENV)/.ready: tools/setup pyproject.toml
 	tools/setup

@@ -5,6 +5,7 @@ skipped: see ``make services``.
 """
 
 import contextlib
+import os
 import shutil
 import warnings
 
@@ -17,7 +18,7 @@ from services.range_server import RangeServer
 from services.stores import moto, swift
 from sieva.generate import write_ocean
 from test_conformance import CASES, ask, check_rows, check_selection, files  # noqa: F401
-from test_shared_data import DATA, DEV, QUERIES, condition_text, digest, lined_up, quoted, unique
+from test_shared_data import DATA, DEV, QUERIES, condition_text, lined_up, quoted
 
 PLACES = ("http", "moto", "swift-s3", "swift")
 READABLE = ("netcdf3/", "netcdf4/", "hdf5/", "zarr/", "fits/")
@@ -118,31 +119,49 @@ def place(request, running, monkeypatch, tmp_path):
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("SIEVA_CACHE", str(tmp_path))
+    if "swift" in request.param:
+        monkeypatch.setenv("SIEVA_TEST_SLOW_STORE", "1")
     return url
+
+
+def wanted(name, address):
+    """Skip what a place cannot give, and large files where each takes a slow store seconds."""
+    path = DATA / "dev" / name
+    if address.startswith("http") and path.is_dir() and not (path / ".zmetadata").exists():
+        pytest.skip("a web server's directory cannot be listed")
+    if os.environ.get("SIEVA_TEST_SLOW_STORE") and is_large(path):
+        pytest.skip("left to the faster places")
+
+
+def is_large(path):
+    return path.is_file() and path.stat().st_size > 400_000
 
 
 @pytest.mark.parametrize("name", REAL)
 def test_values_of_real_files(name, place):
-    source = sieva.open(place(f"dev/{name}"))
-    for path, expected in DEV[name].items():
-        if "sha1_le" not in expected:
-            continue
-        array = path.lstrip("/")
-        info = source._native.info(array)
-        assert list(info["shape"]) == expected["shape"], array
-        if "dims" in expected:
-            assert list(info["dims"]) == unique(expected["dims"]), array
-        values = source._native.read(array, [0] * len(info["shape"]), list(info["shape"]), raw=True)
-        assert digest(values, expected["dtype"]) == expected["sha1_le"], array
+    address = place(f"dev/{name}")
+    wanted(name, address)
+    there, here = sieva.open(address), sieva.open(DATA / "dev" / name)
+    assert list(there) == list(here)
+    for array in here:
+        shape = list(here._native.info(array)["shape"])
+        assert there._native.info(array) == here._native.info(array)
+        found, expected = (s._native.read(array, [0] * len(shape), shape, raw=True) for s in (there, here))
+        if expected.dtype == object:
+            assert found.tolist() == expected.tolist(), array
+        else:
+            assert (found.dtype, found.tobytes()) == (expected.dtype, expected.tobytes()), array
 
 
 @pytest.mark.parametrize(
     "query",
-    [q for q in QUERIES if q["file"] in REAL],
+    [q for q in QUERIES if q["file"] in REAL and not q["file"].startswith("fits/")],
     ids=lambda q: f"{q['file']}: {condition_text(q['conditions'])}",
 )
 def test_queries_on_real_files(query, place):
-    source = sieva.open(place(f"dev/{query['file']}"), dims=lined_up(query))
+    address = place(f"dev/{query['file']}")
+    wanted(query["file"], address)
+    source = sieva.open(address, dims=lined_up(query))
     asked = source.query(condition_text(query["conditions"]), select=[quoted(query["target"])])
     selection = asked.selection()
     linear = np.ravel_multi_index(tuple(selection.coords().T), query["shape"]) if query["shape"] else [0]
