@@ -1,4 +1,4 @@
-"""The command line: ``sieva schema | query | explain | index | advise | calibrate | catalog | demo | doctor``.
+"""The command line: ``sieva schema | query | explain | index | references | advise | calibrate | catalog ...``.
 
 Data and JSON go to stdout, everything else to stderr. The exit code is 0 (done), 1 (failed), 2 (wrong
 usage) or 130 (Ctrl-C). What a command needs is loaded by the command, so that the others start fast.

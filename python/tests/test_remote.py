@@ -17,7 +17,7 @@ import zarr
 from services.range_server import RangeServer
 from services.stores import moto, swift
 from sieva.generate import write_ocean
-from test_conformance import CASES, ask, check_rows, check_selection, files  # noqa: F401
+from test_conformance import CASES, ask, check_rows, check_selection
 from test_shared_data import DATA, DEV, QUERIES, condition_text, lined_up, quoted
 
 PLACES = ("http", "moto", "swift-s3", "swift")
@@ -26,7 +26,7 @@ REAL = [name for name in DEV if name.startswith(READABLE)]
 
 
 def write_values(path, time):
-    """Write values along a time that begins at `time`, some of them missing, in chunks that do not divide them."""
+    """Write values along a time that begins at `time`, some missing, in chunks that do not divide them."""
     rng = np.random.default_rng(time)
     values = rng.normal(10, 5, (7, 30, 41)).astype("f4")
     values[rng.random(values.shape) < 0.05] = np.nan

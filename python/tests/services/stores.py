@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import pwd
 import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -137,8 +138,6 @@ def _common(folder: Path, port: int) -> dict[str, str]:
 
 
 def _user() -> str:
-    import pwd
-
     return pwd.getpwuid(os.getuid()).pw_name
 
 
