@@ -1,4 +1,4 @@
-"""The command line: ``sieva schema | query | explain | index | references | advise | calibrate | catalog ...``.
+"""The command line: ``sieva schema | query | explain | index | references | advise | catalog ...``.
 
 Data and JSON go to stdout, everything else to stderr. The exit code is 0 (done), 1 (failed), 2 (wrong
 usage) or 130 (Ctrl-C). What a command needs is loaded by the command, so that the others start fast.
