@@ -66,7 +66,7 @@ fn describe(layout: &Layout) -> String {
         Placement::Inline(bytes) => format!("inline, {} bytes", bytes.len()),
         Placement::Chunks(index) => format!("{} chunks", index.stored()),
         Placement::Unallocated => "never written".into(),
-        Placement::Objects | Placement::Parts(_) => "elsewhere".into(),
+        Placement::Objects | Placement::Parts(_) | Placement::Foreign(_) => "elsewhere".into(),
         Placement::Library(reason) => format!("by libhdf5: {reason}"),
     };
     format!(

@@ -174,13 +174,13 @@ impl Shape {
         let (mut arrays, mut keys) = (Vec::new(), Vec::new());
         let all = self.rest.iter().chain(self.over_groups()).chain(&self.by);
         for expr in all {
-            expr.walk(&mut |e| match e {
-                Expr::Name(name) => match Meaning::of_mark(name) {
+            expr.walk(&mut |e| {
+                let Expr::Name(name) = e else { return };
+                match Meaning::of_mark(name) {
                     Some(Meaning::Array(path)) if !arrays.contains(&path) => arrays.push(path),
                     Some(Meaning::Key(key)) if !keys.contains(&key) => keys.push(key),
                     _ => {}
-                },
-                _ => {}
+                }
             });
         }
         (self.arrays, self.keys) = (arrays, keys);

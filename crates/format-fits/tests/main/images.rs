@@ -53,7 +53,7 @@ fn blocks_of_large_unsigned_images_fit_together() {
     assert!(native(&read(&source, "hdu0").unwrap(), u16::from_ne_bytes) == values);
     let bx = Bx::new(vec![1, 430, 7], vec![2, 20, 5]);
     let part = native(&read_box(&source, "hdu0", &bx).unwrap(), u16::from_ne_bytes);
-    let mut expected = Vec::new();
+    let mut expected: Vec<u16> = Vec::new();
     for plane in 1..3 {
         for row in 430..450 {
             let at = (plane * 1000 + row) * 300 + 7;

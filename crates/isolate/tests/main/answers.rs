@@ -1,6 +1,6 @@
 //! The same answers with a process between as without, and through a manifest's bytes as without.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use sieva_format::ArraySource;
@@ -50,8 +50,8 @@ fn real_files() -> Vec<PathBuf> {
     ["hdf5", "netcdf3", "netcdf4"].iter().flat_map(|folder| crate::files(&dev.join(folder))).collect()
 }
 
-fn direct(path: &PathBuf) -> Arc<dyn ArraySource> {
-    open(&OpenRequest { path: path.clone(), ..OpenRequest::default() }).unwrap()
+fn direct(path: &Path) -> Arc<dyn ArraySource> {
+    open(&OpenRequest { path: path.to_path_buf(), ..OpenRequest::default() }).unwrap()
 }
 
 pub fn isolated_answers_are_those_of_the_reader() {
