@@ -14,7 +14,7 @@ OTHERS = ("tp", "sst", "skt", "blh", "tcc", "cape", "swvl1", "sd")
 
 
 def write(path: Path, times: int = TIMES) -> None:
-    """Write a file of a dozen chunked and compressed variables over (time, lat, lon); it is not changed if there."""
+    """Write a file of a dozen compressed variables over (time, lat, lon), if it is not there."""
     if path.exists():
         return
     aside = path.with_suffix(".new")
@@ -28,7 +28,13 @@ def write(path: Path, times: int = TIMES) -> None:
             # The last ones are short, so that the file is about 1 GB.
             n = times if name in VARIABLES else times // 10
             v = file.create_dataset(
-                name, (n, *shape[1:]), "f4", chunks=CHUNK, compression="gzip", compression_opts=1, shuffle=True
+                name,
+                (n, *shape[1:]),
+                "f4",
+                chunks=CHUNK,
+                compression="gzip",
+                compression_opts=1,
+                shuffle=True,
             )
             v.attrs["units"] = "K"
             v.attrs["long_name"] = f"variable {number}"

@@ -1,8 +1,8 @@
 """The first queries on an HDF5 object of about 1 GB behind 60 ms of latency: sieva against h5py over fsspec.
 
-Each task is done by new processes, against a web server that is a process of its own, counts requests and bytes, and
-waits before each answer. Answers are compared first; what differs ends the run. The rival runs in all its kinds of
-cache, and every one is listed.
+Each task is done by new processes, against a web server that is a process of its own, counts requests and
+bytes, and waits before each answer. Answers are compared; what differs ends the run. The rival runs in all its
+kinds of cache, and every one is listed.
 
     benches/remote/latency.py [--data DIR] [--milliseconds 60] [--runs 3] [--rivals PYTHON] [--json FILE]
 
@@ -32,7 +32,9 @@ KINDS = ("readahead", "bytes", "blockcache", "background")
 
 def main() -> None:
     """Measure and print a table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--data", type=Path, default=HERE.parent.parent / "target" / "bench-data")
     parser.add_argument("--milliseconds", type=float, default=60)
     parser.add_argument("--runs", type=int, default=3)
@@ -44,8 +46,7 @@ def main() -> None:
     command = [sys.executable, SERVER, options.data, str(options.milliseconds)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         try:
-            assert server.stdout is not None
-            port = int(server.stdout.readline())
+            port = int(server.stdout.readline() if server.stdout else 0)
             results = measure(f"http://127.0.0.1:{port}", options)
         finally:
             server.terminate()
@@ -79,7 +80,13 @@ def measure(address: str, options: argparse.Namespace) -> list[dict]:
             seconds = [s for s, _ in runs]
             last = runs[-1][1]
             results.append(
-                {"task": task, "way": way, "seconds": seconds, "requests": last["requests"], "bytes": last["bytes"]}
+                {
+                    "task": task,
+                    "way": way,
+                    "seconds": seconds,
+                    "requests": last["requests"],
+                    "bytes": last["bytes"],
+                }
             )
             print(results[-1], file=sys.stderr)
     return results
@@ -99,7 +106,10 @@ def traffic(address: str) -> dict:
 
 def table(results: list[dict]) -> str:
     """Return the results as a table in Markdown; ratios are of a way to sieva's first."""
-    lines = ["| task | way | requests | MB | s (range) | requests x | time x |", "|---|---|---|---|---|---|---|"]
+    lines = [
+        "| task | way | requests | MB | s (range) | requests x | time x |",
+        "|---|---|---|---|---|---|---|",
+    ]
     for r in results:
         ours = next(o for o in results if o["task"] == r["task"])
         middle = statistics.median(r["seconds"])

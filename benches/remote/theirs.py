@@ -1,4 +1,4 @@
-"""One task of the benchmark by h5py over fsspec: ``theirs.py TASK URL CACHE``; prints seconds and answer as JSON."""
+"""One task of the benchmark by h5py over fsspec: ``theirs.py TASK URL CACHE``; prints JSON."""
 
 import json
 import sys

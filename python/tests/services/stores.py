@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import pwd
 import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -86,7 +87,10 @@ def swift(folder: Path) -> Iterator[tuple[ObjectStore, ObjectStore]]:
     kinds = ("account", "container", "object")
     program("swift-proxy-server")
     run_in_venv(RINGS, str(folder), *map(str, ports))
-    policy = {"swift-hash": {"swift_hash_path_suffix": "tests"}, "storage-policy:0": {"name": "one", "default": "yes"}}
+    policy = {
+        "swift-hash": {"swift_hash_path_suffix": "tests"},
+        "storage-policy:0": {"name": "one", "default": "yes"},
+    }
     _write(folder / "swift.conf", policy)
     for kind, port in zip(kinds, ports, strict=True):
         _write(folder / f"{kind}.conf", _storage(folder, kind, port))
@@ -134,8 +138,6 @@ def _common(folder: Path, port: int) -> dict[str, str]:
 
 
 def _user() -> str:
-    import pwd
-
     return pwd.getpwuid(os.getuid()).pw_name
 
 
