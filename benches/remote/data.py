@@ -14,7 +14,7 @@ OTHERS = ("tp", "sst", "skt", "blh", "tcc", "cape", "swvl1", "sd")
 
 
 def write(path: Path, times: int = TIMES) -> None:
-    """Write a file of a dozen chunked and compressed variables over (time, lat, lon), if it is not there."""
+    """Write a file of a dozen compressed variables over (time, lat, lon), if it is not there."""
     if path.exists():
         return
     aside = path.with_suffix(".new")

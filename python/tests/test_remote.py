@@ -17,7 +17,7 @@ import zarr
 from services.range_server import RangeServer
 from services.stores import moto, swift
 from sieva.generate import write_ocean
-from test_conformance import CASES, ask, check_rows, check_selection
+from test_conformance import CASES, ask, check_rows, check_selection, files  # noqa: F401
 from test_shared_data import DATA, DEV, QUERIES, condition_text, lined_up, quoted
 
 PLACES = ("http", "moto", "swift-s3", "swift")
@@ -26,7 +26,7 @@ REAL = [name for name in DEV if name.startswith(READABLE)]
 
 
 def write_values(path, time):
-    """Write values along a time that begins at `time`, some missing, in chunks that do not divide them."""
+    """Write values along a time that begins at `time`, some of them missing."""
     rng = np.random.default_rng(time)
     values = rng.normal(10, 5, (7, 30, 41)).astype("f4")
     values[rng.random(values.shape) < 0.05] = np.nan
@@ -145,7 +145,8 @@ def test_values_of_real_files(name, place):
     assert list(there) == list(here)
     for array in here:
         shape = list(here._native.info(array)["shape"])
-        assert there._native.info(array) == here._native.info(array)
+        for fact in ("shape", "dtype", "dims"):
+            assert there._native.info(array)[fact] == here._native.info(array)[fact], array
         found, expected = (s._native.read(array, [0] * len(shape), shape, raw=True) for s in (there, here))
         if expected.dtype == object:
             assert found.tolist() == expected.tolist(), array
@@ -224,14 +225,14 @@ class Web:
 
 
 @pytest.fixture(scope="session")
-def web(files):
+def web(files):  # noqa: F811
     """Return the directory of the conformance suite on a web server."""
     with RangeServer(files) as server:
         yield Web(server.url)
 
 
 @pytest.mark.parametrize("name", [name for name, case in CASES.items() if "error" not in case])
-def test_conformance_over_http(name, web, files, monkeypatch, tmp_path):
+def test_conformance_over_http(name, web, files, monkeypatch, tmp_path):  # noqa: F811
     case = CASES[name]
     if (files / case["file"]).is_dir():
         pytest.skip("a web server's directory cannot be listed")

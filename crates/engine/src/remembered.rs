@@ -85,7 +85,8 @@ impl Remembered {
             known.extend(had);
         }
         let known: Vec<usize> = known.into_iter().collect();
-        let manifest = Manifest::take(&*self.source, Layouts::Some(&known)).ok()?;
+        // No word to the server: this may run where a language's lock is held, or the server is gone.
+        let manifest = Manifest::take_pinned(&*self.source, Layouts::Some(&known)).ok()?;
         let folder = self.file.parent()?;
         std::fs::create_dir_all(folder).ok()?;
         let aside = self.file.with_extension(format!("{}.new", std::process::id()));

@@ -66,7 +66,7 @@ class Processes:
                 if process.poll() is not None:
                     raise RuntimeError(f"{process.args!r} ended: {self._said()}")
             try:
-                urllib.request.urlopen(url, timeout=2).close()  # noqa: S310 - of loopback
+                urllib.request.urlopen(url, timeout=2).close()  # noqa: S310 - of a server started here
             except urllib.error.HTTPError:
                 return
             except OSError:

@@ -1,4 +1,4 @@
-"""A web server of files that understands byte ranges, counts, waits, and fails where it is told to.
+"""A web server of a directory's files: byte ranges, counters, latency, and failures where it is told to.
 
 As a program it is a process of its own, for measurements: ``range_server.py DIRECTORY MILLISECONDS`` prints
 its port; ``GET /-/traffic`` gives its counters as JSON and sets them back to zero.

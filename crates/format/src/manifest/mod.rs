@@ -69,6 +69,18 @@ impl Manifest {
     /// # Errors
     /// `stale-source` where the source was changed since it was opened; `internal-error` for an index that is none.
     pub fn take(source: &dyn ArraySource, which: Layouts<'_>) -> Result<Self> {
+        let taken = Self::take_pinned(source, which)?;
+        // After all was looked at: what it says then belongs to one state of the object.
+        source.store().check_unchanged()?;
+        Ok(taken)
+    }
+
+    /// As [`Manifest::take`], of a source whose storage checks every byte that it brings against the version that was
+    /// opened: nothing is asked of it.
+    ///
+    /// # Errors
+    /// As [`Manifest::take`], but for `stale-source`.
+    pub fn take_pinned(source: &dyn ArraySource, which: Layouts<'_>) -> Result<Self> {
         let arrays = source.schema().arrays.len();
         let mut layouts = vec![Kept::Nothing; arrays];
         let mut keep = |array: usize| {
@@ -78,7 +90,11 @@ impl Manifest {
                 Ok(found) if layout::can_keep(&found) => Kept::Known(found),
                 Ok(_) => Kept::Nothing,
                 // What passes is asked again.
-                Err(e) if matches!(e.kind(), ErrorKind::Io | ErrorKind::Cancelled) => Kept::Nothing,
+                Err(e)
+                    if matches!(e.kind(), ErrorKind::Io | ErrorKind::Cancelled | ErrorKind::StaleSource) =>
+                {
+                    Kept::Nothing
+                }
                 Err(e) => Kept::Failed(e),
             };
             Ok(())
@@ -88,8 +104,6 @@ impl Manifest {
             Layouts::None => {}
             Layouts::Some(some) => some.iter().copied().try_for_each(&mut keep)?,
         }
-        // After all was looked at: what it says then belongs to one state of the object.
-        source.store().check_unchanged()?;
         let (len, version) = (source.store().len(), source.store().version());
         Ok(Self { schema: Arc::new(source.schema().clone()), len, version, layouts, values: BTreeMap::new() })
     }
