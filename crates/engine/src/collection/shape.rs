@@ -174,13 +174,13 @@ impl Shape {
         let (mut arrays, mut keys) = (Vec::new(), Vec::new());
         let all = self.rest.iter().chain(self.over_groups()).chain(&self.by);
         for expr in all {
-            expr.walk(&mut |e| match e {
-                Expr::Name(name) => match Meaning::of_mark(name) {
+            expr.walk(&mut |e| {
+                let Expr::Name(name) = e else { return };
+                match Meaning::of_mark(name) {
                     Some(Meaning::Array(path)) if !arrays.contains(&path) => arrays.push(path),
                     Some(Meaning::Key(key)) if !keys.contains(&key) => keys.push(key),
                     _ => {}
-                },
-                _ => {}
+                }
             });
         }
         (self.arrays, self.keys) = (arrays, keys);
@@ -277,7 +277,7 @@ fn referred(expr: &Expr, items: &[SelectItem]) -> Result<Expr> {
             Ok(aliased.map_or_else(|| expr.clone(), |i| i.expr.clone()))
         }
         other => other.clone().try_map_children(&mut |child| match child {
-            Expr::Name(_) => referred(child, items),
+            // Only alone is an integer the number of a column.
             Expr::Literal(_) => Ok(child.clone()),
             _ => referred(child, items),
         }),
