@@ -277,7 +277,7 @@ fn referred(expr: &Expr, items: &[SelectItem]) -> Result<Expr> {
             Ok(aliased.map_or_else(|| expr.clone(), |i| i.expr.clone()))
         }
         other => other.clone().try_map_children(&mut |child| match child {
-            Expr::Name(_) => referred(child, items),
+            // Only alone is an integer the number of a column.
             Expr::Literal(_) => Ok(child.clone()),
             _ => referred(child, items),
         }),

@@ -465,3 +465,15 @@ fn paths_with_spaces_around_the_slash_are_divisions() {
     let Ok(Expr::Binary { op, .. }) = parse_expression("a / b") else { panic!("no division") };
     assert_eq!(op, BinaryOp::Div);
 }
+
+#[test]
+fn a_collection_is_named_behind_from() {
+    let select = parse_select("SELECT flux FROM collection('a b') WHERE flux > 1").unwrap();
+    assert_eq!((select.collection.as_deref(), select.from.as_deref()), (Some("a b"), None));
+    assert_eq!(parse_select(&select.to_string()).unwrap(), select);
+    let file = parse_select("SELECT flux FROM collection WHERE flux > 1").unwrap();
+    assert_eq!((file.collection.as_deref(), file.from.as_deref()), (None, Some("collection")));
+    let e = parse_select("SELECT flux FROM collection(5)").unwrap_err();
+    assert!(e.message().contains("the name of a collection in quotes"), "{}", e.message());
+    assert!(parse_select("SELECT flux FROM collection('a'").is_err());
+}
