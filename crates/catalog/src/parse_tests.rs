@@ -1,3 +1,5 @@
+//! Tests of the language of `find`.
+
 use super::*;
 use proptest::prelude::*;
 

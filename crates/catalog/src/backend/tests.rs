@@ -1,3 +1,5 @@
+//! Tests of what both databases are asked.
+
 use super::schema::migrate;
 use super::*;
 
