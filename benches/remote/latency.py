@@ -1,8 +1,8 @@
 """The first queries on an HDF5 object of about 1 GB behind 60 ms of latency: sieva against h5py over fsspec.
 
 Each task is done by new processes, against a web server that is a process of its own, counts requests and
-bytes, and waits before each answer. Answers are compared; what differs ends the run. The rival runs in all its
-kinds of cache, and every one is listed.
+bytes, and waits before each answer. Answers are compared; what differs ends the run. The rival runs in all
+its kinds of cache, and every one is listed.
 
     benches/remote/latency.py [--data DIR] [--milliseconds 60] [--runs 3] [--rivals PYTHON] [--json FILE]
 
