@@ -157,13 +157,13 @@ def test_values_of_real_files(name, place):
 @pytest.mark.parametrize(
     "query",
     [q for q in QUERIES if q["file"] in REAL and not q["file"].startswith("fits/")],
-    ids=lambda q: f"{q['file']}: {condition_text(q['conditions'])}",
+    ids=lambda q: f"{q['file']}: {condition_text(q)}",
 )
 def test_queries_on_real_files(query, place):
     address = place(f"dev/{query['file']}")
     wanted(query["file"], address)
     source = sieva.open(address, dims=lined_up(query))
-    asked = source.query(condition_text(query["conditions"]), select=[quoted(query["target"])])
+    asked = source.query(condition_text(query), select=[quoted(query["target"], query["file"])])
     selection = asked.selection()
     linear = np.ravel_multi_index(tuple(selection.coords().T), query["shape"]) if query["shape"] else [0]
     assert (asked.count(), len(selection)) == (query["hits"], query["hits"])
