@@ -21,7 +21,6 @@
 //! | `tform.rs`, `ascii.rs` | forms of columns |
 //! | `blocks.rs` | blocks of rows as chunks |
 //! | `names.rs`, `builder.rs` | names, dimensions, schema and layouts |
-//! | `warnings.rs` | what was odd but could be read |
 //! | `source.rs` | the [`ArraySource`](sieva_format::ArraySource) |
 
 mod ascii;
@@ -37,6 +36,5 @@ mod source;
 mod table;
 mod tform;
 mod tiled;
-mod warnings;
 
 pub use source::{FitsSource, is_fits};

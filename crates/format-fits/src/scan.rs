@@ -3,11 +3,11 @@
 //! Headers come in blocks of 2880 bytes; data follow, padded to whole blocks. Data are skipped by the size that
 //! their header tells, so that a file of few HDUs costs few reads however large it is.
 
+use sieva_format::Warnings;
 use sieva_store::RangedRead;
 use sieva_types::{Error, ErrorKind, Result};
 
 use crate::header::Header;
-use crate::warnings::Warnings;
 
 /// Bytes of a block.
 pub(crate) const BLOCK: u64 = 2880;

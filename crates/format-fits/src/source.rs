@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use sieva_format::ArraySource;
+use sieva_format::Warnings;
 use sieva_format::decoding::Decoding;
 use sieva_format::layout::Layout;
 use sieva_format::schema::Schema;
@@ -13,7 +14,6 @@ use crate::builder::{Builder, Built, Fetch, Planned};
 use crate::header::is_structural;
 use crate::names::{Unique, sanitised};
 use crate::scan::{self, Hdu};
-use crate::warnings::Warnings;
 use crate::{image, table, tiled};
 
 /// An open FITS file.

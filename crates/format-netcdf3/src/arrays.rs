@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use sieva_format::Warnings;
 use sieva_format::decoding::Decoding;
 use sieva_format::filters::Pipeline;
 use sieva_format::layout::{Layout, Placement, c_strides};
@@ -14,7 +15,6 @@ use crate::chars::character_dims;
 use crate::geometry::Geometry;
 use crate::header::{Header, RawVar, few};
 use crate::nctype::NcType;
-use crate::warnings::Warnings;
 
 /// The layout of an array, or why it cannot be read.
 pub(crate) type LayoutResult = Result<Arc<Layout>>;

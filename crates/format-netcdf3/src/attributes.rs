@@ -2,11 +2,11 @@
 
 use std::collections::HashSet;
 
+use sieva_format::Warnings;
 use sieva_format::schema::{Attr, AttrValue};
 
 use crate::header::RawAttr;
 use crate::nctype::NcType;
-use crate::warnings::Warnings;
 
 /// The attributes of `owner`; a second one of a name is left out and said.
 pub(crate) fn attributes(raw: &[RawAttr], owner: &str, warnings: &mut Warnings) -> Vec<Attr> {

@@ -4,10 +4,10 @@
 
 use std::collections::HashSet;
 
+use sieva_format::Warnings;
 use sieva_types::{Error, Result};
 
 use crate::header::{Header, RawVar};
-use crate::warnings::Warnings;
 
 /// What one variable stores: its data, or of a record variable the data of one record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

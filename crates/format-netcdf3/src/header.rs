@@ -3,12 +3,12 @@
 //! Every count is held against the bytes that are left before anything is made of it. What the
 //! dimensions and sizes mean is checked in [`crate::geometry`].
 
+use sieva_format::Warnings;
 use sieva_store::RangedRead;
 use sieva_types::{Error, ErrorKind, Result};
 
 use crate::cursor::Cursor;
 use crate::nctype::NcType;
-use crate::warnings::Warnings;
 
 const DIMENSION_TAG: u32 = 10;
 const VARIABLE_TAG: u32 = 11;

@@ -31,7 +31,6 @@
 //! | `nctype.rs`, `attributes.rs` | types, fill values, attribute values |
 //! | `chars.rs` | which dimensions hold the characters of texts |
 //! | `arrays.rs` | schema and layouts |
-//! | `warnings.rs` | what was odd but could be read |
 //! | `source.rs` | the [`ArraySource`](sieva_format::ArraySource) |
 
 mod arrays;
@@ -42,6 +41,5 @@ mod geometry;
 mod header;
 mod nctype;
 mod source;
-mod warnings;
 
 pub use source::{Netcdf3Source, is_netcdf3};

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use sieva_format::ArraySource;
+use sieva_format::Warnings;
 use sieva_format::layout::Layout;
 use sieva_format::schema::Schema;
 use sieva_store::RangedRead;
@@ -11,7 +12,6 @@ use sieva_types::{Bx, Error, ErrorKind, Result};
 use crate::arrays::{self, LayoutResult};
 use crate::geometry::Geometry;
 use crate::header::{self, Version};
-use crate::warnings::Warnings;
 
 /// An open netCDF classic file (CDF-1, CDF-2 or CDF-5).
 ///

@@ -14,5 +14,7 @@ pub mod schema;
 
 mod resolve;
 mod source;
+mod warnings;
 
 pub use source::{ArraySource, Limits};
+pub use warnings::Warnings;

@@ -5,14 +5,14 @@ const LIMIT: usize = 100;
 
 /// Warnings, the first [`LIMIT`] in words and the others counted.
 #[derive(Debug, Default)]
-pub(crate) struct Warnings {
+pub struct Warnings {
     kept: Vec<String>,
     others: usize,
 }
 
 impl Warnings {
     /// Adds one; it is put into words only if it is kept.
-    pub(crate) fn push(&mut self, warning: impl FnOnce() -> String) {
+    pub fn push(&mut self, warning: impl FnOnce() -> String) {
         if self.kept.len() < LIMIT {
             self.kept.push(warning());
         } else {
@@ -21,7 +21,7 @@ impl Warnings {
     }
 
     /// All of them in words.
-    pub(crate) fn into_vec(mut self) -> Vec<String> {
+    pub fn into_vec(mut self) -> Vec<String> {
         if self.others > 0 {
             self.kept.push(format!("and {} more warnings", self.others));
         }
