@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, Any
 import h5py
 import numpy as np
 import sieva
-from sieva import _native
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -182,8 +181,8 @@ def main() -> None:
     catalog = str(folder / "catalog.sqlite")
     if not Path(catalog).exists():
         start = time.perf_counter()
-        count = _native.collect_files(catalog, "h5boss", [str(path) for path in paths])
-        print(f"registered {count} objects in {time.perf_counter() - start:.1f} s")
+        report = sieva.Catalog(catalog).add(*paths, collection="h5boss")
+        print(f"registered {report.objects} objects in {time.perf_counter() - start:.1f} s")
     dropped = [*paths, Path(catalog)] if arguments.cold else []
     state = "cold" if arguments.cold else "warm"
     cores, load = len(os.sched_getaffinity(0)), os.getloadavg()[0]

@@ -484,8 +484,6 @@ class Selection:
 def collection_clause(sql: str) -> str | None:
     """Return the name in ``FROM collection('name')``; None for another FROM, or none."""
 
-def collect_files(url: str, name: str, paths: list[str]) -> int:
-    """Register files in a collection of the catalog at ``url``; return the number of their objects."""
 
 class Collection:
     @staticmethod

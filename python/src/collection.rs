@@ -1,7 +1,5 @@
 //! `sieva._native.Collection` and its queries.
 
-use std::sync::Arc;
-
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict};
 use sieva::{Learn, OpenOptions, QueryOptions, parse};
@@ -129,25 +127,4 @@ impl CollectionQuery {
     fn cancel(&self) {
         self.0.cancel();
     }
-}
-
-/// Registers files as they are in a collection of the catalog at `url`; the number of objects.
-#[pyfunction]
-pub fn collect_files(py: Python<'_>, url: &str, name: &str, paths: Vec<String>) -> PyResult<u64> {
-    py.detach(|| {
-        let catalog = Arc::new(sieva::Catalog::open(url)?);
-        let mut objects = 0;
-        for some in paths.chunks(64) {
-            let mut batch = Vec::with_capacity(some.len());
-            for path in some {
-                let mut record = sieva::record_of(&sieva::Source::open(path, &OpenOptions::default())?)?;
-                record.collections.push(name.to_string());
-                objects += record.objects.len() as u64;
-                batch.push(record);
-            }
-            catalog.ingest(&batch)?;
-        }
-        Ok(objects)
-    })
-    .map_err(to_python)
 }

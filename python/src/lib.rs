@@ -30,7 +30,7 @@ mod native {
     #[pymodule_export]
     use super::catalog::{Catalog, catalog_location, default_catalog};
     #[pymodule_export]
-    use super::collection::{Collection, CollectionQuery, collect_files, collection_clause};
+    use super::collection::{Collection, CollectionQuery, collection_clause};
     #[pymodule_export]
     use super::index::{
         Histogram, build_index, calibrate, drop_index, drop_replicas, index_notes, index_status, save_learnt,

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 import sieva
 from collection_files import make_files, objects
-from sieva import _native, errors
+from sieva import errors
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,7 +28,7 @@ class Made:
     def __init__(self, folder: Path) -> None:
         self.paths = make_files(folder)
         self.catalog = str(folder / "catalog.sqlite")
-        _native.collect_files(self.catalog, "boss", [str(path) for path in self.paths])
+        sieva.Catalog(self.catalog).add(*self.paths, collection="boss")
         self.all = list(objects(self.paths))
 
     def sql(self, text: str, **options: Any) -> Any:
@@ -236,7 +236,7 @@ def test_a_name_that_is_key_and_array(tmp_path: Path) -> None:
         file.create_group("a").create_dataset("z", data=np.arange(10.0))
         file["a"].attrs["z"] = 3.0
     catalog = str(tmp_path / "c.sqlite")
-    _native.collect_files(catalog, "both", [str(path)])
+    sieva.Catalog(catalog).add(path, collection="both")
     both = sieva.collection("both", catalog=catalog)
     with pytest.raises(errors.AmbiguousName, match="key and an array"):
         both.sql("SELECT z WHERE z > 1")
@@ -256,8 +256,8 @@ def test_members_of_compounds_and_arrays_at_the_root(tmp_path: Path) -> None:
         file["t"] = np.arange(5)
         file.attrs["run"] = 9
     catalog = str(tmp_path / "c.sqlite")
-    _native.collect_files(catalog, "members", [str(tmp_path / "c.h5")])
-    _native.collect_files(catalog, "roots", [str(tmp_path / "r.h5")])
+    sieva.Catalog(catalog).add(tmp_path / "c.h5", collection="members")
+    sieva.Catalog(catalog).add(tmp_path / "r.h5", collection="roots")
     members = sieva.collection("members", catalog=catalog)
     got = (
         members.sql("SELECT object, count(*) WHERE flux > 0 AND loglam = 0 GROUP BY object")
@@ -274,7 +274,7 @@ def test_a_changed_file_is_opened_anew(tmp_path: Path) -> None:
     with h5py.File(path, "w") as file:
         file["g/flux"] = np.arange(10.0)
     catalog = str(tmp_path / "c.sqlite")
-    _native.collect_files(catalog, "one", [str(path)])
+    sieva.Catalog(catalog).add(path, collection="one")
     with h5py.File(path, "w") as file:
         file["other"] = np.zeros(1000)
         file["g/flux"] = np.arange(20.0)
@@ -290,7 +290,7 @@ def test_an_array_of_another_type_is_told(tmp_path: Path) -> None:
         file["a/v"] = np.arange(4.0)
         file["b/v"] = np.arange(4)
     catalog = str(tmp_path / "c.sqlite")
-    _native.collect_files(catalog, "c", [str(tmp_path / "f.h5")])
+    sieva.Catalog(catalog).add(tmp_path / "f.h5", collection="c")
     c = sieva.collection("c", catalog=catalog)
     with pytest.raises(errors.TypeMismatch, match="object 'b'"):
         c.sql("SELECT sum(v) WHERE v > 0").to_arrow()

@@ -33,8 +33,8 @@ mod schema;
 mod stats;
 
 pub use advise::{
-    Advice, AdviseOptions, Done, Item, NamedRule, Verdict, advise, apply as apply_advice, catalog_url,
-    flush_usage, location_of, rules, set_rule,
+    Advice, AdviseOptions, Done, Item, NamedRule, Verdict, advise, apply as apply_advice, flush_usage, rules,
+    set_rule,
 };
 
 pub use arrow::Batches;
@@ -42,7 +42,7 @@ pub use augment::{
     ArrayStatus, BuildOptions, BuildReport, Calibration, GlobalHistogram, IndexKind, IndexStatus, Learn,
     Progress, ReplicaStatus, VerifyReport,
 };
-pub use collection::{Collection, CollectionBatches, CollectionQuery, CollectionStats, record_of};
+pub use collection::{Collection, CollectionBatches, CollectionQuery, CollectionStats};
 pub use conditions::Points;
 pub use many::expand;
 pub use open::{OpenOptions, Source};

@@ -12,7 +12,6 @@ mod names;
 mod objects;
 mod opener;
 mod query;
-mod register;
 mod rows;
 mod run;
 mod shape;
@@ -28,7 +27,6 @@ use crate::open::OpenOptions;
 use crate::query::QueryOptions;
 use names::Names;
 pub use query::{CollectionBatches, CollectionQuery, CollectionStats};
-pub use register::record_of;
 
 /// A collection of a catalog. Cheap to clone.
 #[derive(Clone)]
