@@ -42,7 +42,7 @@ pub fn advise(
     jobs: Option<usize>,
 ) -> PyResult<Advised> {
     let options = options(prefix.to_string(), budget, store, jobs);
-    let catalog = sieva::catalog_url(catalog).map_err(to_python)?;
+    let catalog = sieva::catalog::existing_url(catalog).map_err(to_python)?;
     let cancel = Arc::clone(&options.cancel);
     let advice = interruptible(py, &cancel, || {
         // What this process asked counts as well.
@@ -103,7 +103,7 @@ pub fn advise_rule(
     catalog: Option<&str>,
     store: Option<PathBuf>,
 ) -> PyResult<Rule> {
-    let url = sieva::catalog_url(catalog).map_err(to_python)?;
+    let url = sieva::catalog::existing_url(catalog).map_err(to_python)?;
     let options = options(String::new(), None, store, None);
     let set = py.detach(|| sieva::set_rule(&Catalog::open(&url)?, rule, pinned, &options));
     set.map(|r| (r.location, r.path, r.kind, r.pinned)).map_err(to_python)
@@ -112,7 +112,7 @@ pub fn advise_rule(
 #[pyfunction]
 #[pyo3(signature = (prefix="", *, catalog=None))]
 pub fn advise_rules(py: Python<'_>, prefix: &str, catalog: Option<&str>) -> PyResult<Vec<Rule>> {
-    let url = sieva::catalog_url(catalog).map_err(to_python)?;
+    let url = sieva::catalog::existing_url(catalog).map_err(to_python)?;
     let all = py.detach(|| sieva::rules(&Catalog::open_read_only(&url)?, prefix)).map_err(to_python)?;
     Ok(all.into_iter().map(|r| (r.location, r.path, r.kind, r.pinned)).collect())
 }

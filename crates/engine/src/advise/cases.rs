@@ -1,6 +1,7 @@
 //! From notes to cases: each array that was asked, with what is there for it and what could be.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::Path;
 use std::sync::atomic::Ordering::Relaxed;
 
 use sieva_catalog::{Augmentation, Catalog, Rule, Usage};
@@ -9,8 +10,9 @@ use sieva_types::{Error, ErrorKind, Result};
 use super::asked::Asked;
 use super::choose::{Case, Kind};
 use super::model::{Clock, price};
-use super::{AdviseOptions, location_of, number, place, sample};
+use super::{AdviseOptions, number, sample};
 use crate::augment::{IndexKind, IndexStatus, Learn};
+use crate::catalog::place::location_or_absolute;
 use crate::open::{OpenOptions, Source};
 
 /// Notes of one array that are priced; each stands for as many as there are.
@@ -29,6 +31,13 @@ struct Known {
     built: Vec<Augmentation>,
 }
 
+/// Whether a location is what `prefix` means: itself, something in that directory, or what begins with it.
+pub(super) fn is_within(location: &str, prefix: &str) -> bool {
+    let Some(rest) = location.strip_prefix(prefix) else { return false };
+    let whole = Path::new(prefix).exists() && !prefix.ends_with('/');
+    rest.is_empty() || rest.starts_with('/') || !whole
+}
+
 type Skipped = Vec<(String, String)>;
 
 /// All cases within `options.prefix`, what was left out, and the number of notes.
@@ -38,12 +47,12 @@ type Skipped = Vec<(String, String)>;
 pub(super) fn gather(catalog: &Catalog, options: &AdviseOptions) -> Result<(Vec<SourceCase>, Skipped, u64)> {
     let prefix = match options.prefix.as_str() {
         "" => String::new(),
-        given => location_of(given.as_ref()),
+        given => location_or_absolute(given.as_ref()),
     };
     let mut sources: BTreeMap<String, Known> = BTreeMap::new();
     let mut n = 0;
     for usage in catalog.usage(&prefix, options.limit)? {
-        if place::is_within(&usage.location, &prefix) {
+        if is_within(&usage.location, &prefix) {
             n += 1;
             let uses = &mut sources.entry(usage.location.clone()).or_default().uses;
             uses.entry(usage.path.clone()).or_default().push(usage);
@@ -51,13 +60,13 @@ pub(super) fn gather(catalog: &Catalog, options: &AdviseOptions) -> Result<(Vec<
     }
     for (location, path, kind, rule) in catalog.rules(&prefix)? {
         if let Ok(kind) = IndexKind::parse(&kind)
-            && place::is_within(&location, &prefix)
+            && is_within(&location, &prefix)
         {
             sources.entry(location).or_default().rules.insert((path, number(kind)), rule);
         }
     }
     for built in catalog.augmentations(&prefix)? {
-        if place::is_within(&built.location, &prefix) {
+        if is_within(&built.location, &prefix) {
             sources.entry(built.location.clone()).or_default().built.push(built);
         }
     }

@@ -4,7 +4,7 @@
 //! wrong with the catalog ends here; one that cannot be written is left in peace for a while. At the end of the
 //! process what is queued is written, within a bound of time.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -13,7 +13,7 @@ use sieva_catalog::{Catalog, Usage};
 use sieva_types::{DType, KeySet};
 
 use super::asked::{Asked, Way};
-use super::place;
+use crate::catalog::place;
 use crate::open::Source;
 
 /// Notes that may wait.
@@ -35,7 +35,8 @@ const LOOK: Duration = Duration::from_secs(5);
 /// What one query did.
 pub(super) struct Note {
     pub catalog: Arc<str>,
-    pub location: String,
+    /// Absolute, or a URL; its name in the catalog is found by the thread.
+    pub source: PathBuf,
     pub operation: &'static str,
     pub arrays: Vec<Used>,
     pub selectivity: f64,
@@ -75,15 +76,23 @@ pub(super) fn catalog_for(source: &Source) -> Option<Arc<str>> {
     if source.options().learn.share <= 0.0 || std::env::var_os("SIEVA_LEARN").is_some_and(|v| v == "0") {
         return None;
     }
-    if let Some(url) = place::named() {
+    if let Some(url) = place::named().ok()? {
         return Some(url.into());
     }
     let mut own = OWN.try_lock().ok()?;
     if own.as_ref().is_none_or(|(looked, _)| looked.elapsed() > LOOK) {
-        let file: Option<PathBuf> = place::default_file().filter(|f| f.exists());
+        let file = place::own_file().filter(|f| f.exists());
         *own = Some((Instant::now(), file.map(|f| f.display().to_string().into())));
     }
     own.as_ref().and_then(|(_, url)| url.clone())
+}
+
+/// A path that means the same wherever the process goes to; a URL as it is.
+pub(super) fn absolute(path: &Path) -> PathBuf {
+    if path.to_str().is_some_and(sieva_store::is_url) {
+        return path.to_path_buf();
+    }
+    std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf())
 }
 
 /// Queues a note, or drops it.
@@ -152,6 +161,8 @@ struct Writer {
     waiting: Vec<Usage>,
     /// Of what waits.
     catalog: Option<Arc<str>>,
+    /// The source of the last note, and its name in the catalog.
+    named: Option<(PathBuf, String)>,
     since: Option<Instant>,
 }
 
@@ -177,7 +188,11 @@ impl Writer {
         }
         self.catalog = Some(Arc::clone(&note.catalog));
         self.since.get_or_insert_with(Instant::now);
-        self.waiting.extend(uses(note, at));
+        if self.named.as_ref().is_none_or(|(source, _)| *source != note.source) {
+            self.named = Some((note.source.clone(), place::location_or_absolute(&note.source)));
+        }
+        let location = self.named.as_ref().map_or("", |(_, location)| location);
+        self.waiting.extend(uses(note, location, at));
         if self.waiting.len() >= BATCH {
             self.write();
         }
@@ -198,10 +213,10 @@ impl Writer {
     }
 }
 
-fn uses(note: &Note, at: f64) -> Vec<Usage> {
+fn uses(note: &Note, location: &str, at: f64) -> Vec<Usage> {
     let all: u64 = note.arrays.iter().map(|a| a.bytes).fold(0, u64::saturating_add);
     let of = |used: &Used| Usage {
-        location: note.location.clone(),
+        location: location.to_string(),
         path: used.path.clone(),
         operation: note.operation.into(),
         condition: Asked {
@@ -219,6 +234,6 @@ fn uses(note: &Note, at: f64) -> Vec<Usage> {
     };
     // What a catalog does not keep would spoil the batch.
     let fits = |name: &str| name.len() <= NAME && !name.contains('\0') && name.matches('/').count() < LEVELS;
-    let arrays = note.arrays.iter().filter(|a| a.bytes > 0 && fits(&a.path) && fits(&note.location));
+    let arrays = note.arrays.iter().filter(|a| a.bytes > 0 && fits(&a.path) && fits(location));
     arrays.map(of).collect()
 }

@@ -3,8 +3,9 @@
 use sieva_catalog::{Catalog, Rule};
 use sieva_types::{Error, ErrorKind, Result};
 
-use super::{AdviseOptions, cases, location_of, name_of, place};
+use super::{AdviseOptions, cases, name_of};
 use crate::augment::IndexKind;
+use crate::catalog::place::location_or_absolute;
 
 /// A rule by names.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,7 +33,7 @@ pub fn set_rule(
     options: &AdviseOptions,
 ) -> Result<NamedRule> {
     let (source, array, kind) = parts(text)?;
-    let location = location_of(source.as_ref());
+    let location = location_or_absolute(source.as_ref());
     let path = match pinned {
         None => array.to_string(),
         Some(_) => {
@@ -52,9 +53,9 @@ pub fn set_rule(
 /// # Errors
 /// Those of the catalog.
 pub fn rules(catalog: &Catalog, prefix: &str) -> Result<Vec<NamedRule>> {
-    let prefix = if prefix.is_empty() { String::new() } else { location_of(prefix.as_ref()) };
+    let prefix = if prefix.is_empty() { String::new() } else { location_or_absolute(prefix.as_ref()) };
     let all = catalog.rules(&prefix)?.into_iter();
-    let within = all.filter(|(location, ..)| place::is_within(location, &prefix));
+    let within = all.filter(|(location, ..)| cases::is_within(location, &prefix));
     let named = within.map(|(location, path, kind, rule)| NamedRule {
         location,
         path,

@@ -48,7 +48,7 @@ fn send(
     let stats = query.stats();
     recorder::send(Note {
         catalog,
-        location: super::location_of(query.source().path()),
+        source: recorder::absolute(query.source().path()),
         operation,
         arrays,
         selectivity: hits.map_or(f64::NAN, |n| n as f64 / query.bound().rows.len().max(1) as f64),

@@ -19,14 +19,14 @@ mod batch;
 pub(crate) mod known;
 mod lazy;
 mod one;
-mod place;
+pub(crate) mod place;
 mod prune;
 mod statistics;
 mod walk;
 mod work;
 
 pub use add::{AddOptions, AddReport, add};
-pub use place::{default_url, location};
+pub use place::{default_url, existing_url, location};
 pub use prune::vanished;
 pub use sieva_catalog::{
     ArrayStats, Augmentation, Catalog, Collection, Filter, Find, FoundStats, Known, ObjectInfo, ObjectKind,

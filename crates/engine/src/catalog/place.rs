@@ -13,21 +13,61 @@ use sieva_types::{Error, ErrorKind, Result};
 /// # Errors
 /// `invalid-value` where neither variable nor home directory is set; `io-error` and `permission-denied`.
 pub fn default_url() -> Result<String> {
-    let set = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
-    if let Some(url) = set("SIEVA_CATALOG") {
-        return url.into_os_string().into_string().map_err(|url| {
-            Error::new(ErrorKind::InvalidValue, format!("SIEVA_CATALOG is not UTF-8: {}", url.display()))
-        });
+    if let Some(url) = named()? {
+        return Ok(url);
     }
-    let data = set("XDG_DATA_HOME").or_else(|| set("HOME").map(|home| home.join(".local/share")));
-    let Some(folder) = data.map(|dir| dir.join("sieva")) else {
+    let Some(file) = own_file() else {
         let message = "there is no place for a catalog: neither XDG_DATA_HOME nor HOME is set";
         return Err(Error::new(ErrorKind::InvalidValue, message)
             .hint("name one: --catalog URL, or SIEVA_CATALOG in the environment"));
     };
-    std::fs::create_dir_all(&folder)
-        .map_err(|e| Error::io(format!("cannot make '{}'", folder.display()), &e))?;
-    Ok(folder.join("catalog.sqlite").display().to_string())
+    if let Some(folder) = file.parent() {
+        std::fs::create_dir_all(folder)
+            .map_err(|e| Error::io(format!("cannot make '{}'", folder.display()), &e))?;
+    }
+    text(&file)
+}
+
+/// The catalog that is meant, where it must be there already: the one given, else that of `SIEVA_CATALOG`, else the
+/// user's own.
+///
+/// # Errors
+/// `file-not-found` where none is given and the user has none.
+pub fn existing_url(given: Option<&str>) -> Result<String> {
+    if let Some(given) = given {
+        return Ok(given.to_string());
+    }
+    if let Some(url) = named()? {
+        return Ok(url);
+    }
+    let own = own_file();
+    if let Some(file) = own.as_ref().filter(|f| f.exists()) {
+        return text(file);
+    }
+    let place = own.map_or_else(|| "the user's data directory".into(), |f| f.display().to_string());
+    Err(Error::new(ErrorKind::FileNotFound, format!("no catalog was named, and there is none at {place}"))
+        .hint("name one by --catalog or SIEVA_CATALOG; queries are noted in it from then on"))
+}
+
+/// The catalog that is named by `SIEVA_CATALOG`.
+///
+/// # Errors
+/// `invalid-value` for a name that is not UTF-8.
+pub(crate) fn named() -> Result<Option<String>> {
+    let Some(url) = set("SIEVA_CATALOG") else { return Ok(None) };
+    url.into_os_string().into_string().map(Some).map_err(|url| {
+        Error::new(ErrorKind::InvalidValue, format!("SIEVA_CATALOG is not UTF-8: {}", url.display()))
+    })
+}
+
+/// The user's own catalog, which need not exist: `sieva/catalog.sqlite` in `XDG_DATA_HOME`, else in `~/.local/share`.
+pub(crate) fn own_file() -> Option<PathBuf> {
+    let data = set("XDG_DATA_HOME").or_else(|| set("HOME").map(|home| home.join(".local/share")));
+    data.map(|dir| dir.join("sieva/catalog.sqlite"))
+}
+
+fn set(name: &str) -> Option<PathBuf> {
+    std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from)
 }
 
 /// The name of a path in the catalog: absolute, with the links of its directory followed, so that one file has one
@@ -41,6 +81,14 @@ pub fn location(path: &str) -> Result<String> {
         return text(&real.map_err(|e| Error::io(format!("cannot find '{path}'"), &e))?);
     }
     Locations::default().of(path)
+}
+
+/// The name of a path as [`location`] has it, or its absolute path where it is not there any more.
+pub(crate) fn location_or_absolute(path: &Path) -> String {
+    let known = path.to_str().and_then(|p| location(p).ok());
+    known.unwrap_or_else(|| {
+        std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf()).display().to_string()
+    })
 }
 
 /// Names of many files: the links of a directory are followed once.
