@@ -1,7 +1,10 @@
 """Errors: a class for each code of the engine, and messages that help."""
 
 import pickle
+import threading
 
+import h5py
+import numpy as np
 import pytest
 import sieva
 from sieva import _native, errors
@@ -71,3 +74,25 @@ def test_query_arguments_are_checked(ocean):
         ocean.query("TEMP > 5", access="fast")
     with pytest.raises(errors.SyntaxError_, match="no FROM"):
         sieva.sql("SELECT TEMP WHERE TEMP > 5")
+
+
+def test_nested_types_do_not_overflow_a_thread(tmp_path):
+    """libhdf5 goes down into them by recursion; threads have smaller stacks than the process."""
+    nested = h5py.h5t.NATIVE_INT8
+    for _ in range(4000):
+        outer = h5py.h5t.create(h5py.h5t.COMPOUND, nested.get_size())
+        outer.insert(b"a", 0, nested)
+        nested = outer
+    path = tmp_path / "deep.h5"
+    with h5py.File(path, "w", libver="latest") as file:
+        file["y"] = np.arange(10)
+        h5py.h5d.create(file.id, b"x", nested, h5py.h5s.create(h5py.h5s.SCALAR))
+    counts = []
+    before = threading.stack_size(512 << 10)
+    try:
+        thread = threading.Thread(target=lambda: counts.append(sieva.open(path).query("y > 3").count()))
+        thread.start()
+    finally:
+        threading.stack_size(before)
+    thread.join()
+    assert counts == [6]

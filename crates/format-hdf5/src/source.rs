@@ -21,6 +21,9 @@ use crate::scout::Scout;
 use crate::walk::{self, Tree};
 use crate::{layout, library, schema};
 
+/// Bytes of the stack on which a file is walked, of which those that are used are taken.
+const STACK: usize = 64 << 20;
+
 /// How a file is opened.
 #[derive(Clone, Debug, Default)]
 pub struct Hdf5Options {
@@ -83,11 +86,12 @@ impl Hdf5Source {
         let Some(start) = start_of(&bytes).map_err(place)? else {
             return Err(Error::new(ErrorKind::UnknownFormat, "no HDF5 signature").at(store.name()));
         };
-        let Listing { tree, schema, datasets, arrays } = understand(bytes, start, options).map_err(|e| {
-            let is_stale = e.kind() == ErrorKind::CorruptFile;
-            // Bytes of two versions of a file look damaged.
-            place(is_stale.then(|| store.check_unchanged().err()).flatten().unwrap_or(e))
-        })?;
+        let Listing { tree, schema, datasets, arrays } = deeply(|| understand(bytes, start, options))
+            .map_err(|e| {
+                let is_stale = e.kind() == ErrorKind::CorruptFile;
+                // Bytes of two versions of a file look damaged.
+                place(is_stale.then(|| store.check_unchanged().err()).flatten().unwrap_or(e))
+            })?;
         if !schema.warnings.is_empty() {
             store.check_unchanged()?;
         }
@@ -194,6 +198,16 @@ impl ArraySource for Hdf5Source {
 fn start_of(bytes: &FileBytes) -> Result<Option<u64>> {
     Scout::announce_head(bytes);
     signature_offset(bytes.store())
+}
+
+/// Runs `work` on a stack of its own: libhdf5 follows nested types by recursion as deep as the file has them, which is
+/// more than the 2 MiB of an ordinary thread hold.
+fn deeply<R: Send>(work: impl FnOnce() -> Result<R> + Send) -> Result<R> {
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, work);
+        let thread = thread.map_err(|e| Error::io("cannot start a thread", &e))?;
+        thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
 }
 
 /// Walks the file and lists what is in it.
