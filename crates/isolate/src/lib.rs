@@ -15,6 +15,7 @@ mod channel;
 mod end;
 mod limits;
 mod message;
+mod opened;
 mod process;
 mod remote;
 mod source;

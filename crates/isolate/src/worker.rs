@@ -7,12 +7,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use sieva_format::ArraySource;
-use sieva_format::manifest::{Layouts, Manifest, encode_layout};
-use sieva_types::{Bx, Error, ErrorKind, Result};
+use sieva_format::manifest::{Layouts, Manifest};
+use sieva_types::{Error, ErrorKind, Result};
 
 use crate::channel::Channel;
 use crate::limits::{Limits, confine, grant_cpu};
 use crate::message::{GOOD_HEAD, OpenRequest, Request, encode_error, encode_texts};
+use crate::opened::Opened;
 
 /// Longest request.
 const MAX_REQUEST: usize = 1 << 24;
@@ -28,7 +29,7 @@ const MAX_REQUEST: usize = 1 << 24;
 /// cannot be set.
 pub fn serve(open: impl Fn(&OpenRequest) -> Result<Arc<dyn ArraySource>>) -> Result<()> {
     let mut channel = Channel::new(connection()?);
-    let (mut source, mut limits): (Option<Arc<dyn ArraySource>>, Option<Limits>) = (None, None);
+    let (mut opened, mut limits): (Option<Opened>, Option<Limits>) = (None, None);
     let mut path = PathBuf::new();
     loop {
         // Whatever is wrong with it: the other side is gone, or talks another language.
@@ -46,7 +47,7 @@ pub fn serve(open: impl Fn(&OpenRequest) -> Result<Arc<dyn ArraySource>>) -> Res
         };
         grant_cpu(limits.cpu_seconds)?;
         // A panic of a parser is a parser's error.
-        let answer = catch_unwind(AssertUnwindSafe(|| answer(&request, &mut source, limits, &open)));
+        let answer = catch_unwind(AssertUnwindSafe(|| answer(&request, &mut opened, limits, &open)));
         let answer = answer.unwrap_or_else(|_| {
             let message = format!("'{}': the reader of the format failed on it", path.display());
             Err(Error::corrupt(message).hint("please report it"))
@@ -81,59 +82,21 @@ fn connection() -> Result<UnixStream> {
 
 fn answer(
     request: &Request,
-    source: &mut Option<Arc<dyn ArraySource>>,
+    opened: &mut Option<Opened>,
     limits: &Limits,
     open: &impl Fn(&OpenRequest) -> Result<Arc<dyn ArraySource>>,
 ) -> Result<Vec<u8>> {
     if let Request::Open { request, layouts, .. } = request {
-        let opened = source.insert(open(request)?);
+        let opened = opened.insert(Opened::new(open(request)?, limits));
         let which = if *layouts { Layouts::All } else { Layouts::None };
-        return Manifest::take(&**opened, which).map(|manifest| manifest.encode());
+        return Manifest::take(&*opened.source, which).map(|manifest| manifest.encode());
     }
     let none = || Error::new(ErrorKind::Internal, "asked of a worker that has opened no file");
-    let source = source.as_ref().ok_or_else(none)?;
+    let opened = opened.as_mut().ok_or_else(none)?;
     match request {
         Request::Open { .. } => Err(none()),
-        Request::Layout(array) => {
-            let layout = source.layout(known(&**source, *array)?)?;
-            encode_layout(&layout).ok_or_else(|| {
-                let path = &source.schema().arrays[*array].path;
-                let message =
-                    format!("'{path}' cannot be read of an isolated file: its bytes are in other objects");
-                Error::new(ErrorKind::Unsupported, message).hint("open it without isolation if you trust it")
-            })
-        }
-        Request::Library(array, bx) => library(&**source, known(&**source, *array)?, bx, limits),
-        Request::Texts(array, bx) => {
-            check_box(&**source, known(&**source, *array)?, bx)?;
-            source.read_library_strings(*array, bx).map(|texts| encode_texts(&texts))
-        }
+        Request::Layout(array) => opened.layout(*array),
+        Request::Library(array, bx) => opened.numbers(*array, bx),
+        Request::Texts(array, bx) => opened.texts(*array, bx).map(|texts| encode_texts(&texts)),
     }
-}
-
-fn known(source: &dyn ArraySource, array: usize) -> Result<usize> {
-    let none = || Error::new(ErrorKind::Internal, format!("no array number {array}"));
-    (array < source.schema().arrays.len()).then_some(array).ok_or_else(none)
-}
-
-fn check_box(source: &dyn ArraySource, array: usize, bx: &Bx) -> Result<()> {
-    let shape = &source.schema().arrays[array].shape;
-    let inside = bx.rank() >= shape.len()
-        && (0..shape.len()).all(|d| bx.start[d].checked_add(bx.shape[d]).is_some_and(|end| end <= shape[d]));
-    let message = || format!("box {bx:?} does not lie in an array of shape {shape:?}");
-    if inside { Ok(()) } else { Err(Error::new(ErrorKind::InvalidValue, message())) }
-}
-
-fn library(source: &dyn ArraySource, array: usize, bx: &Bx, limits: &Limits) -> Result<Vec<u8>> {
-    check_box(source, array, bx)?;
-    let size = source.layout(array)?.element_size as u64;
-    let bytes = bx.shape.iter().try_fold(size, |n, &s| n.checked_mul(s));
-    let bytes = bytes.filter(|&n| n < limits.answer as u64).ok_or_else(|| {
-        let message =
-            format!("a box of shape {:?} is more than the {} bytes of an answer", bx.shape, limits.answer);
-        Error::new(ErrorKind::MemoryLimit, message)
-    })?;
-    let mut out = vec![0; bytes as usize];
-    source.read_library(array, bx, &mut out)?;
-    Ok(out)
 }

@@ -186,7 +186,12 @@ impl BlockReader {
         .hint("raise the limit with --memory (memory= in Python)")
     }
 
-    fn read_native(&self, bx: &Bx, out: &mut [u8], ws: &mut Workspace) -> Result<()> {
+    /// Reads the stored elements of box `bx`, of the layout's element size and in native byte order, into `out`, which
+    /// has just their length.
+    ///
+    /// # Errors
+    /// As [`BlockReader::read`].
+    pub fn read_native(&self, bx: &Bx, out: &mut [u8], ws: &mut Workspace) -> Result<()> {
         let native = matches!(
             self.layout.placement,
             Placement::Library(_) | Placement::Foreign(_) | Placement::Parts(_)

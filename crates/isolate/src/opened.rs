@@ -1,0 +1,117 @@
+//! What a worker has opened, and what it reads of it for the process that asks.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::Arc;
+
+use sieva_format::ArraySource;
+use sieva_format::filters::Pipeline;
+use sieva_format::layout::{Layout, Placement, c_strides};
+use sieva_format::manifest::encode_layout;
+use sieva_format::read::{BlockReader, ChunkCache, Workspace};
+use sieva_types::{Bx, DType, Endian, Error, ErrorKind, Result};
+
+use crate::limits::Limits;
+
+/// Decoded chunks that a worker keeps: a share of the memory that it may take.
+const CACHE_SHARE: u64 = 16;
+
+/// An open source with the readers of the arrays that were asked for.
+pub struct Opened {
+    pub source: Arc<dyn ArraySource>,
+    limits: Limits,
+    cache: Arc<ChunkCache>,
+    readers: HashMap<usize, BlockReader>,
+    workspace: Workspace,
+}
+
+impl Opened {
+    /// Of a source that was opened just now.
+    pub fn new(source: Arc<dyn ArraySource>, limits: &Limits) -> Self {
+        let cache = Arc::new(ChunkCache::new((limits.memory / CACHE_SHARE) as usize));
+        Self { source, limits: *limits, cache, readers: HashMap::new(), workspace: Workspace::default() }
+    }
+
+    /// The layout of an array, encoded. Where only the reader of the format knows how to fetch the bytes, it says that
+    /// boxes are to be asked for here.
+    pub fn layout(&self, array: usize) -> Result<Vec<u8>> {
+        let layout = self.source.layout(self.known(array)?)?;
+        let none = || Error::new(ErrorKind::Internal, "a layout that cannot be handed over");
+        encode_layout(&layout).or_else(|| encode_layout(&self.by_boxes(array, &layout))).ok_or_else(none)
+    }
+
+    /// How an array lies whose boxes are read here: elements in native byte order, texts of any length.
+    fn by_boxes(&self, array: usize, layout: &Layout) -> Layout {
+        let shape = &self.source.schema().arrays[array].shape;
+        let is_text = layout.dtype == DType::Str;
+        let element_size = if is_text { 0 } else { layout.element_size };
+        Layout {
+            endian: Endian::NATIVE,
+            element_size,
+            extent: shape.clone(),
+            chunk_shape: layout.chunk_shape[..shape.len()].to_vec(),
+            strides: c_strides(shape, element_size as u64),
+            base: 0,
+            pipeline: Pipeline::default(),
+            placement: Placement::Library("the process that parses the file reads it".into()),
+            fill: vec![0; element_size],
+            char_dim: false,
+            space_padded: false,
+            ..layout.clone()
+        }
+    }
+
+    /// The stored numbers of a box, in native byte order.
+    pub fn numbers(&mut self, array: usize, bx: &Bx) -> Result<Vec<u8>> {
+        let limit = self.limits.answer as u64;
+        let (reader, workspace) = self.reader(array, bx)?;
+        let size = reader.layout().element_size as u64;
+        let bytes = bx.shape.iter().try_fold(size, |n, &s| n.checked_mul(s));
+        let bytes = bytes.filter(|&n| n < limit).ok_or_else(|| too_long(bx, limit))?;
+        let mut out = vec![0; bytes as usize];
+        reader.read_native(bx, &mut out, workspace)?;
+        Ok(out)
+    }
+
+    /// The texts of a box.
+    pub fn texts(&mut self, array: usize, bx: &Bx) -> Result<Vec<String>> {
+        let limit = self.limits.answer as u64;
+        let texts = bx.shape.iter().try_fold(1_u64, |n, &s| n.checked_mul(s));
+        texts.filter(|&n| n < limit).ok_or_else(|| too_long(bx, limit))?;
+        let (reader, workspace) = self.reader(array, bx)?;
+        reader.read_texts(bx, workspace)
+    }
+
+    /// The reader of an array in which the box lies.
+    fn reader(&mut self, array: usize, bx: &Bx) -> Result<(&BlockReader, &mut Workspace)> {
+        let shape = &self.source.schema().arrays[self.known(array)?].shape;
+        // Texts of character arrays lack their last dimension; a box of numbers may have it.
+        let inside = bx.rank() >= shape.len()
+            && (0..shape.len())
+                .all(|d| bx.start[d].checked_add(bx.shape[d]).is_some_and(|end| end <= shape[d]));
+        if !inside {
+            let message = format!("box {bx:?} does not lie in an array of shape {shape:?}");
+            return Err(Error::new(ErrorKind::InvalidValue, message));
+        }
+        let reader = match self.readers.entry(array) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(free) => free.insert(BlockReader::new(
+                Arc::clone(&self.source),
+                array,
+                Arc::clone(&self.cache),
+                self.limits.memory,
+            )?),
+        };
+        Ok((reader, &mut self.workspace))
+    }
+
+    fn known(&self, array: usize) -> Result<usize> {
+        let none = || Error::new(ErrorKind::Internal, format!("no array number {array}"));
+        (array < self.source.schema().arrays.len()).then_some(array).ok_or_else(none)
+    }
+}
+
+fn too_long(bx: &Bx, limit: u64) -> Error {
+    let message = format!("a box of shape {:?} is more than the {limit} bytes of an answer", bx.shape);
+    Error::new(ErrorKind::MemoryLimit, message)
+}
