@@ -29,7 +29,16 @@ def references_tables(source: Source, url: str) -> tuple[tuple[dict[str, str], d
     """Return the reference set of a source as metadata and columns, and what is not in it."""
 
 def open_tables(
-    name: str, metadata: dict[str, str], arrays: dict[str, _Table], external_roots: list[str]
+    name: str,
+    metadata: dict[str, str],
+    arrays: dict[str, _Table],
+    *,
+    dims: dict[str, list[str]] | None = None,
+    external_roots: list[str] = ...,
+    valid_range: bool = False,
+    store: str | None = None,
+    learn: tuple[float, int] | None = None,
+    remote: dict[str, Any] | None = None,
 ) -> Source:
     """Open the source that the metadata and columns of a reference set describe."""
 
@@ -483,7 +492,6 @@ class Selection:
 
 def collection_clause(sql: str) -> str | None:
     """Return the name in ``FROM collection('name')``; None for another FROM, or none."""
-
 
 class Collection:
     @staticmethod

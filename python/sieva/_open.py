@@ -55,6 +55,12 @@ def open(  # noqa: A001 - sieva.open is the name that is fixed
     join
         Of several files: the dimension along which they follow one another, where it cannot be told or is
         to be another; a name that no file has stacks them along a new dimension, in the order of the list.
+    isolated
+        Whether local files are parsed in a process of their own, with limits on memory and time. Zarr groups
+        are read by this process all the same: no C library is involved. Refused for URLs, ADIOS2 files and
+        Parquet references.
+    storage_options
+        Of remote objects: time-outs, retries, requests in flight, cache.
     catalog
         A `Catalog`, or its URL, or True for the default one: files that have not changed since they were
         registered there are not parsed, and of many files none is opened before its data are wanted. The
@@ -85,17 +91,29 @@ def open(  # noqa: A001 - sieva.open is the name that is fixed
         external = [external]
     roots = [os.fspath(root) for root in external]
     names = file_names(path)
+    named_dims = {array: list(names) for array, names in (dims or {}).items()} or None
+    place = None if store is None else os.fspath(store)
     if len(names) == 1 and _references.is_tables(names[0]):
-        return Source(_references.open_tables(names[0], roots))
+        _refuse_isolated(isolated, names[0], "a directory of Parquet references")
+        native = _references.open_tables(
+            names[0],
+            dims=named_dims,
+            external_roots=roots,
+            valid_range=valid_range,
+            store=place,
+            learn=None if learn else (0.0, 0),
+            remote=dict(storage_options or {}),
+        )
+        return Source(native)
     if len(names) == 1 and join is None and _adios.is_adios(names[0]):
-        place = None if store is None else os.fspath(store)
+        _refuse_isolated(isolated, names[0], "an ADIOS2 file")
         return _adios.open_adios(names[0], dims=dims, valid_range=valid_range, store=place, learn=learn)
     native = _native.Source.open(
         names,
-        dims={array: list(names) for array, names in (dims or {}).items()} or None,
+        dims=named_dims,
         external_roots=roots,
         valid_range=valid_range,
-        store=None if store is None else os.fspath(store),
+        store=place,
         learn=None if learn else (0.0, 0),
         join=join,
         isolated=WORKER if isolated else [],
@@ -103,6 +121,14 @@ def open(  # noqa: A001 - sieva.open is the name that is fixed
         catalog=native_of(catalog),
     )
     return Source(native)
+
+
+def _refuse_isolated(isolated: bool, path: str, what: str) -> None:
+    if isolated:
+        raise errors.Unsupported(
+            f"{path!r} is {what}, which a worker process does not read",
+            "open it without isolation if you trust it",
+        )
 
 
 def sql(

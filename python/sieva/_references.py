@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -56,8 +55,8 @@ def is_tables(path: str) -> bool:
     return '"record_size"' in metadata.read_text(encoding="utf-8")
 
 
-def open_tables(path: str, external: Sequence[str]) -> _native.Source:
-    """Open a directory of Parquet references."""
+def open_tables(path: str, **options: Any) -> _native.Source:  # noqa: ANN401 - handed on
+    """Open a directory of Parquet references; options are those of ``_native.open_tables``."""
     import pyarrow.parquet as pq
 
     folder = Path(path)
@@ -76,7 +75,7 @@ def open_tables(path: str, external: Sequence[str]) -> _native.Source:
     except (KeyError, ValueError, OSError) as error:
         raise errors.CorruptFile(f"{path!r} is no set of Parquet references: {error}") from error
     # What it refers to is named from beside the directory, as from beside a file.
-    return _native.open_tables(str(folder), metadata, arrays, list(external))  # type: ignore[arg-type]
+    return _native.open_tables(str(folder), metadata, arrays, **options)  # type: ignore[arg-type]
 
 
 def _column(table: dict[str, list[Any]], name: str) -> list[Any]:

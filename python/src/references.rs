@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use sieva::OpenOptions;
 use sieva::kerchunk::{Columns, References, Tables};
+use sieva::{Learn, OpenOptions};
 
 use crate::errors::to_python;
-use crate::source::Source;
+use crate::source::{Source, remote_options};
 
 /// What is left out, with the reasons, and what readers see otherwise.
 type Notes = (Vec<(String, String)>, Vec<String>);
@@ -45,13 +45,19 @@ pub fn references_tables<'py>(
 
 /// A source made of the metadata and columns of a reference set.
 #[pyfunction]
-#[allow(clippy::needless_pass_by_value)] // as Python hands them over
+#[pyo3(signature = (name, metadata, arrays, *, dims=None, external_roots=Vec::new(), valid_range=false, store=None, learn=None, remote=None))]
+#[allow(clippy::needless_pass_by_value, clippy::too_many_arguments)] // as Python hands them over, by name
 pub fn open_tables(
     py: Python<'_>,
     name: String,
     metadata: BTreeMap<String, String>,
     arrays: BTreeMap<String, Table<'_>>,
+    dims: Option<BTreeMap<String, Vec<String>>>,
     external_roots: Vec<PathBuf>,
+    valid_range: bool,
+    store: Option<PathBuf>,
+    learn: Option<(f64, u64)>,
+    remote: Option<BTreeMap<String, Bound<'_, PyAny>>>,
 ) -> PyResult<Source> {
     let arrays = arrays.into_iter().map(|(array, (path, offset, size, raw))| {
         let path = path.into_iter().map(|p| p.map(Arc::from)).collect();
@@ -59,7 +65,15 @@ pub fn open_tables(
         (array, Columns { path, offset, size, raw })
     });
     let tables = Tables { metadata, arrays: arrays.collect() };
-    let options = OpenOptions { external_roots, ..OpenOptions::default() };
+    let options = OpenOptions {
+        dims: dims.unwrap_or_default().into_iter().collect(),
+        external_roots,
+        valid_range,
+        store,
+        learn: learn.map_or_else(Learn::default, |(share, from)| Learn { share, from }),
+        remote: remote_options(remote.unwrap_or_default())?,
+        ..OpenOptions::default()
+    };
     py.detach(|| {
         let references = References::from_tables(&tables)?;
         sieva::Source::of_references(&name, references, &options)

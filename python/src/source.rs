@@ -248,7 +248,7 @@ pub fn from_clause(sql: &str) -> PyResult<Option<String>> {
 }
 
 /// The limits of remote storage by their names, seconds as numbers.
-fn remote_options(given: BTreeMap<String, Bound<'_, PyAny>>) -> PyResult<RemoteOptions> {
+pub(crate) fn remote_options(given: BTreeMap<String, Bound<'_, PyAny>>) -> PyResult<RemoteOptions> {
     let mut options = RemoteOptions::default();
     for (name, value) in given {
         let seconds = || -> PyResult<std::time::Duration> {

@@ -8,7 +8,7 @@ import h5py
 import numpy as np
 import pytest
 import sieva
-from sieva import _native, _open
+from sieva import _native, _open, errors
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 DATA = Path(os.environ.get("SIEVA_SHARED_DATA") or ROOT.parent / "shared" / "data")
@@ -57,6 +57,73 @@ def test_limits_are_kept(file):
     with pytest.raises(sieva.SievaError, match=r"a\.h5") as caught:
         _native.Source.open([str(file)], isolated=_open.WORKER, limits=(1 << 20, 10))
     assert caught.value.kind in {"corrupt-file", "io-error", "memory-limit"}
+
+
+def fits_table(path):
+    """Write a binary table of a number, a text and an unsigned column; return its rows."""
+    rows = np.zeros(700, dtype=[("x", ">f4"), ("name", "S5"), ("count", ">i2")])
+    rows["x"] = np.linspace(-3, 3, 700)
+    rows["name"] = [f"n{i % 9}".encode() for i in range(700)]
+    rows["count"] = np.arange(700) - 2**15
+
+    def header(*cards):
+        text = "".join(f"{card:80}" for card in (*cards, "END"))
+        return text.encode().ljust(-(-len(text) // 2880) * 2880)
+
+    def card(key, value):
+        return f"{key:8}= {value:>20}"
+
+    table = [("XTENSION", "'BINTABLE'"), ("BITPIX", 8), ("NAXIS", 2), ("NAXIS1", rows.itemsize)]
+    table += [("NAXIS2", len(rows)), ("PCOUNT", 0), ("GCOUNT", 1), ("TFIELDS", 3)]
+    for n, (name, form) in enumerate((("x", "1E"), ("name", "5A"), ("count", "1I")), 1):
+        table += [(f"TTYPE{n}", f"'{name:8}'"), (f"TFORM{n}", f"'{form:8}'")]
+    table += [("TSCAL3", 1), ("TZERO3", 32768), ("EXTNAME", "'T       '")]
+    data = rows.tobytes()
+    path.write_bytes(
+        header(card("SIMPLE", "T"), card("BITPIX", 8), card("NAXIS", 0))
+        + header(*(card(*pair) for pair in table))
+        + data.ljust(-(-len(data) // 2880) * 2880, b"\0")
+    )
+    return rows
+
+
+def test_a_table_that_only_its_reader_can_fetch(tmp_path):
+    rows = fits_table(tmp_path / "t.fits")
+    source = sieva.open(tmp_path / "t.fits", isolated=True)
+    np.testing.assert_array_equal(source["T/x"][...], rows["x"])
+    assert source["T/name"][...].tolist() == [name.decode() for name in rows["name"]]
+    assert source["T/count"][...].tolist() == list(range(700))
+    got = source.query("x > 1.5 AND name = 'n3' AND count >= 600", select=["count"]).read("count")
+    wanted = (rows["x"] > 1.5) & (rows["name"] == b"n3") & (np.arange(700) >= 600)
+    assert got.tolist() == np.flatnonzero(wanted).tolist() != []
+
+
+def test_what_no_worker_reads_is_refused(tmp_path):
+    (tmp_path / "r.parq").mkdir()
+    (tmp_path / "r.parq" / ".zmetadata").write_text('{"metadata": {}, "record_size": 10}')
+    for path in ("http://127.0.0.1:9/a.h5", tmp_path / "r.parq"):
+        with pytest.raises(errors.Unsupported, match="worker process"):
+            sieva.open(path, isolated=True)
+
+
+DEV = [p for kind in ("fits", "netcdf3", "netcdf4", "hdf5") for p in sorted((DATA / "dev" / kind).glob("*"))]
+
+
+@pytest.mark.skipif(not DEV, reason=f"no files at {DATA}")
+@pytest.mark.parametrize("path", DEV, ids=lambda path: path.name)
+def test_every_array_is_the_same(path):
+    def values(source, name):
+        info = source._native.info(name)
+        shape = [min(int(n), 50) for n in info["shape"]]
+        try:
+            return np.asarray(source._native.read(name, [0] * len(shape), shape, raw=True))
+        except sieva.SievaError as error:
+            return error.kind
+
+    here, there = sieva.open(path), sieva.open(path, isolated=True)
+    assert list(here) == list(there) != []
+    for name in here:
+        np.testing.assert_array_equal(values(there, name), values(here, name), err_msg=name)
 
 
 ODD = sorted(p for p in (DATA / "odd").glob("*/*") if p.is_file()) if DATA.is_dir() else []

@@ -48,6 +48,11 @@ pub(crate) fn open(path: &Path, options: &OpenOptions) -> Result<Arc<dyn ArraySo
 }
 
 fn open_url(url: &str, options: &OpenOptions) -> Result<Arc<dyn ArraySource>> {
+    if !options.isolated.is_empty() {
+        let message = format!("'{url}' cannot be opened isolated: a worker process reads local files only");
+        return Err(Error::new(ErrorKind::Unsupported, message)
+            .hint("copy the object here first, or open it without isolation if you trust it"));
+    }
     let name = url.split(['?', '#']).next().unwrap_or(url);
     if !name.ends_with('/') && !name.ends_with(".zarr") {
         match sieva_store::open(url, &options.remote) {
