@@ -479,3 +479,14 @@ def test_a_catalog_in_postgresql(place, monkeypatch):
         assert ("hot", "bitmap") in chosen(pinned)
         pinned.apply()
         assert ("hot", "bitmap") in chosen(sieva.advise(place), "keep")
+
+
+def test_a_source_has_one_name_whatever_way_led_to_it(place, tmp_path_factory):
+    way = tmp_path_factory.mktemp("way") / "linked"
+    way.symlink_to(place, target_is_directory=True)
+    ask(way / "a.h5", times=1)
+    ask(place / "a.h5", times=1)
+    assert {note["location"] for note in notes(place)} == {str((place / "a.h5").resolve())}
+    slow(place)
+    found = [[(item.array, item.kind) for item in sieva.advise(prefix).items] for prefix in (way, place)]
+    assert found[0] == found[1] != []
