@@ -264,8 +264,6 @@ EXCEPTIONS = {
         "hdu0/DATE",
         "hdu0/DATA",
     },
-    # No decoder of that codec.
-    "zarr-gdal/lzma.zarr": {"data"},
     # The unlimited dimension's length is 3, as the netCDF library says. h5py gives what is written of it.
     "compliance-checker/bad_missing_data.nc": {"time", "temp"},
     # Damaged chunks from which the reference reads what happens to be in its memory.

@@ -54,6 +54,9 @@ impl<'a> Codec<'a> {
             "blosc" => Filter::Blosc,
             "lz4" => Filter::Lz4Sized,
             "bz2" => Filter::Bzip2,
+            // With a header that tells the rest.
+            "lzma" if member(self.parameters, "format").as_u64() != Some(LZMA_RAW) => Filter::Lzma,
+            "pcodec" => Filter::Pcodec,
             "fletcher32" => Filter::Fletcher32,
             "packbits" => Filter::PackBits,
             "shuffle" => self.shuffle()?,
@@ -153,6 +156,8 @@ pub(crate) struct IndexCodecs {
     pub(crate) at_start: bool,
 }
 
+/// The number that numcodecs has for LZMA without a header, whose filters are written down beside it.
+const LZMA_RAW: u64 = 3;
 /// The deepest nesting of shards.
 const MAX_SHARD_DEPTH: usize = 4;
 /// The most codecs of an array.
@@ -203,7 +208,11 @@ impl Chain {
                 Ok(true)
             }
             Stage::Filter(filter) => {
-                let is_array_to_bytes = matches!(&filter, Filter::Other { name, .. } if matches!(name.as_str(), "zfpy" | "zfp" | "pcodec" | "vlen-array"));
+                let is_array_to_bytes = match &filter {
+                    Filter::Pcodec => true,
+                    Filter::Other { name, .. } => matches!(name.as_str(), "zfpy" | "zfp" | "vlen-array"),
+                    _ => false,
+                };
                 self.filters.push(filter);
                 Ok(is_array_to_bytes)
             }

@@ -5,7 +5,9 @@ use super::checksum::{self, Checksum};
 use super::numbers::Numbers;
 use super::pipeline::Tools;
 use super::szip::Szip;
-use super::{blosc, blosc2, bzip2, deflate, fletcher32, lz4, lzf, packbits, shuffle, utf32, zstd};
+use super::{
+    blosc, blosc2, bzip2, deflate, fletcher32, lz4, lzf, lzma, packbits, pcodec, shuffle, utf32, zstd,
+};
 use sieva_types::{Endian, Error, ErrorKind, Result};
 
 /// A filter with its parameters.
@@ -35,6 +37,10 @@ pub enum Filter {
     Zstd,
     /// bzip2.
     Bzip2,
+    /// LZMA, as an .xz or .lzma file.
+    Lzma,
+    /// Pcodec: numbers, which come out little-endian.
+    Pcodec,
     /// A Blosc chunk of either version.
     Blosc,
     /// A Blosc2 contiguous frame or chunk.
@@ -111,6 +117,8 @@ impl Filter {
             Filter::Lz4 => "lz4",
             Filter::Zstd => "zstd",
             Filter::Bzip2 => "bzip2",
+            Filter::Lzma => "lzma",
+            Filter::Pcodec => "pcodec",
             Filter::Blosc => "blosc",
             Filter::Blosc2 => "blosc2",
             Filter::Bitshuffle(_) => "bitshuffle",
@@ -169,6 +177,8 @@ impl Filter {
             Filter::Lz4 => lz4::decode(input, out),
             Filter::Zstd => zstd::decode(tools.zstd()?, input, out),
             Filter::Bzip2 => bzip2::decode(input, out),
+            Filter::Lzma => lzma::decode(input, out),
+            Filter::Pcodec => pcodec::decode(input, out),
             Filter::Blosc => blosc::decode(input, out, tools),
             Filter::Blosc2 => blosc2::decode(input, out, tools),
             Filter::Bitshuffle(bitshuffle) => bitshuffle.decode(input, out, tools),

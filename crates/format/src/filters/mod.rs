@@ -6,7 +6,7 @@
 //!
 //! | file | codec | decoded by |
 //! |---|---|---|
-//! | `deflate.rs`, `zstd.rs`, `bzip2.rs` | streams | kept libraries |
+//! | `deflate.rs`, `zstd.rs`, `bzip2.rs`, `lzma.rs`, `pcodec.rs` | streams | kept libraries |
 //! | `lz4.rs`, `lzf.rs`, `blosclz.rs` | byte-oriented Lempel-Ziv | us |
 //! | `shuffle.rs`, `bits.rs` | byte and bit transposition | us |
 //! | `bitshuffle.rs`, `blosc.rs`, `blosc2.rs` | containers of the above | us |
@@ -35,8 +35,10 @@ mod filter;
 mod fletcher32;
 mod lz4;
 mod lzf;
+mod lzma;
 mod numbers;
 mod packbits;
+mod pcodec;
 mod pipeline;
 mod shuffle;
 mod szip;
