@@ -349,7 +349,7 @@ SIEVA_API int32_t sieva_read_box_texts(const sieva_source *source, const char *a
 /* How a result is encoded. New fields will come at the end, so start with SIEVA_RESULT_OPTIONS_INIT. */
 typedef struct sieva_result_options {
     uint64_t size;        /* sizeof(sieva_result_options) */
-    const char *format;   /* "netcdf"; NULL: "netcdf" */
+    const char *format;   /* "netcdf", "hdf5", "arrow", "parquet" (if compiled in), "csv"; NULL: "netcdf" */
     const char *spool;    /* directory for what must be written before its length is known; NULL: $TMPDIR, else /tmp */
     uint64_t spool_limit; /* bytes that one result may take there; 0: 8 GiB */
 } sieva_result_options;

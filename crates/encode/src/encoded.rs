@@ -3,12 +3,16 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use sieva::{Query, Result, Rows};
+use sieva::{Attr, Error, ErrorKind, Query, Result, Rows};
 
 use crate::format::Format;
 use crate::plan::{Piece, Plan, WINDOW};
+use crate::spool::Spool;
 use crate::variable::{Variable, variables};
-use crate::{attributes, id, netcdf};
+use crate::{arrow, attributes, csv, hdf5, id, netcdf};
+
+/// Rows of a batch of what is written first.
+const BATCH_ROWS: usize = 1 << 16;
 
 /// How a result is encoded.
 #[derive(Clone, Debug)]
@@ -29,34 +33,42 @@ impl Default for EncodeOptions {
 #[derive(Clone)]
 pub struct Encoded(Arc<Inner>);
 
-pub(crate) struct Inner {
-    rows: Rows,
-    variables: Vec<Variable>,
-    plan: Plan,
+struct Inner {
+    query: Arc<Query>,
+    body: Body,
+    rows: u64,
     format: Format,
     id: String,
 }
 
+/// Where the bytes come from.
+enum Body {
+    /// From the columns, whenever they are wanted.
+    Columns { rows: Rows, variables: Vec<Variable>, plan: Plan },
+    /// From a file that was written.
+    Spooled(Spool),
+}
+
 impl Encoded {
-    /// Evaluates the query and lays the file out; texts are read to know their lengths, other values are not.
+    /// Evaluates the query and lays the file out. For netCDF and HDF5 texts are read to know their lengths, other values
+    /// are not; other formats are written, once, to a temporary file.
     ///
     /// # Errors
-    /// Reading errors, `cancelled`, `memory-limit`; `unsupported` where the format has no type for a column.
+    /// Reading errors, `cancelled`, `memory-limit` (also of the temporary file); `unsupported` where the format has no
+    /// type for a column, or was not compiled in.
     pub fn new(query: Arc<Query>, format: Format, options: &EncodeOptions) -> Result<Self> {
-        let _ = options;
         let id = id::id_of(&query, format);
-        let attrs = attributes::of_file(&query);
-        let rows = Rows::new(query)?;
-        let variables = variables(&rows)?;
-        let plan = match format {
-            Format::Netcdf => netcdf::plan(&variables, rows.len(), &attrs)?,
+        let (body, rows) = match format {
+            Format::Netcdf => columns(&query, netcdf::plan)?,
+            Format::Hdf5 => columns(&query, hdf5::plan)?,
+            Format::Arrow | Format::Parquet | Format::Csv => spooled(&query, format, options)?,
         };
-        Ok(Self(Arc::new(Inner { rows, variables, plan, format, id })))
+        Ok(Self(Arc::new(Inner { query, body, rows, format, id })))
     }
 
     /// The query.
     pub fn query(&self) -> &Arc<Query> {
-        self.0.rows.query()
+        &self.0.query
     }
 
     /// The format.
@@ -66,7 +78,10 @@ impl Encoded {
 
     /// Bytes of the file.
     pub fn len(&self) -> u64 {
-        self.0.plan.len
+        match &self.0.body {
+            Body::Columns { plan, .. } => plan.len,
+            Body::Spooled(spool) => spool.len,
+        }
     }
 
     /// Whether it has none, which no format allows.
@@ -76,7 +91,7 @@ impl Encoded {
 
     /// Rows of the result.
     pub fn rows(&self) -> u64 {
-        self.0.rows.len()
+        self.0.rows
     }
 
     /// A name of 32 hexadecimal digits: what has the same name has the same bytes, as long as the source is not changed
@@ -107,13 +122,49 @@ impl Encoded {
 
     /// The part of the file that begins at `offset` and ends at `end` at the latest, which can be made at once.
     pub(crate) fn piece(&self, offset: u64, end: u64) -> Piece {
-        self.0.plan.piece(offset, end)
+        match &self.0.body {
+            Body::Columns { plan, .. } => plan.piece(offset, end),
+            Body::Spooled(_) => Piece::Still(offset..end),
+        }
     }
 
     /// Makes a piece, by so many threads.
     pub(crate) fn read_piece(&self, piece: &Piece, threads: usize, to: &mut [u8]) -> Result<()> {
-        let inner = &*self.0;
-        inner.rows.query().source().reader().store().check_unchanged()?;
-        inner.plan.read(piece, (&inner.rows, &inner.variables), threads, to)
+        match &self.0.body {
+            Body::Columns { rows, variables, plan } => {
+                self.0.query.source().reader().store().check_unchanged()?;
+                plan.read(piece, (rows, variables), threads, to)
+            }
+            Body::Spooled(spool) => spool.read_exact_at(piece.range().start, to),
+        }
     }
+}
+
+/// A file that is laid out by `plan`.
+fn columns(
+    query: &Arc<Query>,
+    plan: impl FnOnce(&[Variable], u64, &[Attr]) -> Result<Plan>,
+) -> Result<(Body, u64)> {
+    let rows = Rows::new(Arc::clone(query))?;
+    let variables = variables(&rows)?;
+    let plan = plan(&variables, rows.len(), &attributes::of_file(query))?;
+    let n = rows.len();
+    Ok((Body::Columns { rows, variables, plan }, n))
+}
+
+/// A file that is written first.
+fn spooled(query: &Query, format: Format, options: &EncodeOptions) -> Result<(Body, u64)> {
+    let batches = query.batches(BATCH_ROWS)?;
+    let dir = options.spool.clone().unwrap_or_else(std::env::temp_dir);
+    let (spool, rows) = Spool::write(&dir, options.spool_limit, |out| match format {
+        Format::Arrow => arrow::write(batches, out),
+        Format::Csv => csv::write(batches, out),
+        #[cfg(feature = "parquet")]
+        Format::Parquet => crate::parquet::write(batches, out),
+        other => {
+            let message = format!("results as {} were not compiled in", other.name());
+            Err(Error::new(ErrorKind::Unsupported, message).hint("take another format"))
+        }
+    })?;
+    Ok((Body::Spooled(spool), rows))
 }

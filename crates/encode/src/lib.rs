@@ -22,14 +22,22 @@
 //!
 //! Not here: grids (`--layout grid` of the command line), which need the whole box of each variable.
 
+mod arrow;
 mod attributes;
+mod csv;
 mod elements;
 mod encoded;
+mod file;
 mod format;
+mod hdf5;
 mod id;
 mod netcdf;
+#[cfg(feature = "parquet")]
+mod parquet;
 mod plan;
+mod spool;
 mod stream;
+mod text;
 mod variable;
 
 pub use encoded::{EncodeOptions, Encoded};
