@@ -430,7 +430,7 @@ class Encoded:
     ----------
     query
         Evaluated now.
-    format
+    kind
         ``"netcdf"``, ``"hdf5"``, ``"arrow"``, ``"parquet"`` or ``"csv"``.
     spool
         Directory for what is written before its length is known: all but netCDF and HDF5.
@@ -441,7 +441,7 @@ class Encoded:
     def __init__(
         self,
         query: Query,
-        format: str,
+        kind: str,
         *,
         spool: str | os.PathLike[str] | None = None,
         spool_limit: int | None = None,

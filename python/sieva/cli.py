@@ -147,7 +147,7 @@ def schema(source: str, as_json: bool, **how: Any) -> None:  # noqa: ANN401 - th
 @click.argument("sql")
 @click.option("-o", "--output", metavar="FILE", help="Write to a file; its suffix picks the format.")
 @click.option("--format", "kind", type=click.Choice(FORMATS), help="By default the suffix of -o, or a table.")
-@click.option("--layout", type=click.Choice(LAYOUTS), help="Of netcdf, hdf5 and zarr; columns also of others.")
+@click.option("--layout", type=click.Choice(LAYOUTS), help="Of netcdf, hdf5, zarr; columns also of others.")
 @click.option("--stats", is_flag=True, help="Tell on stderr what was read, and how long it took.")
 @run_options
 @open_options

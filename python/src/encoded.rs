@@ -17,15 +17,15 @@ pub struct Encoded(sieva_encode::Encoded);
 #[pymethods]
 impl Encoded {
     #[new]
-    #[pyo3(signature = (query, format, *, spool=None, spool_limit=None))]
+    #[pyo3(signature = (query, kind, *, spool=None, spool_limit=None))]
     fn new(
         py: Python<'_>,
         query: &Query,
-        format: &str,
+        kind: &str,
         spool: Option<PathBuf>,
         spool_limit: Option<u64>,
     ) -> PyResult<Self> {
-        let format = Format::named(format).map_err(to_python)?;
+        let format = Format::named(kind).map_err(to_python)?;
         let default = EncodeOptions::default();
         let options = EncodeOptions { spool, spool_limit: spool_limit.unwrap_or(default.spool_limit) };
         let query = Arc::clone(&query.0);

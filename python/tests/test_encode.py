@@ -1,4 +1,4 @@
-"""Results as files whose layout is known beforehand, read back by each format's own library and held against numpy."""
+"""Results as files whose layout is known beforehand, read by each format's own library, against numpy."""
 
 import csv
 
@@ -101,8 +101,12 @@ def read_back(path, kind):
     if kind == "hdf5":
         with h5py.File(path) as file:
             read = {n: (d[:], d.attrs.get("_FillValue")) for n, d in file.items()}
-        text = {n: np.char.decode(v, "utf-8").astype(object) for n, (v, _) in read.items() if v.dtype.kind == "S"}
-        return {n: _masked(text.get(n, v), None if fill is None else fill[0]) for n, (v, fill) in read.items()}
+        text = {
+            n: np.char.decode(v, "utf-8").astype(object) for n, (v, _) in read.items() if v.dtype.kind == "S"
+        }
+        return {
+            n: _masked(text.get(n, v), None if fill is None else fill[0]) for n, (v, fill) in read.items()
+        }
     table = pq.read_table(path) if kind == "parquet" else pa.ipc.open_file(path).read_all()
     return {n: _of_arrow(table.column(n).combine_chunks()) for n in table.column_names}
 
@@ -147,7 +151,7 @@ ALL = [
 
 @pytest.mark.parametrize("kind", ["netcdf", "hdf5", "arrow", "parquet"])
 @pytest.mark.parametrize(
-    ("rest", "rows"),
+    "case",
     [
         ("", np.arange(N)),
         ("WHERE row >= 0", np.arange(N)),
@@ -158,7 +162,8 @@ ALL = [
         ("WHERE row > 5000", np.arange(0)),
     ],
 )
-def test_all_types_read_back(odd, decoded, tmp_path, kind, rest, rows):
+def test_all_types_read_back(odd, decoded, tmp_path, kind, case):
+    rest, rows = case
     query = odd.sql(f"SELECT {', '.join(ALL)} {rest}")
     path = tmp_path / "out"
     write_columns(query, path, kind)
@@ -174,7 +179,9 @@ def test_all_types_read_back(odd, decoded, tmp_path, kind, rest, rows):
     assert encoded(query, kind).rows == len(rows)
 
 
-@pytest.mark.parametrize("rest", ["", "WHERE row % 7 = 3", "WHERE row < 30 ORDER BY row DESC", "WHERE row > 9000"])
+@pytest.mark.parametrize(
+    "rest", ["", "WHERE row % 7 = 3", "WHERE row < 30 ORDER BY row DESC", "WHERE row > 9000"]
+)
 def test_csv_is_that_of_the_command_line(odd, tmp_path, rest):
     query = odd.sql(f"SELECT {', '.join(ALL)}, wide * 1e9, -wide / 3 {rest}")
     write_columns(query, tmp_path / "out.csv", "csv")
@@ -227,7 +234,9 @@ def test_netcdf_says_what_the_source_says(odd, tmp_path):
     with netCDF4.Dataset(tmp_path / "out.nc") as file:
         assert file.file_format == "NETCDF3_64BIT_OFFSET"
         assert file.source == "odd.h5"
-        assert file.query.startswith("SELECT packed, gaps, time, flag, row, packed * 2 AS twice, text WHERE row < 3")
+        assert file.query.startswith(
+            "SELECT packed, gaps, time, flag, row, packed * 2 AS twice, text WHERE row < 3"
+        )
         assert file.Conventions == "CF-1.8"
         packed = file["packed"]
         assert (packed.units, packed.long_name, packed.dtype) == ("m", "höhe", np.dtype(">f8"))
@@ -252,7 +261,9 @@ def test_grids_with_coordinates(ocean, tmp_path):
         got = read_back(tmp_path / kind, kind)
         assert set(got) == set(query.columns)
         for name in query.columns:
-            np.testing.assert_array_equal(np.ma.filled(got[name].astype("f8"), np.nan), query.read(name).astype("f8"))
+            np.testing.assert_array_equal(
+                np.ma.filled(got[name].astype("f8"), np.nan), query.read(name).astype("f8")
+            )
 
 
 def test_names_that_formats_do_not_allow(odd, tmp_path):
@@ -305,7 +316,9 @@ def test_streams_of_large_results_are_ascending_and_complete(tmp_path, threads):
     values = np.random.default_rng(1).normal(size=(40, 300, 301)).astype("f4")
     with h5py.File(tmp_path / "large.h5", "w") as file:
         file["plain"] = values
-        file.create_dataset("chunked", data=values, chunks=(7, 50, 60), compression="gzip", compression_opts=1)
+        file.create_dataset(
+            "chunked", data=values, chunks=(7, 50, 60), compression="gzip", compression_opts=1
+        )
     source = sieva.open(tmp_path / "large.h5")
     for name in ("plain", "chunked"):
         for rest, want in (("", values.ravel()), (f"WHERE {name} > 1.5", values[values > 1.5])):
@@ -329,7 +342,11 @@ def test_an_id_names_the_bytes(odd, odd_path, tmp_path):
         return encoded(source.sql(sql), kind).id
 
     first = name(odd, "SELECT f4 WHERE row > 3")
-    assert first == name(odd, "select f4  where (row > 3)") == name(sieva.open(odd_path), "SELECT f4 WHERE row>3")
+    assert (
+        first
+        == name(odd, "select f4  where (row > 3)")
+        == name(sieva.open(odd_path), "SELECT f4 WHERE row>3")
+    )
     others = [
         name(odd, "SELECT f4 WHERE row > 4"),
         name(odd, "SELECT f4 AS x WHERE row > 3"),
@@ -389,7 +406,9 @@ def test_what_formats_cannot_hold(odd):
         encoded(odd.sql("SELECT plain"), "zarr")
 
 
-@pytest.mark.parametrize(("kind", "suffix"), zip(FORMATS, ["nc", "h5", "arrow", "parquet", "csv"], strict=True))
+@pytest.mark.parametrize(
+    ("kind", "suffix"), zip(FORMATS, ["nc", "h5", "arrow", "parquet", "csv"], strict=True)
+)
 def test_the_command_line_writes_the_same_bytes(odd_path, tmp_path, kind, suffix):
     path = tmp_path / f"out.{suffix}"
     sql = f"SELECT f4, text FROM '{odd_path}' WHERE row % 5 = 0"

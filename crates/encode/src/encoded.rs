@@ -111,7 +111,7 @@ impl Encoded {
         let end = offset.saturating_add(to.len() as u64).min(self.len());
         let mut at = offset;
         while at < end {
-            let piece = self.piece(at, end.min(at.saturating_add(WINDOW)));
+            let piece = self.window(at, end);
             let range = piece.range().clone();
             let part = &mut to[(range.start - offset) as usize..(range.end - offset) as usize];
             self.read_piece(&piece, threads, part)?;
@@ -120,11 +120,11 @@ impl Encoded {
         Ok(at.saturating_sub(offset) as usize)
     }
 
-    /// The part of the file that begins at `offset` and ends at `end` at the latest, which can be made at once.
-    pub(crate) fn piece(&self, offset: u64, end: u64) -> Piece {
+    /// The part of the file that begins at `offset` and is best made at once, of those up to `end`.
+    pub(crate) fn window(&self, offset: u64, end: u64) -> Piece {
         match &self.0.body {
-            Body::Columns { plan, .. } => plan.piece(offset, end),
-            Body::Spooled(_) => Piece::Still(offset..end),
+            Body::Columns { rows, plan, .. } => plan.window(rows, offset, end),
+            Body::Spooled(_) => Piece::Still(offset..end.min(offset.saturating_add(WINDOW))),
         }
     }
 

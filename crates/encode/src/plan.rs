@@ -11,6 +11,9 @@ use crate::variable::Variable;
 /// readers fit into memory.
 pub(crate) const WINDOW: u64 = 4 << 20;
 
+/// How many times as large a window may be whose rows share chunks.
+pub(crate) const MOST_WINDOWS: u64 = 4;
+
 /// Where the values of a column lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
@@ -67,6 +70,22 @@ impl Plan {
         }
         let stop = self.places.get(next).map_or(self.len, |p| p.begin);
         Piece::Still(offset..end.min(stop))
+    }
+
+    /// The piece that begins at `offset` and is best made at once, of those up to `end`: of about [`WINDOW`] bytes, and of
+    /// rows that share chunks.
+    pub fn window(&self, rows: &Rows, offset: u64, end: u64) -> Piece {
+        let piece = self.piece(offset, end.min(offset.saturating_add(WINDOW)));
+        let Piece::Values(index, range) = &piece else { return piece };
+        let place = self.places[*index];
+        let row_of = |at: u64| (at - place.begin) / place.width;
+        let most = row_of(offset.saturating_add(MOST_WINDOWS * WINDOW)).min(self.rows);
+        if range.end == end || row_of(range.end) == self.rows {
+            return piece;
+        }
+        let row = rows.part_end(place.column, row_of(offset), row_of(range.end), most);
+        let stop = (place.begin + row * place.width).min(end);
+        if stop > offset { Piece::Values(*index, offset..stop) } else { piece }
     }
 
     /// Puts the bytes of a piece into `to`, which has exactly the room.

@@ -13,7 +13,7 @@ use std::thread::JoinHandle;
 use sieva::{Error, ErrorKind, Result};
 
 use crate::encoded::Encoded;
-use crate::plan::{Piece, WINDOW};
+use crate::plan::{MOST_WINDOWS, Piece, WINDOW};
 
 /// The size of blocks unless the caller says another.
 pub const BLOCK: usize = 256 << 10;
@@ -70,7 +70,7 @@ impl Encoded {
         let start = range.start.min(end);
         let query = self.query();
         let threads = query.threads().max(1);
-        let ahead = (query.memory() / 4 / WINDOW).clamp(2, 2 * threads as u64 + 2);
+        let ahead = (query.memory() / 4 / (MOST_WINDOWS * WINDOW)).clamp(2, 2 * threads as u64 + 2);
         let state = State { next: start, end, at: start, ..State::default() };
         let shared = Arc::new(Shared {
             encoded: self.clone(),
@@ -216,7 +216,7 @@ impl Shared {
         if state.stopped || state.next >= state.end {
             return None;
         }
-        let piece = self.encoded.piece(state.next, state.end.min(state.next.saturating_add(WINDOW)));
+        let piece = self.encoded.window(state.next, state.end);
         state.next = piece.range().end;
         state.issued += 1;
         Some((state.issued - 1, piece, state.spare.pop().unwrap_or_default()))

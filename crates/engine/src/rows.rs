@@ -100,6 +100,15 @@ impl Rows {
         &self.fields
     }
 
+    /// Where a part of column `field` that begins with row `start` ends best: at `wanted` at the latest, or at `most` where
+    /// that many rows share chunks.
+    pub fn part_end(&self, field: usize, start: u64, wanted: u64, most: u64) -> u64 {
+        match (&self.kept, self.query.outputs().get(field)) {
+            (Kept::Ordered(rows), Some(output)) => rows.part_end(&output.value, start, wanted, most),
+            _ => wanted.min(self.len()),
+        }
+    }
+
     /// The values of column `field` in some rows, fetched by so many threads.
     ///
     /// # Errors

@@ -91,6 +91,53 @@ impl OrderedRows {
         column
     }
 
+    /// Where a part that begins with row `start` ends best: at `wanted` at the latest, or at `most` where that many rows
+    /// share chunks, so that no chunk is decoded for two parts if it can be helped.
+    pub fn part_end(&self, value: &Value, start: u64, wanted: u64, most: u64) -> u64 {
+        let (wanted, most) = (wanted.min(self.len()), most.min(self.len()));
+        let (Order::Ranked { selection, first, .. }, Some(band)) = (&self.order, self.band(value)) else {
+            return wanted;
+        };
+        let position = |row: u64| selection.select(first + row);
+        // The first row at or behind a position, of those up to `high`.
+        let row_at = |target: u64, mut high: u64| {
+            let mut low = start;
+            while low < high {
+                let middle = low + (high - low) / 2;
+                if position(middle).is_none_or(|p| p >= target) { high = middle } else { low = middle + 1 }
+            }
+            low
+        };
+        let Some(last) = position(wanted) else { return wanted };
+        let end = row_at(band.start_of(last), wanted);
+        if end > start {
+            return end;
+        }
+        let target = band.end_of(last);
+        match position(most) {
+            Some(p) if p < target => wanted,
+            _ => row_at(target, most),
+        }
+    }
+
+    /// The chunks of the largest array of a value that has all dimensions of the rows; `None` where it has no chunks.
+    fn band(&self, value: &Value) -> Option<Band> {
+        let (execution, bound) = (&self.execution, &self.execution.bound);
+        let mut arrays = Vec::new();
+        value.walk(&mut |v| {
+            if let Value::Array { array, .. } = v {
+                arrays.push(*array);
+            }
+        });
+        let array = arrays.into_iter().find(|a| {
+            let axes = &bound.arrays[*a].axes;
+            axes.len() == bound.rows.shape.len() && axes.is_sorted()
+        })?;
+        let layout = execution.readers[array].layout();
+        let chunked = layout.is_chunked() && layout.chunk_shape.len() >= bound.rows.shape.len();
+        if chunked { Band::of(&bound.rows.shape, &layout.chunk_shape) } else { None }
+    }
+
     fn take_gatherer(&self) -> Gatherer {
         let kept = self.gatherers.lock().unwrap_or_else(PoisonError::into_inner).pop();
         kept.unwrap_or_else(|| Gatherer::new(Arc::clone(&self.execution)))
@@ -115,6 +162,34 @@ impl OrderedRows {
     }
 }
 
+/// Positions that share chunks with one another and with no others: a chunk's extent along the outermost dimension that is
+/// not cut singly, all of the dimensions within.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Band {
+    /// Positions of one.
+    len: u64,
+    /// Positions of one index of the dimensions outside, where bands begin anew.
+    outer: u64,
+}
+
+impl Band {
+    fn of(shape: &[u64], chunk: &[u64]) -> Option<Self> {
+        let d = (0..shape.len()).find(|&d| shape[d] > 1 && chunk[d] > 1)?;
+        let inner: u64 = shape[d + 1..].iter().product();
+        let len = chunk[d].min(shape[d]).checked_mul(inner).filter(|&n| n > 0)?;
+        Some(Self { len, outer: shape[d] * inner })
+    }
+
+    fn start_of(&self, position: u64) -> u64 {
+        position - position % self.outer % self.len
+    }
+
+    fn end_of(&self, position: u64) -> u64 {
+        let base = position - position % self.outer;
+        (self.start_of(position) + self.len).min(base + self.outer)
+    }
+}
+
 /// The position of the first of each set of equal rows, OFFSET and LIMIT applied.
 fn distinct_positions(execution: &Arc<Execution>, selection: Arc<Selection>) -> Result<Vec<u64>> {
     let mut stream = RowStream::new(Arc::clone(execution), selection, BATCH)?;
@@ -130,4 +205,20 @@ fn distinct_positions(execution: &Arc<Execution>, selection: Arc<Selection>) -> 
         }
     }
     Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bands_are_the_chunks_along_one_dimension() {
+        let band = Band::of(&[2, 5, 10], &[1, 2, 4]).unwrap();
+        assert_eq!(band, Band { len: 20, outer: 50 });
+        let bands: Vec<_> = [0, 19, 20, 49, 50, 99].map(|p| (band.start_of(p), band.end_of(p))).to_vec();
+        assert_eq!(bands, [(0, 20), (0, 20), (20, 40), (40, 50), (50, 70), (90, 100)]);
+        assert_eq!(Band::of(&[9], &[4]), Some(Band { len: 4, outer: 9 }));
+        assert_eq!(Band::of(&[1, 9], &[7, 1]), None);
+        assert_eq!(Band::of(&[], &[]), None);
+    }
 }
