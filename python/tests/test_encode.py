@@ -126,10 +126,10 @@ def _of_arrow(column):
     return np.ma.array(column.fill_null(zero).to_numpy(zero_copy_only=False), mask=gone)
 
 
-def assert_same(got, want, *, nan_is_missing):
-    """Compare values bit by bit where there are any."""
+def assert_same(got, want):
+    """Compare values bit by bit where there are any; NaN is none."""
     gone = np.ma.getmaskarray(want)
-    if nan_is_missing and want.dtype.kind == "f":
+    if want.dtype.kind == "f":
         gone = gone | np.isnan(want.data)
     np.testing.assert_array_equal(np.ma.getmaskarray(got), gone)
     a, b = got.data[~gone], want.data[~gone]
@@ -175,7 +175,7 @@ def test_all_types_read_back(odd, decoded, tmp_path, kind, case):
             want = np.ma.array((want * 86_400e6).astype("i8") + 978_307_200_000_000)
         if name == "flag" and kind in ("netcdf", "hdf5"):
             want = want.astype("i1")
-        assert_same(got[name], want, nan_is_missing=kind in ("netcdf", "hdf5"))
+        assert_same(got[name], want)
     assert encoded(query, kind).rows == len(rows)
 
 
@@ -235,11 +235,11 @@ def test_netcdf_says_what_the_source_says(odd, tmp_path):
         assert file.file_format == "NETCDF3_64BIT_OFFSET"
         assert file.source == "odd.h5"
         assert file.query.startswith(
-            "SELECT packed, gaps, time, flag, row, packed * 2 AS twice, text WHERE row < 3"
+            'SELECT packed, gaps, time, flag, row, packed * 2 AS "twice", text WHERE row < 3'
         )
         assert file.Conventions == "CF-1.8"
         packed = file["packed"]
-        assert (packed.units, packed.long_name, packed.dtype) == ("m", "höhe", np.dtype(">f8"))
+        assert (packed.units, packed.long_name, packed.dtype) == ("m", "höhe", np.dtype("f8"))
         assert "scale_factor" not in packed.ncattrs()
         assert file["gaps"]._FillValue == -5
         assert file["gaps"].valid_min == -8
@@ -370,7 +370,7 @@ def test_bytes_are_the_same_again(odd_path, kind):
 
 
 def test_a_value_that_is_the_fill_value_is_told(odd):
-    file = encoded(odd.sql("SELECT row - 9223372036854775806 - 3 AS low WHERE row < 9"), "netcdf")
+    file = encoded(odd.sql("SELECT row - row - 9223372036854775806 AS low WHERE row < 9"), "netcdf")
     with pytest.raises(errors.InvalidValue, match="a value of 'low' is -9223372036854775806"):
         file.read(0, file.nbytes)
 
@@ -406,11 +406,12 @@ def test_what_formats_cannot_hold(odd):
         encoded(odd.sql("SELECT plain"), "zarr")
 
 
-@pytest.mark.parametrize(
-    ("kind", "suffix"), zip(FORMATS, ["nc", "h5", "arrow", "parquet", "csv"], strict=True)
-)
-def test_the_command_line_writes_the_same_bytes(odd_path, tmp_path, kind, suffix):
-    path = tmp_path / f"out.{suffix}"
+SUFFIXES = {"netcdf": "nc", "hdf5": "h5", "arrow": "arrow", "parquet": "parquet", "csv": "csv"}
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_the_command_line_writes_the_same_bytes(odd_path, tmp_path, kind):
+    path = tmp_path / f"out.{SUFFIXES[kind]}"
     sql = f"SELECT f4, text FROM '{odd_path}' WHERE row % 5 = 0"
     ran = CliRunner().invoke(cli, ["query", sql, "-o", str(path), "--layout", "columns"])
     assert ran.exit_code == 0, ran.output

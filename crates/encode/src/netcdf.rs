@@ -41,9 +41,15 @@ pub(crate) fn plan(variables: &[Variable], rows: u64, attrs: &[Attr]) -> Result<
         let width = variable.width() as u64;
         begins.push(at);
         places.push(Place { column, begin: at, width });
-        at = end_of(at, rows, width)?;
+        // Without rows, where the first row's values would be: readers want offsets that ascend.
+        at = end_of(at, rows.max(1), width)?;
     }
-    Ok(Plan { head: head(&begins), places, rows, len: at, order: Order::Big })
+    let head = head(&begins);
+    if rows == 0 {
+        let len = head.len() as u64;
+        return Ok(Plan { head, places: Vec::new(), rows, len, order: Order::Big });
+    }
+    Ok(Plan { head, places, rows, len: at, order: Order::Big })
 }
 
 /// Where the values of a variable end, padded to four bytes.
