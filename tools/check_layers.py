@@ -26,6 +26,8 @@ LEVELS: dict[str, float] = {
     # Between: it imports no format, but its tests do; the engine opens sources with it.
     "sieva-isolate": 3.5,
     "sieva": 4,
+    # Between: the engine needs no file that it writes, and all bindings hand the same files out.
+    "sieva-encode": 4.5,
     "sieva-python": 5,
     "sieva-capi": 5,
     "sieva-server": 5,

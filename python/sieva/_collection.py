@@ -125,6 +125,8 @@ class CollectionQuery(Query):
         self._refuse("to_xarray()", "take to_arrow(), to_pandas() or to_polars()")
 
     def _write(self, path: str | os.PathLike[str], kind: str, layout: Layout | None = None) -> None:
+        if layout == "columns":
+            self._refuse("the layout columns", "write csv, json, arrow or parquet without it")
         from sieva._output import write_file
 
         write_file(self, Path(path), kind, layout)

@@ -4,7 +4,8 @@ Thin wrappers; the package's classes of the same names add what Python expects o
 the GIL released and stops within a second of Ctrl-C. Every failure is raised as a class of `sieva.errors`.
 """
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator
 from typing import Any, Literal
 
 import numpy as np
@@ -430,6 +431,53 @@ class Query:
 
     def stats(self) -> dict[str, Any]:
         """Return what the query did so far: counters, and seconds by phase."""
+
+class Encoded:
+    """The rows of a query as the bytes of a file, whose layout is known before a value is read.
+
+    Parameters
+    ----------
+    query
+        Evaluated now.
+    kind
+        ``"netcdf"``, ``"hdf5"``, ``"arrow"``, ``"parquet"`` or ``"csv"``.
+    spool
+        Directory for what is written before its length is known: all but netCDF and HDF5.
+    spool_limit
+        Bytes that this may take there; 8 GiB by default.
+    """
+
+    def __init__(
+        self,
+        query: Query,
+        kind: str,
+        *,
+        spool: str | os.PathLike[str] | None = None,
+        spool_limit: int | None = None,
+    ) -> None: ...
+    @property
+    def nbytes(self) -> int:
+        """Length of the file."""
+
+    @property
+    def rows(self) -> int:
+        """Rows of the result."""
+
+    @property
+    def id(self) -> str:
+        """A name of the bytes: 32 hexadecimal digits."""
+
+    def read(self, offset: int, n: int) -> bytes:
+        """Return ``n`` bytes from ``offset`` on, fewer at the end."""
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Write all bytes to a file."""
+
+    def blocks(self, start: int, stop: int, block: int = 0) -> Iterator[tuple[int, bytes]]:
+        """Yield offsets and bytes of the blocks of a range, made ahead by threads; 0: of 256 KiB."""
+
+    def split(self, n: int) -> list[tuple[int, int]]:
+        """Return ``n`` ranges of the file, or fewer, of about the same length."""
 
 class Stream:
     """An Arrow stream, for one use."""

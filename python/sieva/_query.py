@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from sieva._expr import Expr
     from sieva._source import Source
 
-    Layout = Literal["grid", "points"]
+    Layout = Literal["grid", "points", "columns"]
 
 BATCH_ROWS = 65536
 
@@ -231,11 +231,14 @@ class Query:
         return to_dataset(self, layout)
 
     def to_netcdf(self, path: str | os.PathLike[str], layout: Layout | None = None) -> None:
-        """Write the rows to a netCDF-4 file; layouts as in `to_xarray`."""
+        """Write the rows to a netCDF-4 file; layouts as in `to_xarray`.
+
+        ``"columns"`` is netCDF classic with one variable for each column, nothing else: what a server sends.
+        """
         self._write(path, "netcdf", layout)
 
     def to_hdf5(self, path: str | os.PathLike[str], layout: Layout | None = None) -> None:
-        """Write the rows to an HDF5 file; layouts as in `to_xarray`."""
+        """Write the rows to an HDF5 file; layouts as in `to_xarray`, or ``"columns"`` as in `to_netcdf`."""
         self._write(path, "hdf5", layout)
 
     def to_zarr(self, path: str | os.PathLike[str], layout: Layout | None = None) -> None:

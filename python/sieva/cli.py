@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from sieva._query import Query
 
 FORMATS = ("table", "csv", "json", "arrow", "parquet", "netcdf", "hdf5", "zarr")
+LAYOUTS = ("grid", "points", "columns")
 ACCESS = ("auto", "scan", "zonemap", "bitmap", "sorted")
 FETCH = ("auto", "direct", "block")
 INTERRUPTED = 130
@@ -146,7 +147,7 @@ def schema(source: str, as_json: bool, **how: Any) -> None:  # noqa: ANN401 - th
 @click.argument("sql")
 @click.option("-o", "--output", metavar="FILE", help="Write to a file; its suffix picks the format.")
 @click.option("--format", "kind", type=click.Choice(FORMATS), help="By default the suffix of -o, or a table.")
-@click.option("--layout", type=click.Choice(["grid", "points"]), help="Of netcdf, hdf5 and zarr.")
+@click.option("--layout", type=click.Choice(LAYOUTS), help="Of netcdf, hdf5, zarr; columns also of others.")
 @click.option("--stats", is_flag=True, help="Tell on stderr what was read, and how long it took.")
 @run_options
 @open_options
@@ -351,7 +352,7 @@ def _opening(how: dict[str, Any]) -> dict[str, Any]:
 
 def _format(path: Path | None, kind: str | None, layout: str | None) -> str:
     """Return the format, or say what is wrong with what was asked for."""
-    from sieva._output import ARRAY_FORMATS, STREAMS, SUFFIXES, format_of
+    from sieva._output import ARRAY_FORMATS, COLUMN_FORMATS, STREAMS, SUFFIXES, format_of
 
     if kind is None:
         kind = "table" if path is None else format_of(path)
@@ -365,7 +366,10 @@ def _format(path: Path | None, kind: str | None, layout: str | None) -> str:
         raise click.UsageError(f"the format {kind} cannot be written to stdout: name a file by -o")
     if path is None and kind == "arrow" and sys.stdout.isatty():
         raise click.UsageError("the format arrow is not for terminals: name a file by -o, or pipe it")
-    if layout is not None and kind not in ARRAY_FORMATS:
+    if layout == "columns":
+        if path is None or kind not in COLUMN_FORMATS:
+            raise click.UsageError(f"--layout columns is for files of {', '.join(COLUMN_FORMATS)}")
+    elif layout is not None and kind not in ARRAY_FORMATS:
         raise click.UsageError(f"--layout is for netcdf, hdf5 and zarr, not for {kind}")
     return kind
 

@@ -7,6 +7,7 @@ mod advise;
 mod catalog;
 mod collection;
 mod convert;
+mod encoded;
 mod errors;
 mod foreign;
 mod foreign_values;
@@ -31,6 +32,8 @@ mod native {
     use super::catalog::{Catalog, catalog_location, default_catalog};
     #[pymodule_export]
     use super::collection::{Collection, CollectionQuery, collection_clause};
+    #[pymodule_export]
+    use super::encoded::{Blocks, Encoded};
     #[pymodule_export]
     use super::index::{
         Histogram, build_index, calibrate, drop_index, drop_replicas, index_notes, index_status, save_learnt,

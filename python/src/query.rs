@@ -1,6 +1,6 @@
 //! `sieva._native.Query` and its stream of record batches.
 
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use arrow_array::RecordBatchReader;
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
@@ -16,7 +16,14 @@ use crate::selection::Selection;
 const BATCH_ROWS: usize = 65_536;
 
 #[pyclass(module = "sieva._native", frozen)]
-pub struct Query(pub sieva::Query);
+pub struct Query(pub Arc<sieva::Query>);
+
+impl Query {
+    /// One that Python owns.
+    pub fn of(query: sieva::Query) -> Self {
+        Self(Arc::new(query))
+    }
+}
 
 #[pymethods]
 impl Query {

@@ -212,7 +212,7 @@ impl Source {
         threads: Option<usize>,
     ) -> PyResult<Query> {
         let options = options(access, fetch, memory, threads)?;
-        py.detach(|| self.0.query(condition, select.as_deref(), &options)).map(Query).map_err(to_python)
+        py.detach(|| self.0.query(condition, select.as_deref(), &options)).map(Query::of).map_err(to_python)
     }
 
     #[pyo3(signature = (text, *, access="auto", fetch="auto", memory=None, threads=None))]
@@ -226,7 +226,7 @@ impl Source {
         threads: Option<usize>,
     ) -> PyResult<Query> {
         let options = options(access, fetch, memory, threads)?;
-        py.detach(|| self.0.sql(text, &options)).map(Query).map_err(to_python)
+        py.detach(|| self.0.sql(text, &options)).map(Query::of).map_err(to_python)
     }
 }
 

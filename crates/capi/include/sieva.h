@@ -9,8 +9,8 @@
  *   Output     goes to memory of the caller. Capacities count values, not bytes, unless said otherwise. Where there is
  *              too little room the result is SIEVA_ERROR_INVALID_VALUE, the message says what is needed, and nothing
  *              is written. Output parameters are set on success only, unless said otherwise.
- *   Handles    sieva_source, sieva_query, sieva_selection and sieva_request are freed by their own function, in any
- *              order: a query keeps its source open, a selection its query's. Freeing NULL does nothing; NULL
+ *   Handles    sieva_source, sieva_query, sieva_selection, sieva_request, sieva_result and sieva_stream are freed by
+ *              their own function, in any order: a query keeps its source open, a selection its query's. Freeing NULL does nothing; NULL
  *              elsewhere is SIEVA_ERROR_INVALID_VALUE.
  *   Texts      are UTF-8 with a closing NUL.
  *   Threads    All functions may be called from many threads at once, on the same handle too, but for those that free
@@ -128,6 +128,8 @@ typedef struct sieva_source sieva_source;
 typedef struct sieva_query sieva_query;
 typedef struct sieva_selection sieva_selection;
 typedef struct sieva_request sieva_request;
+typedef struct sieva_result sieva_result;
+typedef struct sieva_stream sieva_stream;
 
 /* Options; 0 and NULL are the defaults. New fields will come at the end, so start with SIEVA_OPTIONS_INIT. */
 typedef struct sieva_options {
@@ -141,9 +143,12 @@ typedef struct sieva_options {
     int32_t no_learning;       /* 1: scans leave no statistics behind */
     const char *dims;          /* names of dimensions where the file has none, a line for each array: "g/map=y,x\ng/lat=y";
                                   arrays that are given one name line up along it */
+    int32_t isolated;          /* 1: a process of its own, under limits, parses the file: of use for foreign files */
+    int32_t reserved;
+    const char *worker;        /* the program for that; NULL: sieva-worker, found by $PATH */
 } sieva_options;
 
-#define SIEVA_OPTIONS_INIT { sizeof(sieva_options), 0, 0, 0, NULL, NULL, 0, 0, NULL }
+#define SIEVA_OPTIONS_INIT { sizeof(sieva_options), 0, 0, 0, NULL, NULL, 0, 0, NULL, 0, 0, NULL }
 
 /* Opens the file at path; its first bytes tell the format. options may be NULL. *source is to be closed by
  * sieva_close(). Errors: file-not-found, permission-denied, unknown-format, corrupt-file. */
@@ -186,6 +191,10 @@ SIEVA_API int32_t sieva_array_describe(const sieva_source *source, uint64_t inde
 
 /* What dimension number index (from 0 on) is. Errors: invalid-value. */
 SIEVA_API int32_t sieva_dimension_describe(const sieva_source *source, uint64_t index, sieva_dimension *dimension);
+
+/* What the source says of itself, as JSON: where arrays lie, how they are laid out along dimensions and coordinates, what
+ * is known of their values. text, capacity and needed as in sieva_query_explain(). Reads coordinates. */
+SIEVA_API int32_t sieva_source_schema(const sieva_source *source, char *text, uint64_t capacity, uint64_t *needed);
 
 /* ---- Attributes --------------------------------------------------------------------------------------------------- */
 
@@ -334,6 +343,59 @@ SIEVA_API int32_t sieva_read_box(const sieva_source *source, const char *array, 
 
 /* A box of texts; bytes, offsets and needed as in sieva_read_texts(). */
 SIEVA_API int32_t sieva_read_box_texts(const sieva_source *source, const char *array, uint32_t rank, const uint64_t *start, const uint64_t *count, char *bytes, uint64_t capacity, uint64_t *offsets, uint64_t *needed);
+
+/* ---- Results as files --------------------------------------------------------------------------------------------------- */
+
+/* How a result is encoded. New fields will come at the end, so start with SIEVA_RESULT_OPTIONS_INIT. */
+typedef struct sieva_result_options {
+    uint64_t size;        /* sizeof(sieva_result_options) */
+    const char *format;   /* "netcdf", "hdf5", "arrow", "parquet" (if compiled in), "csv"; NULL: "netcdf" */
+    const char *spool;    /* directory for what must be written before its length is known; NULL: $TMPDIR, else /tmp */
+    uint64_t spool_limit; /* bytes that one result may take there; 0: 8 GiB */
+} sieva_result_options;
+
+#define SIEVA_RESULT_OPTIONS_INIT { sizeof(sieva_result_options), NULL, NULL, 0 }
+
+/* The rows of a query as the bytes of a file. sql is a whole SELECT, or a condition alone, whose columns are those of
+ * SELECT *; a FROM must name this source. The condition is evaluated now; with it the length and the layout of the file
+ * are known. Values are read when their part of the file is: netCDF and HDF5 are never held or written anywhere, other
+ * formats are written once to a file without a name. options (memory, threads, access) may be NULL for those of the
+ * source, result_options for the defaults. *result is to be freed by sieva_result_free(); it keeps its source open.
+ * Errors: syntax-error with the position; of names, types and reading; memory-limit; unsupported (a column that the
+ * format has no type for); invalid-value (format). */
+SIEVA_API int32_t sieva_result_open(const sieva_source *source, const char *sql, const sieva_options *options, const sieva_result_options *result_options, sieva_result **result);
+
+/* The length of the file. */
+SIEVA_API int32_t sieva_result_size(const sieva_result *result, uint64_t *bytes);
+
+/* The number of rows. */
+SIEVA_API int32_t sieva_result_rows(const sieva_result *result, uint64_t *rows);
+
+/* A name of the bytes, of 32 hexadecimal digits: the same for the same query in the same format of the same file, as long
+ * as that is not changed. text, capacity and needed as in sieva_query_explain(). */
+SIEVA_API int32_t sieva_result_id(const sieva_result *result, char *text, uint64_t capacity, uint64_t *needed);
+
+/* The bytes of the file from offset on, up to capacity of them; *count is how many there are, 0 behind the end. Any part
+ * may be read in any order, by many threads at once: the bytes are always the same. Errors: of reading; stale-source;
+ * invalid-value (a computed integer that is equal to the fill value). */
+SIEVA_API int32_t sieva_result_read(const sieva_result *result, uint64_t offset, void *buffer, uint64_t capacity, uint64_t *count);
+
+/* length bytes of the file from offset on (to its end at most), as blocks of so many bytes (0: 256 KiB), made ahead by
+ * threads of their own. *stream is to be freed by sieva_stream_free(), before or after the result. */
+SIEVA_API int32_t sieva_result_stream(const sieva_result *result, uint64_t offset, uint64_t length, uint64_t block, sieva_stream **stream);
+
+/* The next block, in ascending order; waits until it is there. *offset is its place in the file, *count its bytes, 0 at
+ * the end. capacity less than a block gives a part of it. Errors: as sieva_result_read(). */
+SIEVA_API int32_t sieva_stream_next(sieva_stream *stream, void *buffer, uint64_t capacity, uint64_t *offset, uint64_t *count);
+
+/* Whether sieva_stream_next() would not wait: *ready is 1 or 0. */
+SIEVA_API int32_t sieva_stream_ready(const sieva_stream *stream, int32_t *ready);
+
+/* Frees a stream: ends its threads, which takes as long as what they are reading. */
+SIEVA_API void sieva_stream_free(sieva_stream *stream);
+
+/* Frees a result; its streams go on. */
+SIEVA_API void sieva_result_free(sieva_result *result);
 
 /* ---- Histograms and indexes ------------------------------------------------------------------------------------------------ */
 

@@ -35,6 +35,58 @@ pub unsafe fn text<'a>(pointer: *const c_char, what: &str) -> Result<&'a str> {
     bytes.to_str().map_err(|e| invalid(format!("{what} is not UTF-8: byte {} is wrong", e.valid_up_to())))
 }
 
+/// A struct of the caller that may have fewer fields than are known here, or more: `default` with the fields that it
+/// has. Its first field says how many bytes it has.
+///
+/// # Errors
+/// `invalid-value` where the size is impossible, or a newer program asks for what is not known here.
+///
+/// # Safety
+/// A pointer that is not NULL must lead to as many bytes as its first field says. `T` must be a `repr(C)` struct whose
+/// fields are valid whatever their bits are.
+pub unsafe fn growing<T: Copy>(pointer: *const T, default: T, name: &str) -> Result<T> {
+    let mut options = default;
+    if pointer.is_null() {
+        return Ok(options);
+    }
+    // SAFETY: the first field is there, by the caller's promise.
+    let size = unsafe { pointer.cast::<u64>().read_unaligned() };
+    if !(8..=4096).contains(&size) {
+        let start = format!("{name} options = {}_INIT", name.to_uppercase());
+        return Err(
+            invalid(format!("options of {size} bytes")).hint(format!("set their first field: {start}"))
+        );
+    }
+    let (size, known) = (size as usize, size_of::<T>());
+    let bytes = pointer.cast::<u8>();
+    // SAFETY: the caller's promise.
+    let unknown = (known..size).any(|i| unsafe { bytes.add(i).read() } != 0);
+    if unknown {
+        return Err(invalid(format!("options of {size} bytes, of which {known} are known here"))
+            .hint("this library is older than the header that the program was compiled with"));
+    }
+    // SAFETY: both are at least so long; every field is valid whatever its bits are.
+    unsafe {
+        std::ptr::copy_nonoverlapping(bytes, (&raw mut options).cast::<u8>(), size.min(known));
+    }
+    Ok(options)
+}
+
+/// A text of the caller that may be missing.
+///
+/// # Errors
+/// As [`text`], but for NULL.
+///
+/// # Safety
+/// As [`text`].
+pub unsafe fn text_or_null<'a>(pointer: *const c_char, what: &str) -> Result<Option<&'a str>> {
+    if pointer.is_null() {
+        return Ok(None);
+    }
+    // SAFETY: the caller's promise.
+    unsafe { text(pointer, what) }.map(Some)
+}
+
 /// A place for a result.
 pub struct Out<T>(NonNull<T>);
 

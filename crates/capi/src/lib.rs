@@ -20,6 +20,8 @@ pub mod query;
 pub mod read;
 pub mod region;
 pub mod request;
+pub mod result;
+pub mod result_stream;
 pub mod selection;
 pub mod source;
 pub mod status;

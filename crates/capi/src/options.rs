@@ -9,6 +9,9 @@ use crate::given;
 use crate::status::invalid;
 use crate::types::access_of;
 
+/// The program that parses files that nobody vouches for, unless another is given: found as programs are.
+const WORKER: &str = "sieva-worker";
+
 /// `sieva_options`. New fields come at the end; 0 always means the default.
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -31,6 +34,12 @@ pub struct Options {
     pub no_learning: i32,
     /// Names of arrays' dimensions, or NULL.
     pub dims: *const c_char,
+    /// Whether a worker process parses the file.
+    pub isolated: i32,
+    /// Nothing: the next field has an even place without it, too.
+    pub reserved: i32,
+    /// The worker's program, or NULL.
+    pub worker: *const c_char,
 }
 
 impl Options {
@@ -45,6 +54,9 @@ impl Options {
         valid_range: 0,
         no_learning: 0,
         dims: std::ptr::null(),
+        isolated: 0,
+        reserved: 0,
+        worker: std::ptr::null(),
     };
 
     /// The options of the caller: those that its struct has, and the defaults of the others.
@@ -55,29 +67,8 @@ impl Options {
     /// # Safety
     /// A pointer that is not NULL must lead to as many bytes as its first field says.
     unsafe fn read(pointer: *const Options) -> Result<Self> {
-        let mut options = Self::DEFAULT;
-        if pointer.is_null() {
-            return Ok(options);
-        }
-        // SAFETY: the first field is there, by the caller's promise.
-        let size = unsafe { pointer.cast::<u64>().read_unaligned() };
-        if !(8..=4096).contains(&size) {
-            return Err(invalid(format!("options of {size} bytes"))
-                .hint("set their first field: sieva_options options = SIEVA_OPTIONS_INIT"));
-        }
-        let (size, known) = (size as usize, size_of::<Self>());
-        let bytes = pointer.cast::<u8>();
         // SAFETY: the caller's promise.
-        let unknown = (known..size).any(|i| unsafe { bytes.add(i).read() } != 0);
-        if unknown {
-            return Err(invalid(format!("options of {size} bytes, of which {known} are known here"))
-                .hint("this library is older than the header that the program was compiled with"));
-        }
-        // SAFETY: both are at least so long; every field is valid whatever its bits are.
-        unsafe {
-            std::ptr::copy_nonoverlapping(bytes, (&raw mut options).cast::<u8>(), size.min(known));
-        }
-        Ok(options)
+        unsafe { given::growing(pointer, Self::DEFAULT, "sieva_options") }
     }
 
     fn query(&self) -> Result<QueryOptions> {
@@ -112,20 +103,13 @@ pub unsafe fn query_options(pointer: *const Options) -> Result<QueryOptions> {
 pub unsafe fn open_options(pointer: *const Options) -> Result<(OpenOptions, QueryOptions)> {
     // SAFETY: the caller's promise.
     let options = unsafe { Options::read(pointer) }?;
-    let path = |text: *const c_char, what: &str| -> Result<Option<PathBuf>> {
-        if text.is_null() {
-            return Ok(None);
-        }
-        // SAFETY: the caller's promise.
-        Ok(Some(PathBuf::from(unsafe { given::text(text, what) }?)))
-    };
+    // SAFETY: the caller's promise.
+    let text = |text: *const c_char, what: &str| unsafe { given::text_or_null(text, what) };
+    let path = |pointer, what: &str| text(pointer, what).map(|p| p.map(PathBuf::from));
     let learn = Learn::default();
-    let dims = if options.dims.is_null() {
-        Vec::new()
-    } else {
-        // SAFETY: the caller's promise.
-        named_dims(unsafe { given::text(options.dims, "options.dims") }?)?
-    };
+    let dims = text(options.dims, "options.dims")?.map(named_dims).transpose()?.unwrap_or_default();
+    let worker = text(options.worker, "options.worker")?.unwrap_or(WORKER);
+    let isolated = if options.isolated != 0 { vec![worker.into()] } else { Vec::new() };
     // It may get fields that C has no use for.
     #[allow(clippy::needless_update)]
     let open = OpenOptions {
@@ -133,6 +117,7 @@ pub unsafe fn open_options(pointer: *const Options) -> Result<(OpenOptions, Quer
         store: path(options.store, "options.store")?,
         external_roots: path(options.external_root, "options.external_root")?.into_iter().collect(),
         valid_range: options.valid_range != 0,
+        isolated,
         learn: if options.no_learning != 0 { Learn { share: 0.0, ..learn } } else { learn },
         ..OpenOptions::default()
     };

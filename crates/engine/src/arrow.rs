@@ -90,7 +90,7 @@ impl Query {
     }
 
     /// The type of a column: an array's own (decoded), or that of the computation.
-    fn dtype(&self, value: &Value) -> DType {
+    pub(crate) fn dtype(&self, value: &Value) -> DType {
         if let Value::Array { array, raw } = value {
             let array = &self.bound().arrays[*array];
             let info = &self.source().schema().arrays[array.index];
@@ -221,7 +221,7 @@ impl Query {
     }
 
     /// The groups' numbers in the order of ORDER BY, DISTINCT, OFFSET and LIMIT applied.
-    fn group_order(&self, table: &sieva_query::exec::GroupTable) -> Result<Vec<usize>> {
+    pub(crate) fn group_order(&self, table: &sieva_query::exec::GroupTable) -> Result<Vec<usize>> {
         let bound = self.bound();
         let keys = bound
             .order_by
@@ -385,7 +385,7 @@ fn iso_texts(column: Column, units: &TimeUnits) -> Result<ArrayRef> {
 }
 
 /// A column as the type that its schema says (a group's key comes back wide).
-fn typed(column: Column, dtype: DType) -> Column {
+pub(crate) fn typed(column: Column, dtype: DType) -> Column {
     let Column { data, valid } = column;
     let data = match (data, dtype) {
         (Data::F64(v), DType::F32) => Data::F32(v.into_iter().map(|x| x as f32).collect()),

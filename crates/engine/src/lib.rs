@@ -29,8 +29,10 @@ mod open;
 mod query;
 mod references;
 mod remembered;
+mod rows;
 mod schema;
 mod stats;
+mod text;
 
 pub use advise::{
     Advice, AdviseOptions, Done, Item, NamedRule, Verdict, advise, apply as apply_advice, flush_usage, rules,
@@ -47,8 +49,9 @@ pub use conditions::Points;
 pub use many::expand;
 pub use open::{OpenOptions, Source};
 pub use query::{Query, QueryOptions};
+pub use rows::{FieldSource, RowField, Rows};
 pub use sieva_catalog::Catalog;
-pub use sieva_format::decoding::Decoding;
+pub use sieva_format::decoding::{Decoding, Number};
 pub use sieva_format::foreign::{ForeignArray, ForeignReader, ForeignSource, ForeignStore};
 /// Reference sets of kerchunk.
 pub use sieva_format::manifest::kerchunk;

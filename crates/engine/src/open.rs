@@ -145,6 +145,12 @@ impl Source {
         &self.options
     }
 
+    /// How it was opened, as far as that changes what names and values mean; the same text for the same meaning.
+    pub fn meaning(&self) -> String {
+        let OpenOptions { dims, valid_range, join, .. } = &*self.options;
+        format!("dims {dims:?}, valid range {valid_range}, join {join:?}")
+    }
+
     /// What is known of it besides its data.
     pub(crate) fn augmented(&self) -> &Arc<Augmented> {
         &self.augmented
@@ -227,7 +233,7 @@ impl Source {
         Query::of_select(self, select, options)
     }
 
-    fn knows(&self, name: &Name) -> bool {
+    pub(crate) fn knows(&self, name: &Name) -> bool {
         !matches!(resolve(self.schema(), &name.text), Err(e) if e.kind() == ErrorKind::UnknownArray)
     }
 

@@ -4,10 +4,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 
-use sieva_query::ast::{Expr, Select};
+use sieva_query::ast::{Expr, Projection, Select, SelectItem};
 use sieva_query::bind::{Body, Bound, Output, bind_condition, bind_select, bind_within};
 use sieva_query::exec::{
-    self, Access, Column, ExecOptions, ExecStats, Execution, FetchWay, Gatherer, GroupTable, Plan, RowStream,
+    self, Access, Column, ExecOptions, ExecStats, Execution, FetchWay, Gatherer, GroupTable, OrderedRows,
+    Plan, RowStream,
 };
 use sieva_query::parse;
 use sieva_query::values::Scalar;
@@ -40,6 +41,8 @@ pub struct Query {
     options: QueryOptions,
     /// The condition as a tree, for [`Query::read`] of other arrays.
     condition: Option<Expr>,
+    /// The whole of it, in the printed form and without FROM.
+    text: String,
     pub(crate) execution: Arc<Execution>,
     cancel: Arc<AtomicBool>,
     selection: OnceLock<Arc<Selection>>,
@@ -62,19 +65,23 @@ impl Query {
         let bound = source.with_binding(options, |binding| {
             bind_condition(source.schema(), condition.as_ref(), select.as_deref(), binding)
         })?;
-        Self::new(source, bound, condition, options, started)
+        let item = |expr: Expr| SelectItem { text: expr.to_string(), expr, alias: None };
+        let projection = select
+            .filter(|list| !list.is_empty())
+            .map_or(Projection::All, |list| Projection::Items(list.into_iter().map(item).collect()));
+        Self::new(source, bound, Select { projection, condition, ..Select::default() }, options, started)
     }
 
     pub(crate) fn of_select(source: &Source, select: Select, options: &QueryOptions) -> Result<Self> {
         let started = Instant::now();
         let bound = source.with_binding(options, |binding| bind_select(source.schema(), &select, binding))?;
-        Self::new(source, bound, select.condition, options, started)
+        Self::new(source, bound, select, options, started)
     }
 
     fn new(
         source: &Source,
         bound: Bound,
-        condition: Option<Expr>,
+        select: Select,
         options: &QueryOptions,
         started: Instant,
     ) -> Result<Self> {
@@ -87,7 +94,8 @@ impl Query {
         Ok(Self {
             source: source.clone(),
             options: options.clone(),
-            condition,
+            text: Select { from: None, collection: None, ..select.clone() }.to_string(),
+            condition: select.condition,
             execution,
             cancel,
             selection: OnceLock::new(),
@@ -102,6 +110,21 @@ impl Query {
     /// The source.
     pub fn source(&self) -> &Source {
         &self.source
+    }
+
+    /// The query as text: a SELECT in the printed form, without FROM.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The number of threads that it is run with.
+    pub fn threads(&self) -> usize {
+        self.execution.options.threads
+    }
+
+    /// Bytes that reading and results in flight may take.
+    pub fn memory(&self) -> u64 {
+        self.execution.options.memory
     }
 
     /// A flag that stops the query when it is set.
@@ -239,18 +262,34 @@ impl Query {
         self.execution.plan()
     }
 
+    /// The positions of the first rows, where LIMIT wants no more: the scan ends with the tile that has the last.
+    fn first_rows(&self) -> Result<Option<Selection>> {
+        let bound = self.bound();
+        let (Some(limit), true, false, None) =
+            (bound.limit, bound.order_by.is_empty(), bound.distinct, self.selection.get())
+        else {
+            return Ok(None);
+        };
+        let enough = Some(limit.saturating_add(bound.offset));
+        let started = Instant::now();
+        let (first, did) = self.timed(Phase::Select, || exec::select(&self.execution, enough))?;
+        self.lock_stats().exec = did;
+        advise::used(self, "first", None, &did, started.elapsed().as_secs_f64());
+        Ok(Some(first))
+    }
+
+    /// The rows of an ungrouped query, any part of them at any time.
+    pub(crate) fn ordered_rows(&self) -> Result<OrderedRows> {
+        let selection = match self.first_rows()? {
+            Some(first) => Arc::new(first),
+            None => self.selection()?,
+        };
+        OrderedRows::new(Arc::clone(&self.execution), selection)
+    }
+
     /// The rows of an ungrouped query.
     pub(crate) fn row_stream(&self, batch: usize) -> Result<RowStream> {
-        let bound = self.bound();
-        if let (Some(limit), true, false, None) =
-            (bound.limit, bound.order_by.is_empty(), bound.distinct, self.selection.get())
-        {
-            // The first rows are enough: the scan ends with the tile that has the last of them.
-            let enough = Some(limit.saturating_add(bound.offset));
-            let started = Instant::now();
-            let (first, did) = self.timed(Phase::Select, || exec::select(&self.execution, enough))?;
-            self.lock_stats().exec = did;
-            advise::used(self, "first", None, &did, started.elapsed().as_secs_f64());
+        if let Some(first) = self.first_rows()? {
             return RowStream::new(Arc::clone(&self.execution), Arc::new(first), batch);
         }
         if self.selection.get().is_none() {
@@ -325,11 +364,7 @@ impl Query {
     pub fn histogram(&self, name: &str, bins: usize) -> Result<(Vec<u64>, Vec<f64>)> {
         let expr = parse::parse_expression(&format!("histogram({name}, {bins})"))?;
         let select = Select {
-            projection: sieva_query::ast::Projection::Items(vec![sieva_query::ast::SelectItem {
-                expr,
-                alias: None,
-                text: name.to_string(),
-            }]),
+            projection: Projection::Items(vec![SelectItem { expr, alias: None, text: name.to_string() }]),
             condition: self.condition.clone(),
             ..Select::default()
         };

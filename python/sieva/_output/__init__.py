@@ -31,6 +31,8 @@ SUFFIXES = {
 FORMATS = ("table", "csv", "json", "arrow", "parquet", "netcdf", "hdf5", "zarr")
 # Formats of arrays, which have layouts; the others have rows.
 ARRAY_FORMATS = ("netcdf", "hdf5", "zarr")
+# Formats of the layout columns.
+COLUMN_FORMATS = ("netcdf", "hdf5", "arrow", "parquet", "csv")
 # What can go to a pipe; the others are written in several places at once.
 STREAMS = ("table", "csv", "json", "arrow")
 
@@ -70,7 +72,11 @@ def write_file(query: Query, path: Path, kind: str, layout: Layout | None = None
         )
     write = writer(kind)
     with replacing(path, is_directory=kind == "zarr") as aside:
-        if kind in ARRAY_FORMATS:
+        if layout == "columns":
+            from sieva._output.columns import write as write_columns
+
+            write_columns(query, aside, kind)
+        elif kind in ARRAY_FORMATS:
             write(query, aside, layout)
         elif kind in STREAMS:
             with aside.open("wb") as out:

@@ -21,6 +21,7 @@ int main(int argc, char **argv)
     test_regions(source);
     test_values(source);
     test_requests(source);
+    test_results(source, argv[1]);
     test_misuse(source, argv[1]);
     sieva_close(source);
     printf("%d failures\n", failures);

@@ -59,6 +59,7 @@ void test_chains(const sieva_source *source);
 void test_regions(const sieva_source *source);
 void test_values(const sieva_source *source);
 void test_requests(const sieva_source *source);
+void test_results(const sieva_source *source, const char *path);
 void test_misuse(const sieva_source *source, const char *path);
 
 #endif

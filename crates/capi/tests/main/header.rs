@@ -6,11 +6,14 @@ use std::process::Command;
 use crate::toolchain::{C99, has, header, libraries, root, run, scratch};
 
 /// Names of types in Rust and in C; the longer first where one is the head of another.
-const NAMES: [(&str, &str); 17] = [
+const NAMES: [(&str, &str); 20] = [
     ("SourceHandle", "sieva_source"),
     ("QueryHandle", "sieva_query"),
     ("SelectionHandle", "sieva_selection"),
     ("RequestHandle", "sieva_request"),
+    ("ResultHandle", "sieva_result"),
+    ("StreamHandle", "sieva_stream"),
+    ("ResultOptions", "sieva_result_options"),
     ("Options", "sieva_options"),
     ("Stats", "sieva_stats"),
     ("Array", "sieva_array"),
@@ -130,7 +133,9 @@ fn the_shared_library_exports_the_interface_alone() {
 fn the_header_is_c99_and_cpp98() {
     let dir = scratch("header");
     let program = "#include <sieva.h>\nint main(void) { sieva_options o = SIEVA_OPTIONS_INIT; \
-                   sieva_stats s = SIEVA_STATS_INIT; return (int)(o.threads + s.requests); }\n";
+                   sieva_stats s = SIEVA_STATS_INIT; \
+                   sieva_result_options r = SIEVA_RESULT_OPTIONS_INIT; \
+                   return (int)(o.threads + s.requests + r.spool_limit); }\n";
     let include = root().join("include");
     std::fs::write(dir.join("use.c"), program).unwrap();
     run(Command::new("cc").args(C99).arg("-fsyntax-only").arg("-I").arg(&include).arg(dir.join("use.c")));

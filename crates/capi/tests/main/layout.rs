@@ -8,6 +8,7 @@ use sieva_c::attributes::Described;
 use sieva_c::describe::{Array, Dim};
 use sieva_c::options::Options;
 use sieva_c::plan::Stats;
+use sieva_c::result::ResultOptions;
 use sieva_c::{index, status, types};
 
 use crate::toolchain::{root, run, scratch};
@@ -66,8 +67,13 @@ fn numbers_and_layouts_agree() {
         store,
         external_root,
         valid_range,
-        no_learning
+        no_learning,
+        dims,
+        isolated,
+        reserved,
+        worker
     );
+    layout!(ResultOptions, "sieva_result_options", format, spool, spool_limit);
     layout!(
         Stats,
         "sieva_stats",

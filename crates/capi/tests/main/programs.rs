@@ -7,7 +7,8 @@ use crate::toolchain::{Link, compile, has, root, run, scratch};
 
 /// The files of the suite.
 fn suite() -> Vec<PathBuf> {
-    ["main.c", "ocean.c", "queries.c", "values.c", "calls.c"].map(|f| root().join("tests/c").join(f)).to_vec()
+    let files = ["main.c", "ocean.c", "queries.c", "values.c", "results.c", "calls.c"];
+    files.map(|f| root().join("tests/c").join(f)).to_vec()
 }
 
 /// `program file`, with a store of its own.
@@ -15,6 +16,7 @@ fn on(program: &Path, file: &Path) -> Command {
     let mut command = Command::new(program);
     // Cargo's path leads to an earlier build's library first.
     command.arg(file).env("SIEVA_STORE", file.with_extension("store")).env_remove("LD_LIBRARY_PATH");
+    command.env("SIEVA_TEST_WORKER", env!("CARGO_BIN_EXE_sieva-worker"));
     command
 }
 
@@ -24,6 +26,7 @@ fn checked(program: &Path, file: &Path) -> Command {
     let known = format!("--suppressions={}", root().join("valgrind.supp").display());
     command.args(["-q", "--error-exitcode=9", "--leak-check=full", &known]).arg(program).arg(file);
     command.env("SIEVA_STORE", file.with_extension("store")).env_remove("LD_LIBRARY_PATH");
+    command.env("SIEVA_TEST_WORKER", env!("CARGO_BIN_EXE_sieva-worker"));
     command
 }
 

@@ -12,6 +12,7 @@ use sieva_format::buffer::Buffer;
 use sieva_format::read::{BlockReader, Wants, Workspace};
 use sieva_types::{Bx, DType, ErrorKind, Result};
 
+use super::boxes::read_boxes;
 use super::column::{Column, Data};
 use super::leaves::element_size;
 use super::pool::{Flow, in_order};
@@ -34,6 +35,7 @@ pub struct Gatherer {
     execution: Arc<Execution>,
     whole: Vec<Option<Arc<Buffer>>>,
     texts: Vec<Option<Arc<Vec<String>>>>,
+    threads: usize,
 }
 
 /// A group of positions that one read serves: which of the caller's rows, and the box to read.
@@ -45,8 +47,13 @@ struct Job {
 impl Gatherer {
     /// A gatherer of the arrays of `execution`.
     pub fn new(execution: Arc<Execution>) -> Self {
-        let n = execution.bound.arrays.len();
-        Self { execution, whole: vec![None; n], texts: vec![None; n] }
+        let (n, threads) = (execution.bound.arrays.len(), execution.options.threads);
+        Self { execution, whole: vec![None; n], texts: vec![None; n], threads }
+    }
+
+    /// Fetches with so many threads, in place of those of the query: for callers that are many threads themselves.
+    pub fn use_threads(&mut self, threads: usize) {
+        self.threads = threads.max(1);
     }
 
     /// The query whose arrays are fetched.
@@ -86,6 +93,30 @@ impl Gatherer {
         Ok(Column::decode(&out, own.len(), domain))
     }
 
+    /// As [`Gatherer::column`], of positions that follow one another: read as boxes, with no list of them.
+    ///
+    /// # Errors
+    /// As [`Gatherer::column`].
+    pub fn run(&mut self, array: usize, raw: bool, positions: Range<u64>) -> Result<Column> {
+        let execution = Arc::clone(&self.execution);
+        let bound = &execution.bound.arrays[array];
+        let info = &execution.source.schema().arrays[bound.index];
+        let own_rows = bound.axes.len() == execution.bound.rows.shape.len() && bound.axes.is_sorted();
+        let auto = execution.options.fetch == FetchWay::Auto && execution.chosen().is_none();
+        let small = info.shape.iter().product::<u64>() <= SMALL_ARRAY;
+        if !own_rows || !auto || small || info.dtype == DType::Str {
+            let listed: Vec<u64> = positions.collect();
+            return self.column(array, raw, &listed);
+        }
+        let domain = if raw { &bound.raw_domain } else { &bound.domain };
+        let n = (positions.end - positions.start) as usize;
+        let mut out = Buffer::default();
+        let readers = (&execution.readers[array], execution.flat[array].as_ref());
+        let form = (&info.shape[..], element_size(domain));
+        read_boxes(&execution, readers, form, positions, self.threads, &mut out)?;
+        Ok(Column::decode(&out, n, domain))
+    }
+
     /// Positions of the row space as C-order positions of the array.
     fn own_positions<'p>(&self, array: usize, positions: &'p [u64]) -> Cow<'p, [u64]> {
         let (rows, axes) = (&self.execution.bound.rows, &self.execution.bound.arrays[array].axes);
@@ -98,13 +129,24 @@ impl Gatherer {
             strides[axis] += stride;
             stride *= rows.shape[axis];
         }
-        let own = |&p: &u64| {
-            let (mut rest, mut at) = (p, 0);
-            for d in (0..strides.len()).rev() {
+        let inner = rows.shape.last().copied().unwrap_or(1);
+        let step = strides.last().copied().unwrap_or(0);
+        let start_of = |row: u64| {
+            let (mut rest, mut at) = (row, 0);
+            for d in (0..strides.len().saturating_sub(1)).rev() {
                 at += rest % rows.shape[d] * strides[d];
                 rest /= rows.shape[d];
             }
             at
+        };
+        // Positions mostly come row by row of the innermost dimension: a division for each row, not for each position.
+        let (mut low, mut at) = (0, 0);
+        let own = |&p: &u64| {
+            if p.wrapping_sub(low) >= inner {
+                let row = p / inner;
+                (low, at) = (row * inner, start_of(row));
+            }
+            at + (p - low) * step
         };
         Cow::Owned(positions.iter().map(own).collect())
     }
@@ -180,7 +222,7 @@ impl Gatherer {
         let order = by_block(own, &shape, &block);
         let jobs = jobs(&order, &shape);
         let options = &self.execution.options;
-        let threads = if own.len() < PARALLEL_POSITIONS { 1 } else { options.threads };
+        let threads = if own.len() < PARALLEL_POSITIONS { 1 } else { self.threads };
         let ahead = JobsAhead::default();
         let fetch = |ws: &mut (Workspace, Buffer), j: usize| {
             let job = &jobs[j];
@@ -206,7 +248,7 @@ impl Gatherer {
     /// Sorted positions of an array that lies densely: run by run, across gaps that cost less than a request.
     fn runs(&self, flat: &BlockReader, own: &[u64], size: usize, out: &mut Buffer) -> Result<()> {
         let options = &self.execution.options;
-        let threads = if own.len() < PARALLEL_POSITIONS { 1 } else { options.threads };
+        let threads = if own.len() < PARALLEL_POSITIONS { 1 } else { self.threads };
         let costs = &self.execution.indexes.costs.direct;
         let gap = match options.fetch {
             FetchWay::Auto => costs.gap(),

@@ -109,6 +109,14 @@ impl RowStream {
     /// # Errors
     /// Reading errors and `cancelled`.
     pub fn next_batch(&mut self) -> Result<Option<Vec<Column>>> {
+        Ok(self.next_rows()?.map(|(_, columns)| columns))
+    }
+
+    /// As [`RowStream::next_batch`], with the positions of the rows.
+    ///
+    /// # Errors
+    /// Reading errors and `cancelled`.
+    pub fn next_rows(&mut self) -> Result<Option<(Vec<u64>, Vec<Column>)>> {
         while self.left > 0 {
             let mut positions = self.positions.next(self.batch);
             if positions.is_empty() {
@@ -117,10 +125,13 @@ impl RowStream {
             if self.seen.is_none() {
                 self.window(&mut positions);
             }
-            let columns = fetch(&mut self.gatherer, &self.execution.bound.outputs, &positions)?;
-            let columns = self.distinct(columns)?;
+            let mut columns = fetch(&mut self.gatherer, &self.execution.bound.outputs, &positions)?;
+            if let Some(kept) = self.distinct(&columns)? {
+                columns = columns.iter().map(|c| c.take(&kept)).collect();
+                positions = kept.iter().map(|&i| positions[i]).collect();
+            }
             if columns.first().is_some_and(|c| !c.is_empty()) {
-                return Ok(Some(columns));
+                return Ok(Some((positions, columns)));
             }
         }
         Ok(None)
@@ -135,8 +146,9 @@ impl RowStream {
         self.left -= rows.len() as u64;
     }
 
-    fn distinct(&mut self, columns: Vec<Column>) -> Result<Vec<Column>> {
-        let Some(mut seen) = self.seen.take() else { return Ok(columns) };
+    /// The rows that were not met before and are wanted; `None`: all.
+    fn distinct(&mut self, columns: &[Column]) -> Result<Option<Vec<usize>>> {
+        let Some(mut seen) = self.seen.take() else { return Ok(None) };
         let n = columns.first().map_or(0, Column::len);
         let keys = columns.iter().map(Key::of_column).collect::<Result<Vec<_>>>()?;
         let mut kept: Vec<usize> =
@@ -153,7 +165,7 @@ impl RowStream {
         }
         self.seen = Some(seen);
         self.window(&mut kept);
-        Ok(columns.iter().map(|c| c.take(&kept)).collect())
+        Ok(Some(kept))
     }
 }
 
@@ -162,21 +174,20 @@ impl RowStream {
 /// # Errors
 /// Reading errors and `cancelled`.
 pub fn fetch(gatherer: &mut Gatherer, outputs: &[Output], positions: &[u64]) -> Result<Vec<Column>> {
-    let mut columns = Vec::with_capacity(outputs.len());
-    for output in outputs {
-        columns.push(match &output.value {
-            Value::Array { array, raw } => gatherer.column(*array, *raw, positions)?,
-            value => {
-                let mut points = Points { gatherer, positions };
-                Column::from_vector(evaluate(value, &mut points)?, positions.len())?
-            }
-        });
+    outputs.iter().map(|output| fetch_value(gatherer, &output.value, positions)).collect()
+}
+
+/// The values of one output at the given positions.
+pub(super) fn fetch_value(gatherer: &mut Gatherer, value: &Value, positions: &[u64]) -> Result<Column> {
+    if let Value::Array { array, raw } = value {
+        return gatherer.column(*array, *raw, positions);
     }
-    Ok(columns)
+    let mut points = Points { gatherer, positions };
+    Column::from_vector(evaluate(value, &mut points)?, positions.len())
 }
 
 /// All positions in the order of ORDER BY, C order among equals.
-fn sorted_positions(
+pub(super) fn sorted_positions(
     execution: &Execution,
     gatherer: &mut Gatherer,
     selection: &Selection,

@@ -1,0 +1,45 @@
+//! Results of queries as the bytes of files.
+//!
+//! An [`Encoded`] result knows its length and where each value lies before any value is read: the condition has been
+//! evaluated, and with the number of rows the layout is fixed. So any part of the file can be made alone, by any
+//! thread, and again: for the byte ranges of a transfer that was interrupted, for parallel streams that each send
+//! their own region (Su, Wang, Agrawal, Kettimuthu: SDQuery DSI, SC13, sections 4.2 and 4.3), or for a file on disk.
+//!
+//! ```no_run
+//! # fn main() -> sieva::Result<()> {
+//! use std::sync::Arc;
+//! use sieva_encode::{EncodeOptions, Encoded, Format};
+//!
+//! let source = sieva::Source::open("pop.nc", &sieva::OpenOptions::default())?;
+//! let query = Arc::new(source.ask("SELECT TEMP, z_t WHERE TEMP > 25", &sieva::QueryOptions::default())?);
+//! let file = Encoded::new(query, Format::Netcdf, &EncodeOptions::default())?;
+//! let mut head = vec![0; 64];
+//! let n = file.read_at(0, &mut head)?;
+//! assert!(n as u64 <= file.len());
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Not here: grids (`--layout grid` of the command line), which need the whole box of each variable.
+
+mod arrow;
+mod attributes;
+mod csv;
+mod elements;
+mod encoded;
+mod file;
+mod format;
+mod hdf5;
+mod id;
+mod netcdf;
+#[cfg(feature = "parquet")]
+mod parquet;
+mod plan;
+mod spool;
+mod stream;
+mod text;
+mod variable;
+
+pub use encoded::{EncodeOptions, Encoded};
+pub use format::Format;
+pub use stream::{BLOCK, EncodedStream};

@@ -1,0 +1,28 @@
+"""Columns: files whose layout is known before a value is read, one variable or data set for each column.
+
+The same bytes as a server of query results sends.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sieva import _native
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from sieva._query import Query
+
+
+def write(query: Query, path: Path, kind: str) -> None:
+    """Write the rows of a query to a file.
+
+    Raises
+    ------
+    Unsupported
+        The format has no type for a column.
+    InvalidValue
+        It is none of `COLUMN_FORMATS`; a computed integer is equal to the fill value.
+    """
+    _native.Encoded(query._native, kind, spool=path.parent).write(path)
