@@ -9,6 +9,7 @@ from typing import Any
 
 from sieva import _adios, _native, _references, errors
 from sieva._catalog import Catalog, native_of
+from sieva._gridftp import is_gridftp
 from sieva._query import Query
 from sieva._source import Source
 
@@ -38,7 +39,8 @@ def open(  # noqa: A001 - sieva.open is the name that is fixed
         or a glob or a list of paths and globs. Several files are put together: those that hold
         the same arrays follow one another along the dimension that they differ in, by the values of its
         coordinate where there are any; files of different arrays lie side by side. An ADIOS2 BP file or
-        directory is read by the package adios2.
+        directory is read by the package adios2. ``gsiftp://`` and ``ftp://`` name a file on a GridFTP server
+        that has the plug-in: queries run there, and only results come here.
     dims
         Names of dimensions by array, where the file does not name them, so that arrays of different groups
         line up: ``{"exchange/theta": ["angle"]}``.
@@ -91,6 +93,17 @@ def open(  # noqa: A001 - sieva.open is the name that is fixed
         external = [external]
     roots = [os.fspath(root) for root in external]
     names = file_names(path)
+    if len(names) == 1 and is_gridftp(names[0]):
+        from sieva._gridftp.source import open_remote
+
+        given: dict[str, Any] = {
+            "dims": dims,
+            "external": external,
+            "valid_range": valid_range,
+            "store": store,
+        }
+        given |= {"join": join, "isolated": isolated, "storage_options": storage_options, "catalog": catalog}
+        return open_remote(names[0], given)  # type: ignore[return-value] # asked as a Source is
     named_dims = {array: list(names) for array, names in (dims or {}).items()} or None
     place = None if store is None else os.fspath(store)
     if len(names) == 1 and _references.is_tables(names[0]):

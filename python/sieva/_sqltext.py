@@ -64,6 +64,19 @@ def with_columns(sql: str, columns: list[str], extra: list[str]) -> str | None:
     return f"{sql[:end]}, {', '.join(extra)} {sql[end:]}"
 
 
+def without_from(sql: str) -> str:
+    """Return a SELECT without its own FROM: that of the source which is asked. FROM in subqueries stays.
+
+    A text without one, or that is no SELECT, comes back as it is: who parses it says what is wrong.
+    """
+    tokens = list(_top_level(sql))
+    for i, (start, _, word) in enumerate(tokens[:-1]):
+        _, stop, after = tokens[i + 1]
+        if word == "from" and after == "''":
+            return f"{sql[:start].rstrip()} {sql[stop:].lstrip()}".rstrip(" ;")
+    return sql
+
+
 def _top_level(sql: str) -> Iterator[tuple[int, int, str]]:
     """Yield start, end and lower-case text of what stands in no parentheses, each group of them as one."""
     depth = opened = 0

@@ -241,6 +241,33 @@ def index(source: str, **options: Any) -> None:  # noqa: ANN401 - as click has t
 
 
 @cli.command()
+@click.argument("url")
+@click.argument("sql", required=False)
+@click.option("-o", "--output", metavar="FILE", help="File to write; its suffix picks the format.")
+@click.option(
+    "--format",
+    "kind",
+    type=click.Choice(("netcdf", "hdf5", "parquet", "arrow", "csv")),
+    help="By default the suffix of -o.",
+)
+@click.option(
+    "--streams",
+    type=click.IntRange(1, 64),
+    default=4,
+    show_default=True,
+    help="Connections that carry data, where globus-url-copy is installed.",
+)
+def get(url: str, sql: str | None, output: str | None, kind: str | None, streams: int) -> None:
+    """Fetch the result of SQL from a file on a GridFTP server (gsiftp://, ftp://), or the file itself.
+
+    SQL is a SELECT without FROM, or a condition alone; it runs at the server.
+    """
+    from sieva._gridftp.get import run
+
+    run(url, sql, output, kind, streams)
+
+
+@cli.command()
 @click.argument("source")
 @click.argument("output")
 @click.option("--url", help="Where readers will find SOURCE; by default where it is.")

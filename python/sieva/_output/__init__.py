@@ -62,9 +62,15 @@ def write_file(query: Query, path: Path, kind: str, layout: Layout | None = None
         The file is the source itself.
     """
     from sieva._collection import CollectionQuery
+    from sieva._gridftp.query import RemoteQuery
     from sieva._output.atomic import replacing
 
-    if isinstance(query, CollectionQuery):
+    if isinstance(query, RemoteQuery):
+        if query.is_sent(kind, layout):
+            with replacing(path) as aside:
+                query.send_to(aside, kind)
+            return
+    elif isinstance(query, CollectionQuery):
         query.check_output(path, kind)
     elif path.exists() and path.samefile(query.source.path):
         raise errors.InvalidValue(

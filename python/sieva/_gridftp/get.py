@@ -1,0 +1,50 @@
+"""``sieva get``: a file of a server, or the result of a query of it, into a file here."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import click
+
+from sieva import errors
+from sieva._gridftp.address import FORMATS, Address, asked
+from sieva._gridftp.transfer import download
+from sieva._memory import size_text
+from sieva._output import format_of
+from sieva._output.atomic import replacing
+from sieva._progress import progress_to
+from sieva._sqltext import without_from
+
+
+def run(url: str, sql: str | None, output: str | None, kind: str | None, streams: int) -> None:
+    """Bring what is asked for; tell how much it was, and how fast it came."""
+    address = Address.parse(url)
+    path = Path(output) if output is not None else Path(address.name)
+    if output is None and sql is not None:
+        raise click.UsageError("name the file for the result: -o out.nc")
+    question = "" if sql is None else asked(_statement(sql), _format(path, kind))
+    if sql is None and kind is not None:
+        raise click.UsageError("--format is of the result of a query: without one the file comes as it is")
+    started = time.monotonic()
+    with replacing(path) as aside, progress_to(True, path.name) as told:
+        download(
+            address, question, aside, streams=streams, told=None if told is None else lambda n: told(n, 0)
+        )
+    size, seconds = path.stat().st_size, time.monotonic() - started
+    click.echo(f"{path}: {size_text(size)} in {seconds:.1f} s ({size_text(int(size / seconds))}/s)", err=True)
+
+
+def _statement(sql: str) -> str:
+    """Return a SELECT without its FROM; a condition alone is one of the query language, too."""
+    return without_from(sql) if sql.lstrip().lower().startswith("select") else sql
+
+
+def _format(path: Path, kind: str | None) -> str:
+    kind = kind or format_of(path)
+    if kind not in FORMATS:
+        raise errors.Unsupported(
+            f"servers send {', '.join(FORMATS)}, not {kind or repr(path.suffix)}",
+            "name a file .nc, .h5, .parquet, .arrow or .csv, or say --format; sieva query writes the others",
+        )
+    return kind

@@ -1,0 +1,126 @@
+"""A file on a server as a source: its queries run there."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from sieva import errors
+from sieva._expr import Expr, col, quote
+from sieva._gridftp.address import SCHEMA, Address
+from sieva._gridftp.query import RemoteQuery
+from sieva._gridftp.transfer import download
+from sieva._schema import Schema
+from sieva._source import _condition_text
+from sieva._sqltext import without_from
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+
+class RemoteSource:
+    """A file on a GridFTP server that has the plug-in; made by `sieva.open` of ``gsiftp://`` and ``ftp://``.
+
+    Queries run at the server; what comes here is their result. Nothing of the file is asked before a query or
+    `schema` is.
+    """
+
+    def __init__(self, url: str, streams: int = 1) -> None:
+        self._address = Address.parse(url)
+        self._streams = streams
+        self._schema: Schema | None = None
+
+    @property
+    def path(self) -> str:
+        """The URL, without a password."""
+        return str(self._address)
+
+    @property
+    def format(self) -> str:
+        """What the file is: ``"HDF5"``, ``"netCDF-4"`` ..."""
+        return str(self.schema()["source"]["format"])
+
+    def schema(self) -> Schema:
+        """Return what is known of the file: storage, layout, and values; asked of the server once."""
+        if self._schema is None:
+            with tempfile.TemporaryDirectory(prefix="sieva-") as folder:
+                target = Path(folder, "schema.json")
+                download(self._address, SCHEMA, target)
+                self._schema = Schema(target.read_text(encoding="utf-8"))
+        return self._schema
+
+    def __iter__(self) -> Iterator[str]:
+        return iter([str(array["path"]) for array in self.schema()["logical"]["arrays"]])
+
+    def __len__(self) -> int:
+        return len(self.schema()["logical"]["arrays"])
+
+    def __contains__(self, name: object) -> bool:
+        return any(name == path for path in self)
+
+    def __getitem__(self, name: str) -> Expr:
+        """Return an array as an expression for conditions; that there is one is the server's to say."""
+        return col(name)
+
+    def query(
+        self,
+        condition: str | Expr | None = None,
+        select: Sequence[str | Expr] | None = None,
+        **how: Any,  # noqa: ANN401 - as of Source.query
+    ) -> RemoteQuery:
+        """Return the query for the points that satisfy a condition; see `Source.query`."""
+        _refuse_ways(how)
+        text = _condition_text(condition)
+        items = "*" if select is None else ", ".join(self._item(item) for item in select)
+        where = "" if text is None else f" WHERE {text}"
+        return RemoteQuery(self, f"SELECT {items}{where}")
+
+    def sql(self, text: str, **how: Any) -> RemoteQuery:  # noqa: ANN401 - as of Source.sql
+        """Return the query of a SELECT over this source; see `Source.sql`."""
+        _refuse_ways(how)
+        return RemoteQuery(self, without_from(text))
+
+    def close(self) -> None:
+        """Do nothing: no connection stays open."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _item(self, item: str | Expr) -> str:
+        is_path = isinstance(item, str) and self._schema is not None and item in self
+        return quote(str(item)) if is_path else str(item)
+
+    def __repr__(self) -> str:
+        return f"<sieva.RemoteSource {self.path}>"
+
+
+def _refuse_ways(how: dict[str, Any]) -> None:
+    """Raise for ways of running a query: they are the server's, as memory and threads are."""
+    for key in ("access", "fetch"):
+        if how.get(key, "auto") != "auto":
+            raise errors.Unsupported(
+                f"{key}={how[key]!r} of a query that a server answers", f"leave {key} out"
+            )
+
+
+def open_remote(url: str, options: dict[str, Any]) -> RemoteSource:
+    """Return the source of a URL; ``options`` are those of `sieva.open`, which say how a file is opened here.
+
+    Raises
+    ------
+    Unsupported
+        One of them is set: the file is opened at the server.
+    """
+    options = dict(options)
+    streams = int((options.pop("storage_options", None) or {}).get("streams", 1))
+    for key, value in options.items():
+        if value:
+            raise errors.Unsupported(f"{key}= of a file that a server opens", f"leave {key} out")
+    return RemoteSource(url, streams)
