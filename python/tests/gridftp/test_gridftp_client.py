@@ -141,7 +141,7 @@ def test_a_server_without_the_plug_in_is_told(file_server, ocean_file):
     assert "plug-in" in caught.value.hint
 
 
-def test_nobody_at_the_address(tmp_path):
+def test_nobody_at_the_address():
     with pytest.raises(errors.IoError, match=r"127\.0\.0\.1:9/"):
         sieva.open("ftp://127.0.0.1:9/a.nc").sql(FEW).count()
 
