@@ -35,6 +35,21 @@ pub unsafe fn text<'a>(pointer: *const c_char, what: &str) -> Result<&'a str> {
     bytes.to_str().map_err(|e| invalid(format!("{what} is not UTF-8: byte {} is wrong", e.valid_up_to())))
 }
 
+/// A text that may be NULL: `None`.
+///
+/// # Errors
+/// `invalid-value` for bytes that are not UTF-8.
+///
+/// # Safety
+/// As [`text`].
+pub unsafe fn optional_text<'a>(pointer: *const c_char, what: &str) -> Result<Option<&'a str>> {
+    if pointer.is_null() {
+        return Ok(None);
+    }
+    // SAFETY: the caller's promise.
+    unsafe { text(pointer, what) }.map(Some)
+}
+
 /// A place for a result.
 pub struct Out<T>(NonNull<T>);
 

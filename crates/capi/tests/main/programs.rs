@@ -65,6 +65,22 @@ fn handles_are_shared_by_threads() {
 }
 
 #[test]
+fn tags_and_collections_agree_with_loops_in_c() {
+    let dir = scratch("collection");
+    let program = dir.join("collection");
+    compile(&[root().join("tests/c/collection.c")], Link::Shared, &program);
+    let on_new = |name: &str, command: fn(&Path, &Path) -> Command| {
+        let data = dir.join(name);
+        std::fs::create_dir(&data).unwrap();
+        assert_eq!(run(&mut command(&program, &data)), "0 failures\n");
+    };
+    on_new("plain", on);
+    if has("valgrind") {
+        on_new("valgrind", checked);
+    }
+}
+
+#[test]
 fn the_example_compiles_and_runs() {
     let dir = scratch("example");
     let (program, file) = (dir.join("warm"), dir.join("ocean.nc"));
