@@ -1,6 +1,6 @@
 //! What manifests say of the objects of a query, kept for the next query of this process.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use sieva_catalog::{Catalog, Known};
@@ -42,7 +42,8 @@ impl Entry {
 #[derive(Default)]
 struct Kept {
     arrays: usize,
-    by_location: HashMap<String, Entry>,
+    /// No hash table: leak checkers, to which it looks lost, see that this one is in use until the process ends.
+    by_location: BTreeMap<String, Entry>,
 }
 
 fn kept() -> MutexGuard<'static, Kept> {
