@@ -1,5 +1,5 @@
-//! A manifest of any content behind a checksum that fits: what is read is written and read again alike, and is a source
-//! over an object of the length that it names.
+//! A manifest of any content behind a checksum that fits: what is read is written and read again alike, is a source over
+//! an object of the length that it names. Of some groups alone it is read or refused.
 #![no_main]
 
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use libfuzzer_sys::fuzz_target;
 use sieva_format::ArraySource;
 use sieva_format::manifest::wire::Writer;
-use sieva_format::manifest::{Manifest, ManifestSource};
+use sieva_format::manifest::{Excerpt, Manifest, ManifestSource};
 use sieva_fuzz::{PatternStore, check_error, explore};
 use sieva_types::ErrorKind;
 use xxhash_rust::xxh3::xxh3_64;
@@ -17,6 +17,12 @@ const LIMIT: usize = 8 << 20;
 
 fuzz_target!(|bytes: &[u8]| {
     for file in [bytes.to_vec(), packed(bytes)] {
+        for groups in [&[""][..], &["a", "g/h"]] {
+            match Excerpt::decode_within(&file, groups, LIMIT) {
+                Ok(part) => drop(part.manifest().encode()),
+                Err(e) => assert_eq!(e.kind(), ErrorKind::CorruptIndex, "{e}"),
+            }
+        }
         match Manifest::decode_within(&file, LIMIT) {
             Ok(manifest) => check(manifest, xxh3_64(bytes)),
             Err(e) => {
@@ -32,7 +38,7 @@ fn packed(content: &[u8]) -> Vec<u8> {
     let mut length = Writer::default();
     length.uint(content.len() as u64);
     let sum = xxh3_64(content).to_le_bytes();
-    [&b"SVMF\x01\x00"[..], &sum, &length.into_bytes(), content].concat()
+    [&b"SVMF\x02\x00"[..], &sum, &length.into_bytes(), content].concat()
 }
 
 fn check(manifest: Manifest, seed: u64) {

@@ -9,9 +9,10 @@
  *   Output     goes to memory of the caller. Capacities count values, not bytes, unless said otherwise. Where there is
  *              too little room the result is SIEVA_ERROR_INVALID_VALUE, the message says what is needed, and nothing
  *              is written. Output parameters are set on success only, unless said otherwise.
- *   Handles    sieva_source, sieva_query, sieva_selection, sieva_request, sieva_result and sieva_stream are freed by
- *              their own function, in any order: a query keeps its source open, a selection its query's. Freeing NULL does nothing; NULL
- *              elsewhere is SIEVA_ERROR_INVALID_VALUE.
+ *   Handles    sieva_source, sieva_query, sieva_selection, sieva_request, sieva_result, sieva_stream, sieva_catalog,
+ *              sieva_objects and sieva_search are freed by their own function, in any order: a query keeps its source
+ *              open, a selection its query's, a search its catalog. Freeing NULL does nothing; NULL elsewhere is
+ *              SIEVA_ERROR_INVALID_VALUE.
  *   Texts      are UTF-8 with a closing NUL.
  *   Threads    All functions may be called from many threads at once, on the same handle too, but for those that free
  *              a handle: nobody else may be using it. A call that comes after sieva_query_set_...() sees what was set.
@@ -150,8 +151,10 @@ typedef struct sieva_options {
 
 #define SIEVA_OPTIONS_INIT { sizeof(sieva_options), 0, 0, 0, NULL, NULL, 0, 0, NULL, 0, 0, NULL }
 
-/* Opens the file at path; its first bytes tell the format. options may be NULL. *source is to be closed by
- * sieva_close(). Errors: file-not-found, permission-denied, unknown-format, corrupt-file. */
+/* Opens the file at path, which may be a URL; its first bytes tell the format. Where nothing has that very path and it
+ * has one of *, ? and [, the files that match it are one source, joined along a dimension. options may be NULL. *source
+ * is to be closed by sieva_close(). Errors: file-not-found, permission-denied, unknown-format, corrupt-file;
+ * dimension-mismatch of files that do not fit together. */
 SIEVA_API int32_t sieva_open(const char *path, const sieva_options *options, sieva_source **source);
 
 /* Closes a source. Its queries and selections go on working until they are freed. */
@@ -441,6 +444,138 @@ SIEVA_API int32_t sieva_request_selection(const sieva_request *request, sieva_se
 
 /* Cancels the work if it has not ended, waits for its end, and frees the request. */
 SIEVA_API void sieva_request_free(sieva_request *request);
+
+/* ---- Catalogs and tags -------------------------------------------------------------------------------------------------------- */
+
+typedef struct sieva_catalog sieva_catalog;
+typedef struct sieva_objects sieva_objects;
+typedef struct sieva_search sieva_search;
+
+/* Kinds of objects. A group stands for all that is under it; the root of a source is a group, too. */
+enum sieva_kind { SIEVA_ARRAYS = 1, SIEVA_GROUPS = 2, SIEVA_OBJECTS = 3 /* both */ };
+
+/* Opens a catalog: a path, "sqlite:PATH" or "postgresql://USER@HOST/DATABASE"; NULL: what $SIEVA_CATALOG says, else the
+ * user's own. It is made where there is none, unless read_only is not 0. *catalog is to be closed by
+ * sieva_catalog_close(). Errors: file-not-found, unknown-format (a database of something else), unsupported (a newer
+ * one), io-error. */
+SIEVA_API int32_t sieva_catalog_open(const char *url, int32_t read_only, sieva_catalog **catalog);
+
+/* Closes a catalog. Its searches go on working until they are freed. */
+SIEVA_API void sieva_catalog_close(sieva_catalog *catalog);
+
+/* What sieva_catalog_add() did. */
+typedef struct sieva_added {
+    uint64_t added;      /* sources that were not known */
+    uint64_t replaced;   /* sources that had changed */
+    uint64_t unchanged;  /* sources that were as they are known */
+    uint64_t objects;    /* groups and arrays of those added or replaced */
+    uint64_t others;     /* files of other formats */
+    uint64_t damaged;    /* sources registered as damaged (1000 at most are counted); sieva_open() says why */
+    uint64_t unreadable; /* what could not be looked at, and is not registered (1000 at most are counted) */
+} sieva_added;
+
+/* Registers count paths: files, directories with all that is under them, patterns and URLs; known sources that have not
+ * changed are not opened again. They are put into collection, made where it is not there; NULL: into none. options (may
+ * be NULL): threads, store. *added is set unless it is NULL. Errors: file-not-found for a path that is nothing,
+ * permission-denied (read only), io-error. A file that cannot be read is counted in *added. */
+SIEVA_API int32_t sieva_catalog_add(const sieva_catalog *catalog, const char *const *paths, uint64_t count, const char *collection, const sieva_options *options, sieva_added *added);
+
+/* Sets a tag, in the place of one of the same key, on the object at path (NULL or "": the whole source) of a registered
+ * source. *value is of the given type (enum sieva_type; for SIEVA_STR value is the const char * itself). It holds for
+ * all that is under the object and has no value of its own. The source is not changed.
+ * Errors: file-not-found (not registered), unknown-array (no such object), permission-denied (read only). */
+SIEVA_API int32_t sieva_tag_set(const sieva_catalog *catalog, const char *source, const char *path, const char *key, int32_t type, const void *value);
+
+/* Removes a tag of the very object; one that is not there is no error. Errors: as sieva_tag_set(). */
+SIEVA_API int32_t sieva_tag_remove(const sieva_catalog *catalog, const char *source, const char *path, const char *key);
+
+/* The type of the value that a key has for an object: SIEVA_BOOL, SIEVA_I64, SIEVA_U64, SIEVA_F64 or SIEVA_STR. The
+ * object's own tag holds, else its attribute, else those of the nearest group above. Errors: file-not-found,
+ * unknown-array, unknown-attribute. */
+SIEVA_API int32_t sieva_tag_type(const sieva_catalog *catalog, const char *source, const char *path, const char *key, int32_t *type);
+
+/* That value, a number, as type, which must hold it exactly. Errors: as sieva_tag_type(), type-mismatch. */
+SIEVA_API int32_t sieva_tag_read(const sieva_catalog *catalog, const char *source, const char *path, const char *key, int32_t type, void *value);
+
+/* That value, a text; text, capacity and needed as in sieva_query_explain(). Errors: as sieva_tag_type(), type-mismatch. */
+SIEVA_API int32_t sieva_tag_text(const sieva_catalog *catalog, const char *source, const char *path, const char *key, char *text, uint64_t capacity, uint64_t *needed);
+
+/* The number of an object's own tags. Errors: file-not-found, unknown-array. */
+SIEVA_API int32_t sieva_tag_count(const sieva_catalog *catalog, const char *source, const char *path, uint64_t *count);
+
+/* The key of its own tag number index (from 0 on); key, capacity and needed as in sieva_query_explain(). */
+SIEVA_API int32_t sieva_tag_key(const sieva_catalog *catalog, const char *source, const char *path, uint64_t index, char *key, uint64_t capacity, uint64_t *needed);
+
+/* An object. What it points to is valid as long as the handle that it is of. */
+typedef struct sieva_object {
+    const char *source; /* location of its source: an absolute path or a URL */
+    const char *path;   /* its path there, without a leading slash; "" is the source itself */
+    int32_t kind;       /* SIEVA_ARRAYS or SIEVA_GROUPS */
+    int32_t reserved;
+} sieva_object;
+
+/* The objects whose attributes and tags satisfy a condition such as "RADEG = 153.17 AND DECDEG = 23.06" (NULL: all); no
+ * source is opened. kinds: enum sieva_kind. collection: only of its sources; NULL: of all. limit: at most so many; 0:
+ * all. *objects is to be freed by sieva_objects_free(). Errors: syntax-error, unknown-attribute (no such collection). */
+SIEVA_API int32_t sieva_tag_query(const sieva_catalog *catalog, const char *condition, int32_t kinds, const char *collection, uint64_t limit, sieva_objects **objects);
+
+/* How many sieva_tag_query() would find without limit. */
+SIEVA_API int32_t sieva_tag_nhits(const sieva_catalog *catalog, const char *condition, int32_t kinds, const char *collection, uint64_t *nhits);
+
+/* The number of objects. */
+SIEVA_API int32_t sieva_objects_count(const sieva_objects *objects, uint64_t *count);
+
+/* Object number index (from 0 on), in the order of sources and of their trees. Errors: invalid-value. */
+SIEVA_API int32_t sieva_objects_describe(const sieva_objects *objects, uint64_t index, sieva_object *object);
+
+/* Frees what was found. */
+SIEVA_API void sieva_objects_free(sieva_objects *objects);
+
+/* ---- Searches in collections ------------------------------------------------------------------------------------------------------ */
+
+/* Elements of a collection's objects: condition is on their attributes and tags, and on their arrays by name, such as
+ * "RADEG = 153.17 AND flux BETWEEN 0 AND 20" (NULL: none). The catalog answers what is on attributes and tags here, at
+ * once; files are opened later, and only those with objects that are left. An object is the group that holds the arrays
+ * of the condition, or array: the array whose elements are meant, by its path in the objects, needed where the condition
+ * names none. options may be NULL; dims of it are not used. *search is to be freed by sieva_search_free().
+ * Errors: unknown-attribute (no such collection), syntax-error, unknown-array (a name that is neither key nor array),
+ * ambiguous-name (tag(NAME) is the key, "NAME" in double quotes the array), unsupported (no array is named). */
+SIEVA_API int32_t sieva_search_create(const sieva_catalog *catalog, const char *collection, const char *condition, const char *array, const sieva_options *options, sieva_search **search);
+
+/* The number of objects that the catalog left. */
+SIEVA_API int32_t sieva_search_count(const sieva_search *search, uint64_t *objects);
+
+/* Object number index (from 0 on), in the order of sources and of their trees; its path is that of its group. */
+SIEVA_API int32_t sieva_search_object(const sieva_search *search, uint64_t index, sieva_object *object);
+
+/* The number of hits in all objects. They are counted once, by several threads. Errors: of reading, told with the
+ * object; type-mismatch. */
+SIEVA_API int32_t sieva_search_nhits(const sieva_search *search, uint64_t *nhits);
+
+/* The hits of each of objects objects from number first on, for which nhits has room; 0 of one that lacks an array.
+ * Errors: as sieva_search_nhits(). */
+SIEVA_API int32_t sieva_search_hits(const sieva_search *search, uint64_t first, uint64_t objects, uint64_t *nhits);
+
+/* The query of object number index, to be freed by sieva_query_free(): what can be asked of a query can be asked of it.
+ * Names of arrays are looked for in the object's group first. Errors: unknown-array where it lacks an array; of opening. */
+SIEVA_API int32_t sieva_search_query(const sieva_search *search, uint64_t index, sieva_query **query);
+
+/* The values of array (a name within the objects, or an expression) at the hits of objects objects from number first
+ * on, one object's behind the other's: as many as sieva_search_hits() says of each. type, values, capacity, missing and
+ * count as in sieva_read(). Errors: as of sieva_read(); stale-source where hits are no longer those that were counted. */
+SIEVA_API int32_t sieva_search_read(const sieva_search *search, const char *array, uint64_t first, uint64_t objects, int32_t type, void *values, uint64_t capacity, uint8_t *missing, uint64_t *count);
+
+/* The histogram of the values of array at the hits of all objects: bins equal bins from low to high, as
+ * numpy.histogram; both NaN: from the least to the greatest value. counts has room for bins numbers, edges for
+ * bins + 1. */
+SIEVA_API int32_t sieva_search_histogram(const sieva_search *search, const char *array, uint64_t bins, double low, double high, uint64_t *counts, double *edges);
+
+/* Starts sieva_search_nhits() in a thread of its own; sieva_request_count() then gives the number. The search may be
+ * freed meanwhile. *request is to be freed by sieva_request_free(). */
+SIEVA_API int32_t sieva_search_start(const sieva_search *search, sieva_request **request);
+
+/* Frees a search; its queries and requests stay. */
+SIEVA_API void sieva_search_free(sieva_search *search);
 
 #ifdef __cplusplus
 }

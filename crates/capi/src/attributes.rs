@@ -66,7 +66,7 @@ pub struct Described {
 
 /// The attributes of an array, a group, or (NULL or empty) the whole source.
 unsafe fn of_owner(source: &Opened, owner: *const c_char) -> Result<&[Attribute]> {
-    let groups = &source.described.groups;
+    let groups = &source.described().groups;
     let root = || groups.first().map_or(&[][..], |g| g.1.as_slice());
     if owner.is_null() {
         return Ok(root());
@@ -80,7 +80,7 @@ unsafe fn of_owner(source: &Opened, owner: *const c_char) -> Result<&[Attribute]
     if let Some(group) = groups.iter().find(|g| g.0 == path) {
         return Ok(&group.1);
     }
-    Ok(source.described.attributes_of(source.source.resolve(name)?))
+    Ok(source.described().attributes_of(source.source.resolve_within(&source.group, name)?))
 }
 
 unsafe fn find(attrs: &[Attribute], name: *const c_char) -> Result<&Attribute> {

@@ -112,7 +112,7 @@ pub unsafe extern "C" fn sieva_source_count(
 ) -> i32 {
     guarded(|| {
         // SAFETY: the promises of sieva.h.
-        let described = unsafe { &given::handle(source, "source")?.0.described };
+        let described = unsafe { given::handle(source, "source")?.0.described() };
         let (arrays, dims) = (Out::new(arrays, "arrays")?, Out::new(dimensions, "dimensions")?);
         // SAFETY: as above.
         unsafe {
@@ -128,7 +128,7 @@ pub unsafe extern "C" fn sieva_source_count(
 pub unsafe extern "C" fn sieva_source_format(source: *const SourceHandle, format: *mut *const c_char) -> i32 {
     guarded(|| {
         // SAFETY: the promises of sieva.h.
-        let described = unsafe { &given::handle(source, "source")?.0.described };
+        let described = unsafe { given::handle(source, "source")?.0.described() };
         // SAFETY: as above.
         unsafe { Out::new(format, "format")?.set(described.format.as_ptr()) };
         Ok(())
@@ -162,7 +162,7 @@ pub unsafe extern "C" fn sieva_array_describe(
     guarded(|| {
         let out = Out::new(array, "array")?;
         // SAFETY: the promises of sieva.h.
-        let described = unsafe { &given::handle(source, "source")?.0.described };
+        let described = unsafe { given::handle(source, "source")?.0.described() };
         let n = described.arrays.len();
         let known = usize::try_from(index).ok().and_then(|i| described.arrays.get(i));
         let known =
@@ -192,7 +192,7 @@ pub unsafe extern "C" fn sieva_dimension_describe(
     guarded(|| {
         let out = Out::new(dimension, "dimension")?;
         // SAFETY: the promises of sieva.h.
-        let described = unsafe { &given::handle(source, "source")?.0.described };
+        let described = unsafe { given::handle(source, "source")?.0.described() };
         let n = described.dims.len();
         let known = usize::try_from(index).ok().and_then(|i| described.dims.get(i));
         let known =

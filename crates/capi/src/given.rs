@@ -72,14 +72,14 @@ pub unsafe fn growing<T: Copy>(pointer: *const T, default: T, name: &str) -> Res
     Ok(options)
 }
 
-/// A text of the caller that may be missing.
+/// A text that may be NULL: `None`.
 ///
 /// # Errors
-/// As [`text`], but for NULL.
+/// `invalid-value` for bytes that are not UTF-8.
 ///
 /// # Safety
 /// As [`text`].
-pub unsafe fn text_or_null<'a>(pointer: *const c_char, what: &str) -> Result<Option<&'a str>> {
+pub unsafe fn optional_text<'a>(pointer: *const c_char, what: &str) -> Result<Option<&'a str>> {
     if pointer.is_null() {
         return Ok(None);
     }

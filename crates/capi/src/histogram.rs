@@ -53,7 +53,7 @@ pub unsafe extern "C" fn sieva_query_histogram(
         if counts.is_null() || edges.is_null() {
             return Err(invalid(format!("counts or edges is NULL: room for {bins} and one more is needed")));
         }
-        let value = query.source.source.parse_value(array)?.to_string();
+        let value = query.source.value(array)?.to_string();
         let bins = given::in_memory::<u64>(bins, "counts")?;
         let (own, own_edges) = query.bound()?.histogram(&value, bins)?;
         // SAFETY: as above.

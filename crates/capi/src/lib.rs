@@ -3,17 +3,18 @@
 //! Each file here holds the functions of one heading of that header. All of them keep to the same rules: every
 //! pointer is checked for NULL, what is returned is a code of [`status`], the caller allocates, nothing is
 //! written before everything given was checked, and no panic leaves ([`status::guarded`]).
-//!
-//! Not here: what needs a catalog (queries of tags).
 #![allow(clippy::missing_safety_doc)] // the header says what a caller must keep to
 
 pub mod attributes;
 pub mod boxes;
+pub mod catalog;
+pub mod collection;
 pub mod condition;
 pub mod describe;
 pub mod given;
 pub mod histogram;
 pub mod index;
+pub mod objects;
 pub mod options;
 pub mod plan;
 pub mod query;
@@ -25,6 +26,7 @@ pub mod result_stream;
 pub mod selection;
 pub mod source;
 pub mod status;
+pub mod tags;
 pub mod target;
 pub mod texts;
 pub mod types;

@@ -104,7 +104,7 @@ pub unsafe fn open_options(pointer: *const Options) -> Result<(OpenOptions, Quer
     // SAFETY: the caller's promise.
     let options = unsafe { Options::read(pointer) }?;
     // SAFETY: the caller's promise.
-    let text = |text: *const c_char, what: &str| unsafe { given::text_or_null(text, what) };
+    let text = |text: *const c_char, what: &str| unsafe { given::optional_text(text, what) };
     let path = |pointer, what: &str| text(pointer, what).map(|p| p.map(PathBuf::from));
     let learn = Learn::default();
     let dims = text(options.dims, "options.dims")?.map(named_dims).transpose()?.unwrap_or_default();

@@ -49,7 +49,8 @@ impl State {
 }
 
 impl QueryHandle {
-    fn new(source: &Arc<Opened>, condition: Arc<Condition>, options: QueryOptions) -> Box<Self> {
+    /// A query by its condition.
+    pub fn new(source: &Arc<Opened>, condition: Arc<Condition>, options: QueryOptions) -> Box<Self> {
         let state = State { condition, region: None, options, bound: None, version: 0 };
         Box::new(Self { source: Arc::clone(source), state: Mutex::new(state) })
     }

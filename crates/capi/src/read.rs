@@ -20,7 +20,7 @@ impl SelectionHandle {
     /// # Errors
     /// `unknown-array`, `dimension-mismatch` and the like.
     pub fn points(&self, array: &str, cancel: Arc<AtomicBool>) -> Result<Points> {
-        let value = self.source.source.parse_value(array)?;
+        let value = self.source.value(array)?;
         self.query.points(&value, &self.options, cancel).map_err(|e| match e.kind() {
             ErrorKind::DimensionMismatch => e.hint(
                 "give the query a region of that array with sieva_query_set_region(), whole if need be: its \

@@ -87,6 +87,17 @@ struct Finish {
 }
 
 impl RequestHandle {
+    /// Starts work that comes to a number; `cancel` stops it.
+    ///
+    /// # Errors
+    /// `io-error` where there is no thread for it.
+    pub fn counting(
+        cancel: Arc<AtomicBool>,
+        work: impl FnOnce() -> Result<u64> + Send + 'static,
+    ) -> Result<Box<Self>> {
+        Self::start(cancel, None, move || work().map(Outcome::Count))
+    }
+
     fn start(
         cancel: Arc<AtomicBool>,
         finish: Option<Finish>,

@@ -47,8 +47,8 @@ impl ResultOptions {
         let given = unsafe { given::growing(pointer, Self::DEFAULT, "sieva_result_options") }?;
         // SAFETY: as above.
         let (format, spool) = unsafe {
-            let format = given::text_or_null(given.format, "result_options.format")?;
-            (format, given::text_or_null(given.spool, "result_options.spool")?)
+            let format = given::optional_text(given.format, "result_options.format")?;
+            (format, given::optional_text(given.spool, "result_options.spool")?)
         };
         let default = EncodeOptions::default();
         let limit = if given.spool_limit == 0 { default.spool_limit } else { given.spool_limit };

@@ -4,6 +4,7 @@ use std::ffi::c_char;
 use std::sync::{Arc, OnceLock};
 use std::thread::Thread;
 
+use sieva::ast::Expr;
 use sieva::{QueryOptions, Result, Source};
 
 use crate::describe::Described;
@@ -20,11 +21,30 @@ pub struct Opened {
     pub source: Source,
     /// What queries are run with unless they have options of their own.
     pub options: QueryOptions,
-    /// Names, shapes and attributes in C's form.
-    pub described: Described,
+    /// The group in which names are looked for first: that of an object of a collection; empty otherwise.
+    pub group: String,
+    described: OnceLock<Described>,
 }
 
 impl Opened {
+    /// A source whose names are looked for in `group` first.
+    pub fn new(source: Source, options: QueryOptions, group: String) -> Arc<Self> {
+        Arc::new(Self { source, options, group, described: OnceLock::new() })
+    }
+
+    /// Names, shapes and attributes in C's form.
+    pub fn described(&self) -> &Described {
+        self.described.get_or_init(|| Described::of(self.source.schema()))
+    }
+
+    /// The tree of a value that the caller names or writes.
+    ///
+    /// # Errors
+    /// `ambiguous-name`, `syntax-error`.
+    pub fn value(&self, text: &str) -> Result<Expr> {
+        self.source.parse_value_within(&self.group, text)
+    }
+
     /// The array that a name of the caller means.
     ///
     /// # Errors
@@ -34,7 +54,7 @@ impl Opened {
     /// The name must be NULL or end with a NUL.
     pub unsafe fn array(&self, name: *const c_char) -> Result<usize> {
         // SAFETY: the caller's promise.
-        self.source.resolve(unsafe { given::text(name, "array") }?)
+        self.source.resolve_within(&self.group, unsafe { given::text(name, "array") }?)
     }
 }
 
@@ -42,6 +62,11 @@ impl Opened {
 /// handle of a main thread that it did not start, and keeps but a pointer into it, which leak checkers take for a loss;
 /// to them, this one is a handle in use.
 static FIRST_THREAD: OnceLock<Thread> = OnceLock::new();
+
+/// Keeps the calling thread's handle if it is the first that opens anything.
+pub fn first_thread() {
+    FIRST_THREAD.get_or_init(std::thread::current);
+}
 
 /// `sieva_open`
 #[unsafe(no_mangle)]
@@ -51,15 +76,14 @@ pub unsafe extern "C" fn sieva_open(
     source: *mut *mut SourceHandle,
 ) -> i32 {
     guarded(|| {
-        FIRST_THREAD.get_or_init(std::thread::current);
+        first_thread();
         let out = Out::handle(source, "source")?;
         // SAFETY: the promises of sieva.h.
         let (path, (open, options)) =
             unsafe { (given::text(path, "path")?, options::open_options(options)?) };
-        let source = Source::open(path, &open)?;
-        let described = Described::of(source.schema());
+        let source = Source::open_many(&[path], &open)?;
         // SAFETY: checked; the header asks for a place that can be written.
-        unsafe { out.set(Box::new(SourceHandle(Arc::new(Opened { source, options, described })))) };
+        unsafe { out.set(Box::new(SourceHandle(Opened::new(source, options, String::new())))) };
         Ok(())
     })
 }

@@ -49,7 +49,7 @@ impl Source {
         Query::of_condition(self, condition, select, options)
     }
 
-    fn means(&self, name: &Name) -> bool {
+    pub(crate) fn means(&self, name: &Name) -> bool {
         !matches!(resolve(self.schema(), &name.text), Err(e) if e.kind() == ErrorKind::UnknownArray)
     }
 }

@@ -6,7 +6,7 @@ use std::process::Command;
 use crate::toolchain::{C99, has, header, libraries, root, run, scratch};
 
 /// Names of types in Rust and in C; the longer first where one is the head of another.
-const NAMES: [(&str, &str); 20] = [
+const NAMES: [(&str, &str); 25] = [
     ("SourceHandle", "sieva_source"),
     ("QueryHandle", "sieva_query"),
     ("SelectionHandle", "sieva_selection"),
@@ -14,6 +14,11 @@ const NAMES: [(&str, &str); 20] = [
     ("ResultHandle", "sieva_result"),
     ("StreamHandle", "sieva_stream"),
     ("ResultOptions", "sieva_result_options"),
+    ("CatalogHandle", "sieva_catalog"),
+    ("ObjectsHandle", "sieva_objects"),
+    ("SearchHandle", "sieva_search"),
+    ("Added", "sieva_added"),
+    ("Object", "sieva_object"),
     ("Options", "sieva_options"),
     ("Stats", "sieva_stats"),
     ("Array", "sieva_array"),

@@ -5,11 +5,13 @@ use std::mem::offset_of;
 use std::process::Command;
 
 use sieva_c::attributes::Described;
+use sieva_c::catalog::Added;
 use sieva_c::describe::{Array, Dim};
+use sieva_c::objects::Object;
 use sieva_c::options::Options;
 use sieva_c::plan::Stats;
 use sieva_c::result::ResultOptions;
-use sieva_c::{index, status, types};
+use sieva_c::{index, objects, status, types};
 
 use crate::toolchain::{root, run, scratch};
 
@@ -48,6 +50,10 @@ fn numbers_and_layouts_agree() {
     for (kind, number) in index::KINDS {
         assert_in_c(&mut c, &format!("SIEVA_INDEX_{}", format!("{kind:?}").to_uppercase()), number.into());
     }
+    for (kind, number) in objects::KINDS {
+        assert_in_c(&mut c, &format!("SIEVA_{}S", format!("{kind:?}").to_uppercase()), number.into());
+    }
+    assert_in_c(&mut c, "SIEVA_OBJECTS", objects::ANY.into());
     macro_rules! layout {
         ($rust:ty, $c:literal, $($field:ident),*) => {
             assert_in_c(&mut c, concat!("sizeof(", $c, ")"), size_of::<$rust>() as i64);
@@ -87,6 +93,8 @@ fn numbers_and_layouts_agree() {
     layout!(Array, "sieva_array", path, value_type, stored_type, rank, attributes, shape, dims);
     layout!(Dim, "sieva_dimension", path, length, unlimited, reserved);
     layout!(Described, "sieva_attribute", name, count, reserved);
+    layout!(Added, "sieva_added", added, replaced, unchanged, objects, others, damaged, unreadable);
+    layout!(Object, "sieva_object", source, path, kind, reserved);
     let file = scratch("layout").join("layout.c");
     std::fs::write(&file, c).unwrap();
     run(Command::new("cc").args(["-std=c11", "-fsyntax-only", "-I"]).arg(root().join("include")).arg(file));

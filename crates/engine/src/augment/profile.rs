@@ -1,6 +1,7 @@
 //! What work costs on this host, kept in the store; and measuring it off line.
 
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::time::Instant;
 
 use serde_json::{Value as Json, json};
@@ -27,10 +28,14 @@ pub struct Calibration {
 }
 
 fn file(store: &Path) -> PathBuf {
-    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    let host: String =
-        host.trim().chars().filter(|c| c.is_ascii_alphanumeric() || "-_".contains(*c)).collect();
-    store.join(format!("host-{}.json", if host.is_empty() { "unknown" } else { &host }))
+    // Asked once: thousands of small files may be opened.
+    static NAME: OnceLock<String> = OnceLock::new();
+    store.join(NAME.get_or_init(|| {
+        let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+        let host: String =
+            host.trim().chars().filter(|c| c.is_ascii_alphanumeric() || "-_".contains(*c)).collect();
+        format!("host-{}.json", if host.is_empty() { "unknown" } else { &host })
+    }))
 }
 
 /// Takes over what was kept in the first of these stores that has it.

@@ -1,29 +1,49 @@
-//! Manifests that were decoded, kept for the next query of this process.
+//! What manifests say of the objects of a query, kept for the next query of this process.
 
-use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use sieva_catalog::{Catalog, Known};
-use sieva_format::manifest::Manifest;
+use sieva_format::manifest::Excerpt;
 use sieva_types::Result;
 
-/// Arrays of all manifests that are kept: some 100 MB.
+use super::objects::{Object, SourceObjects};
+
+/// Arrays of all excerpts that are kept: some 100 MB.
 const MOST_ARRAYS: usize = 150_000;
 
 /// What is known of a source before it is opened.
 pub(super) enum Hint {
     /// Nothing.
     None,
-    /// Its manifest as the catalog keeps it, with the state that it is of.
+    /// What the catalog keeps of it.
     Stored(Known),
-    /// Its manifest.
-    Decoded(Box<Manifest>),
+    /// What its manifest says of the objects.
+    Decoded(Arc<Excerpt>),
+}
+
+/// What was decoded of a source's manifest.
+struct Entry {
+    /// The groups that it tells of, ascending.
+    groups: Vec<String>,
+    excerpt: Arc<Excerpt>,
+}
+
+impl Entry {
+    fn arrays(&self) -> usize {
+        self.excerpt.manifest().schema().arrays.len()
+    }
+
+    fn has(&self, objects: &[Object]) -> bool {
+        objects.iter().all(|o| self.groups.binary_search(&o.group).is_ok())
+    }
 }
 
 #[derive(Default)]
 struct Kept {
     arrays: usize,
-    by_location: HashMap<String, (u64, String, Manifest)>,
+    /// No hash table: leak checkers, to which it looks lost, see that this one is in use until the process ends.
+    by_location: BTreeMap<String, Entry>,
 }
 
 fn kept() -> MutexGuard<'static, Kept> {
@@ -31,58 +51,50 @@ fn kept() -> MutexGuard<'static, Kept> {
     KEPT.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Hints for these sources. A manifest is used again as long as the catalog tells of the same state of the source.
-pub(super) fn hints(catalog: &Catalog, locations: &[&str]) -> Result<Vec<Hint>> {
-    let (had, new): (Vec<&str>, Vec<&str>) = {
+/// Hints for these sources and their objects. The catalog is asked of those alone of which nothing is kept: whether a
+/// manifest is of the present state of its source, the source itself tells when it is opened.
+pub(super) fn hints(catalog: &Catalog, sources: &[&SourceObjects]) -> Result<Vec<Hint>> {
+    let kept: Vec<Option<Arc<Excerpt>>> = {
         let kept = kept();
-        locations.iter().partition(|l| kept.by_location.contains_key(**l))
+        let of = |s: &SourceObjects| kept.by_location.get(&s.location).filter(|e| e.has(&s.objects));
+        sources.iter().map(|s| of(s).map(|e| Arc::clone(&e.excerpt))).collect()
     };
-    let mut known = catalog.known(&new, true)?;
-    known.extend(catalog.known(&had, false)?);
-    let kept = kept();
-    let mut stale = Vec::new();
-    let mut hints = Vec::with_capacity(locations.len());
-    for (i, &location) in locations.iter().enumerate() {
-        hints.push(match (known.remove(location), kept.by_location.get(location)) {
-            (Some(now), Some((size, version, manifest))) if now.size == *size && now.version == *version => {
-                Hint::Decoded(Box::new(manifest.clone()))
-            }
-            (Some(now), _) if now.manifest.is_some() => Hint::Stored(now),
-            (Some(_), Some(_)) => {
-                stale.push(i);
-                Hint::None
-            }
-            _ => Hint::None,
-        });
-    }
-    drop(kept);
-    let changed: Vec<&str> = stale.iter().map(|&i| locations[i]).collect();
-    let mut known = catalog.known(&changed, true)?;
-    for i in stale {
-        if let Some(now) = known.remove(locations[i]) {
-            hints[i] = Hint::Stored(now);
-        }
-    }
-    Ok(hints)
+    let new: Vec<&str> =
+        sources.iter().zip(&kept).filter(|(_, k)| k.is_none()).map(|(s, _)| s.location.as_str()).collect();
+    let mut known = if new.is_empty() { HashMap::new() } else { catalog.known(&new, true)? };
+    let hint = |(source, kept): (&&SourceObjects, Option<Arc<Excerpt>>)| match kept {
+        Some(excerpt) => Hint::Decoded(excerpt),
+        None => known.remove(&source.location).map_or(Hint::None, Hint::Stored),
+    };
+    Ok(sources.iter().zip(kept).map(hint).collect())
 }
 
-/// The manifest that a hint holds, kept from now on; `None` where there is none that can be read.
-pub(super) fn decoded(location: &str, hint: Hint) -> Option<Manifest> {
+/// Forgets what is kept of a source that has changed.
+pub(super) fn forget(location: &str) {
+    let mut kept = kept();
+    if let Some(old) = kept.by_location.remove(location) {
+        kept.arrays -= old.arrays();
+    }
+}
+
+/// What a hint says of the objects of a source, kept from now on; `None` where there is nothing that can be read.
+pub(super) fn decoded(source: &SourceObjects, hint: Hint) -> Option<Arc<Excerpt>> {
     let known = match hint {
         Hint::None => return None,
-        Hint::Decoded(manifest) => return Some(*manifest),
+        Hint::Decoded(excerpt) => return Some(excerpt),
         Hint::Stored(known) => known,
     };
-    let manifest = Manifest::decode(known.manifest.as_deref()?).ok()?;
-    let arrays = manifest.schema().arrays.len();
+    let mut groups: Vec<String> = source.objects.iter().map(|o| o.group.clone()).collect();
+    groups.sort_unstable();
+    groups.dedup();
+    let wanted: Vec<&str> = groups.iter().map(String::as_str).collect();
+    let excerpt = Arc::new(Excerpt::decode(known.manifest.as_deref()?, &wanted).ok()?);
+    let entry = Entry { groups, excerpt: Arc::clone(&excerpt) };
+    forget(&source.location);
     let mut kept = kept();
-    if let Some((_, _, old)) = kept.by_location.remove(location) {
-        kept.arrays -= old.schema().arrays.len();
+    if kept.arrays + entry.arrays() <= MOST_ARRAYS {
+        kept.arrays += entry.arrays();
+        kept.by_location.insert(source.location.clone(), entry);
     }
-    if kept.arrays + arrays <= MOST_ARRAYS {
-        kept.arrays += arrays;
-        let entry = (known.size, known.version.clone(), manifest.clone());
-        kept.by_location.insert(location.to_string(), entry);
-    }
-    Some(manifest)
+    Some(excerpt)
 }

@@ -5,37 +5,50 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use sieva_format::ArraySource;
-use sieva_format::manifest::ManifestSource;
+use sieva_format::manifest::{Excerpt, ManifestSource};
 use sieva_store::{FileStore, is_url};
 use sieva_types::Result;
 
 use super::manifests::{self, Hint};
+use super::objects::SourceObjects;
 use crate::augment::Learn;
 use crate::formats;
 use crate::open::{OpenOptions, Source};
 
-/// Opens what is at `location`. With a manifest of its present state nothing is parsed.
-pub(super) fn open(location: &str, hint: Hint, options: &OpenOptions) -> Result<Source> {
-    let started = Instant::now();
+/// Opens the source of some objects. With a manifest of its present state nothing is parsed, and the schema has the
+/// arrays of these objects alone.
+///
+/// # Errors
+/// Those of opening, told with the location.
+pub(super) fn open(of: &SourceObjects, hint: Hint, options: &OpenOptions) -> Result<Source> {
+    let (started, location) = (Instant::now(), of.location.as_str());
     // What is learnt of small arrays is not worth a store for each file.
     let options = OpenOptions { learn: Learn { share: 0.0, from: 0 }, ..options.clone() };
     let path = Path::new(location);
-    let inner = match by_manifest(location, hint, &options) {
+    let inner = match by_manifest(of, hint, &options) {
         Some(known) => known,
-        None => formats::open(path, &options)?,
+        None => formats::open(path, &options).map_err(|e| e.at(format!("'{location}'")))?,
     };
     Ok(Source::from_parts(inner, path.to_path_buf(), &options, None, started))
 }
 
 /// The source as its manifest tells it; `None` where that does not hold.
-fn by_manifest(location: &str, hint: Hint, options: &OpenOptions) -> Option<Arc<dyn ArraySource>> {
-    let path = Path::new(location);
-    // Names of dimensions that a user gives are not in it; remote objects keep manifests of their own.
-    if !options.dims.is_empty() || is_url(location) || path.is_dir() {
+fn by_manifest(of: &SourceObjects, hint: Hint, options: &OpenOptions) -> Option<Arc<dyn ArraySource>> {
+    if matches!(hint, Hint::None) {
         return None;
     }
-    let manifest = manifests::decoded(location, hint)?;
-    let source = ManifestSource::new(manifest, Arc::new(FileStore::open(path).ok()?)).ok()?;
+    let path = Path::new(&of.location);
+    // Names of dimensions that a user gives are not in it; remote objects keep manifests of their own.
+    if !options.dims.is_empty() || is_url(&of.location) {
+        return None;
+    }
+    // A directory is no regular file, which says so.
+    let store = Arc::new(FileStore::open(path).ok()?);
+    let excerpt = manifests::decoded(of, hint)?;
+    let Ok(source) = ManifestSource::of_excerpt(Excerpt::clone(&excerpt), store) else {
+        manifests::forget(&of.location);
+        return None;
+    };
     let (path, options): (PathBuf, OpenOptions) = (path.to_path_buf(), options.clone());
     Some(Arc::new(source.with_fallback(Box::new(move || formats::open(&path, &options)))))
 }

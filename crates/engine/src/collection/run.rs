@@ -1,6 +1,7 @@
 //! Many objects at once: windows of them in parallel, results in their order, few sources open at a time.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -14,8 +15,9 @@ use crate::open::{OpenOptions, Source};
 
 /// Objects that one thread takes at once.
 const OBJECTS: usize = 16;
-/// Jobs of a window: its results wait in memory until all before them are taken.
-const JOBS: usize = 32;
+/// Objects and sources of a window at most: its results wait in memory, and its sources are open, until all are done.
+const WINDOW: usize = 512;
+const SOURCES: usize = 128;
 
 /// Consecutive objects of one source.
 #[derive(Clone, Copy)]
@@ -69,14 +71,21 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Walk {
     /// A way that has not begun.
     pub(super) fn new(sources: &[SourceObjects]) -> Self {
-        let mut jobs = Vec::new();
+        Self::of(sources, 0..usize::MAX)
+    }
+
+    /// A way through these of all objects, by their numbers.
+    pub(super) fn of(sources: &[SourceObjects], objects: Range<usize>) -> Self {
+        let (mut jobs, mut before) = (Vec::new(), 0);
         for (source, found) in sources.iter().enumerate() {
-            let count = found.objects.len();
-            jobs.extend((0..count).step_by(OBJECTS).map(|from| Job {
+            let own = |number: usize| number.saturating_sub(before).min(found.objects.len());
+            let (start, end) = (own(objects.start), own(objects.end));
+            jobs.extend((start..end).step_by(OBJECTS).map(|from| Job {
                 source,
                 from,
-                to: count.min(from + OBJECTS),
+                to: end.min(from + OBJECTS),
             }));
+            before += found.objects.len();
         }
         Self { jobs, at: 0, open: HashMap::new(), traffic: Traffic::default() }
     }
@@ -90,7 +99,7 @@ impl Walk {
         setting: &Setting<'_>,
         work: &(dyn Fn(&Source, &SourceObjects, &Object) -> Result<R> + Sync),
     ) -> Result<Option<Vec<R>>> {
-        let jobs = &self.jobs[self.at..self.jobs.len().min(self.at + JOBS)];
+        let jobs = &self.jobs[self.at..self.window_end()];
         let (Some(first), Some(last)) = (jobs.first().copied(), jobs.last().copied()) else {
             self.close_before(usize::MAX);
             return Ok(None);
@@ -127,6 +136,16 @@ impl Walk {
         Ok(Some(out))
     }
 
+    /// The end of the next window.
+    fn window_end(&self) -> usize {
+        let (mut objects, first) = (0, self.jobs.get(self.at).map_or(0, |job| job.source));
+        let fits = |job: &&Job| {
+            objects += job.to - job.from;
+            objects <= WINDOW && job.source - first < SOURCES
+        };
+        self.at + self.jobs[self.at..].iter().take_while(fits).count()
+    }
+
     /// Closes the sources before this number.
     fn close_before(&mut self, number: usize) {
         let traffic = &mut self.traffic;
@@ -148,8 +167,8 @@ impl Walk {
 /// Makes room for the sources of a window, with their manifests.
 fn prepare(open: &mut HashMap<usize, Slot>, setting: &Setting<'_>, first: usize, last: usize) -> Result<()> {
     let new: Vec<usize> = (first..=last).filter(|n| !open.contains_key(n)).collect();
-    let locations: Vec<&str> = new.iter().map(|&n| setting.sources[n].location.as_str()).collect();
-    let hints = manifests::hints(setting.catalog, &locations)?;
+    let sources: Vec<&SourceObjects> = new.iter().map(|&n| &setting.sources[n]).collect();
+    let hints = manifests::hints(setting.catalog, &sources)?;
     for (number, hint) in new.into_iter().zip(hints) {
         open.insert(number, Slot { source: Mutex::new(State { hint, source: None }) });
     }
@@ -172,9 +191,7 @@ fn job<R>(
             Some(source) => source.clone(),
             None => {
                 let hint = std::mem::replace(&mut state.hint, Hint::None);
-                let opened = opener::open(&found.location, hint, setting.options)
-                    .map_err(|e| e.at(format!("'{}'", found.location)))?;
-                state.source.insert(opened).clone()
+                state.source.insert(opener::open(found, hint, setting.options)?).clone()
             }
         }
     };

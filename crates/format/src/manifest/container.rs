@@ -13,7 +13,9 @@ use super::wire::{Reader, Writer};
 
 /// The first bytes of every manifest.
 pub const MAGIC: [u8; 4] = *b"SVMF";
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
+/// The version before, whose content has no frames: catalogs are full of them.
+pub const UNFRAMED: u8 = 1;
 const PLAIN: u8 = 0;
 const ZSTD: u8 = 1;
 /// Decoding is as fast at any level; at this one a million chunks take some 50 ms to encode.
@@ -40,15 +42,15 @@ pub fn pack(content: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Hands the content of `bytes`, of at most `limit` bytes, to `read`.
-pub fn unpack<T>(bytes: &[u8], limit: usize, read: impl FnOnce(&[u8]) -> Result<T>) -> Result<T> {
+/// Hands the content of `bytes`, of at most `limit` bytes, to `read`, with its version.
+pub fn unpack<T>(bytes: &[u8], limit: usize, read: impl FnOnce(&[u8], u8) -> Result<T>) -> Result<T> {
     let mut head = Reader::new(bytes, limit);
     if head.take(4).ok() != Some(&MAGIC[..]) {
         return Err(head.damaged("it does not begin with SVMF"));
     }
     let version = head.byte()?;
-    if version != VERSION {
-        let message = format!("manifest of version {version}, this program reads version {VERSION}");
+    if version != VERSION && version != UNFRAMED {
+        let message = format!("manifest of version {version}, this program reads versions 1 and {VERSION}");
         return Err(
             Error::new(ErrorKind::CorruptIndex, message).hint("remove it: it is made anew from the source")
         );
@@ -62,8 +64,11 @@ pub fn unpack<T>(bytes: &[u8], limit: usize, read: impl FnOnce(&[u8]) -> Result<
         return Err(head.damaged("its checksum differs"));
     }
     match method {
-        PLAIN if stored.len() == len => read(stored),
-        ZSTD => read(&inflate(stored, len).ok_or_else(|| head.damaged("it cannot be decompressed"))?),
+        PLAIN if stored.len() == len => read(stored, version),
+        ZSTD => {
+            let content = inflate(stored, len).ok_or_else(|| head.damaged("it cannot be decompressed"))?;
+            read(&content, version)
+        }
         _ => Err(head.damaged("its length differs")),
     }
 }

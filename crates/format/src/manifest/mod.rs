@@ -11,6 +11,7 @@ pub mod wire;
 mod check;
 mod chunks;
 mod container;
+mod excerpt;
 mod layout;
 mod schema;
 mod source;
@@ -24,7 +25,8 @@ use sieva_types::{Error, ErrorKind, Result};
 
 use crate::ArraySource;
 use crate::layout::Layout;
-use crate::schema::Schema;
+use crate::schema::{ArrayInfo, Schema};
+pub use excerpt::Excerpt;
 pub use source::{Fallback, ManifestSource};
 use wire::{Reader, Writer};
 
@@ -51,6 +53,36 @@ enum Kept {
     Known(Arc<Layout>),
     /// Why there is none.
     Failed(Error),
+}
+
+impl Kept {
+    fn write(&self, w: &mut Writer) {
+        match self {
+            Self::Nothing => w.byte(0),
+            Self::Known(layout) => {
+                w.byte(1);
+                layout::write(w, layout);
+            }
+            Self::Failed(e) => {
+                w.byte(2);
+                w.error(e);
+            }
+        }
+    }
+
+    /// What is known of the layout of `array`.
+    fn read(r: &mut Reader<'_>, array: &ArrayInfo) -> Result<Self> {
+        match r.byte()? {
+            0 => Ok(Self::Nothing),
+            1 => {
+                let found = layout::read(r)?;
+                check::layout(array, &found)?;
+                Ok(Self::Known(Arc::new(found)))
+            }
+            2 => Ok(Self::Failed(r.error()?)),
+            other => Err(r.damaged(format!("{other} is no kind of layout"))),
+        }
+    }
 }
 
 /// All that is known of a source.
@@ -157,18 +189,7 @@ impl Manifest {
         let mut w = Writer::default();
         w.uint(self.len);
         w.text(&self.version);
-        schema::write(&mut w, &self.schema);
-        w.list(&self.layouts, |w, kept| match kept {
-            Kept::Nothing => w.byte(0),
-            Kept::Known(layout) => {
-                w.byte(1);
-                layout::write(w, layout);
-            }
-            Kept::Failed(e) => {
-                w.byte(2);
-                w.error(e);
-            }
-        });
+        schema::write(&mut w, &self.schema, |w, array| self.layouts[array].write(w));
         let values: Vec<_> = self.values.iter().collect();
         w.list(&values, |w, (array, bytes)| {
             w.uint(**array as u64);
@@ -190,38 +211,18 @@ impl Manifest {
     /// # Errors
     /// As [`Manifest::decode`].
     pub fn decode_within(bytes: &[u8], limit: usize) -> Result<Self> {
-        container::unpack(bytes, limit, |content| {
+        container::unpack(bytes, limit, |content, format| {
             let mut r = Reader::new(content, limit);
             let (len, version) = (r.uint()?, r.text()?);
-            let schema = schema::read(&mut r)?;
+            let (schema, layouts) = match format {
+                container::UNFRAMED => schema::read_unframed(&mut r, Kept::read)?,
+                _ => schema::read(&mut r, Kept::read)?,
+            };
             check::schema(&schema)?;
-            let layouts = read_layouts(&mut r, &schema)?;
             let values = values::read(&mut r, &schema)?;
             r.finish()?;
             Ok(Self { schema: Arc::new(schema), len, version, layouts, values })
         })
-    }
-}
-
-fn read_layouts(r: &mut Reader<'_>, schema: &Schema) -> Result<Vec<Kept>> {
-    let mut arrays = schema.arrays.iter();
-    let layouts = r.list(|r| {
-        let array = arrays.next().ok_or_else(|| r.damaged("more layouts than arrays"))?;
-        match r.byte()? {
-            0 => Ok(Kept::Nothing),
-            1 => {
-                let found = layout::read(r)?;
-                check::layout(array, &found)?;
-                Ok(Kept::Known(Arc::new(found)))
-            }
-            2 => Ok(Kept::Failed(r.error()?)),
-            other => Err(r.damaged(format!("{other} is no kind of layout"))),
-        }
-    })?;
-    if layouts.len() == schema.arrays.len() {
-        Ok(layouts)
-    } else {
-        Err(r.damaged("fewer layouts than arrays"))
     }
 }
 

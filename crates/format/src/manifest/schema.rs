@@ -3,21 +3,27 @@
 use std::collections::BTreeSet;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use sieva_types::Result;
+use sieva_types::{Error, Result};
 
 use super::wire::{Reader, Writer};
 use crate::decoding::{Decoding, Number};
 use crate::schema::{ArrayInfo, Attr, AttrValue, Dimension, GroupInfo, Schema, StorageInfo};
 
-/// Writes all of `schema`.
-pub fn write(w: &mut Writer, schema: &Schema) {
+/// Writes all of `schema`; what `layout` writes of an array stands beside it. Groups, dimensions and arrays are behind
+/// their lengths: a reader of few passes over the others.
+pub fn write(w: &mut Writer, schema: &Schema, mut layout: impl FnMut(&mut Writer, usize)) {
     w.text(&schema.format);
     w.list(&schema.groups, |w, group| {
         w.text(&group.path);
-        write_attrs(w, &group.attrs);
+        w.framed(|w| write_attrs(w, &group.attrs));
     });
-    w.list(&schema.dims, write_dimension);
-    w.list(&schema.arrays, write_array);
+    w.list(&schema.dims, |w, dim| w.framed(|w| write_dimension(w, dim)));
+    let mut number = 0..schema.arrays.len();
+    w.list(&schema.arrays, |w, array| {
+        w.text(&array.path);
+        w.framed(|w| write_array(w, array));
+        w.framed(|w| layout(w, number.next().unwrap_or_default()));
+    });
     w.list(&schema.aliases, |w, (path, array)| {
         w.text(path);
         w.uint(*array as u64);
@@ -29,17 +35,56 @@ pub fn write(w: &mut Writer, schema: &Schema) {
     w.list(&schema.warnings, |w, text| w.text(text));
 }
 
-/// Reads a schema; `check::schema` says whether it makes sense.
-pub fn read(r: &mut Reader<'_>) -> Result<Schema> {
-    Ok(Schema {
+/// Reads a schema, and by `layout` what stands beside each array; `check::schema` says whether it makes sense.
+pub fn read<L>(
+    r: &mut Reader<'_>,
+    mut layout: impl FnMut(&mut Reader<'_>, &ArrayInfo) -> Result<L>,
+) -> Result<(Schema, Vec<L>)> {
+    let format = r.text()?;
+    let groups = r.list(|r| Ok(GroupInfo { path: r.text()?, attrs: r.framed(read_attrs)? }))?;
+    let dims = r.list(|r| r.framed(read_dimension))?;
+    let arrays = r.list(|r| {
+        let path = r.text()?;
+        let array = r.framed(|r| read_array(r, path))?;
+        let layout = r.framed(|r| layout(r, &array))?;
+        Ok((array, layout))
+    })?;
+    let (arrays, layouts) = arrays.into_iter().unzip();
+    let aliases = r.list(|r| Ok((r.text()?, r.index()?)))?;
+    let (left_out, warnings) = (read_left_out(r)?, r.list(Reader::text)?);
+    Ok((Schema { format, groups, dims, arrays, aliases, left_out, warnings }, layouts))
+}
+
+/// As [`read`], of version 1: nothing is behind its length, and layouts stand behind the schema.
+pub fn read_unframed<L>(
+    r: &mut Reader<'_>,
+    mut layout: impl FnMut(&mut Reader<'_>, &ArrayInfo) -> Result<L>,
+) -> Result<(Schema, Vec<L>)> {
+    let schema = Schema {
         format: r.text()?,
         groups: r.list(|r| Ok(GroupInfo { path: r.text()?, attrs: read_attrs(r)? }))?,
         dims: r.list(read_dimension)?,
-        arrays: r.list(read_array)?,
+        arrays: r.list(|r| {
+            let path = r.text()?;
+            read_array(r, path)
+        })?,
         aliases: r.list(|r| Ok((r.text()?, r.index()?)))?,
-        left_out: r.list(|r| Ok((r.text()?, r.error()?)))?,
+        left_out: read_left_out(r)?,
         warnings: r.list(Reader::text)?,
-    })
+    };
+    let mut arrays = schema.arrays.iter();
+    let layouts = r.list(|r| match arrays.next() {
+        Some(array) => layout(r, array),
+        None => Err(r.damaged("more layouts than arrays")),
+    })?;
+    if layouts.len() < schema.arrays.len() {
+        return Err(r.damaged("fewer layouts than arrays"));
+    }
+    Ok((schema, layouts))
+}
+
+pub(super) fn read_left_out(r: &mut Reader<'_>) -> Result<Vec<(String, Error)>> {
+    r.list(|r| Ok((r.text()?, r.error()?)))
 }
 
 fn write_dimension(w: &mut Writer, dim: &Dimension) {
@@ -50,7 +95,7 @@ fn write_dimension(w: &mut Writer, dim: &Dimension) {
     w.option(dim.coordinate, |w, c| w.uint(c as u64));
 }
 
-fn read_dimension(r: &mut Reader<'_>) -> Result<Dimension> {
+pub(super) fn read_dimension(r: &mut Reader<'_>) -> Result<Dimension> {
     let (name, path, len, flags) = (r.text()?, r.text()?, r.uint()?, r.byte()?);
     if flags > 3 {
         return Err(r.damaged("a dimension of an unknown kind"));
@@ -60,7 +105,6 @@ fn read_dimension(r: &mut Reader<'_>) -> Result<Dimension> {
 }
 
 fn write_array(w: &mut Writer, array: &ArrayInfo) {
-    w.text(&array.path);
     w.dtype(array.dtype);
     w.indices(&array.dims);
     w.uints(&array.shape);
@@ -74,9 +118,9 @@ fn write_array(w: &mut Writer, array: &ArrayInfo) {
     w.indices(&array.coordinates);
 }
 
-fn read_array(r: &mut Reader<'_>) -> Result<ArrayInfo> {
+pub(super) fn read_array(r: &mut Reader<'_>, path: String) -> Result<ArrayInfo> {
     Ok(ArrayInfo {
-        path: r.text()?,
+        path,
         dtype: r.dtype()?,
         dims: r.indices()?,
         shape: r.uints()?,
@@ -118,7 +162,7 @@ fn write_attrs(w: &mut Writer, attrs: &[Attr]) {
     });
 }
 
-fn read_attrs(r: &mut Reader<'_>) -> Result<Vec<Attr>> {
+pub(super) fn read_attrs(r: &mut Reader<'_>) -> Result<Vec<Attr>> {
     r.list(|r| {
         let name = r.text()?;
         let value = match r.byte()? {

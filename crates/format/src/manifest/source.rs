@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use sieva_store::RangedRead;
 use sieva_types::{Bx, Error, ErrorKind, Result};
 
-use super::Manifest;
+use super::{Excerpt, Manifest};
 use crate::ArraySource;
 use crate::layout::Layout;
 use crate::read::Part;
@@ -17,6 +17,8 @@ pub type Fallback = Box<dyn Fn() -> Result<Arc<dyn ArraySource>> + Send + Sync>;
 /// An [`ArraySource`] made of a manifest and the object that it tells of. Nothing is parsed.
 pub struct ManifestSource {
     manifest: Manifest,
+    /// The numbers of the manifest's arrays in the source; `None`: they are the same.
+    numbers: Option<Arc<[usize]>>,
     store: Arc<dyn RangedRead>,
     fallback: Option<Fallback>,
     opened: Mutex<Option<Arc<dyn ArraySource>>>,
@@ -29,7 +31,15 @@ impl ManifestSource {
     /// `stale-source` where that is not the object, or no longer in the state, that the manifest was taken of.
     pub fn new(manifest: Manifest, store: Arc<dyn RangedRead>) -> Result<Self> {
         manifest.check_object(&*store)?;
-        Ok(Self { manifest, store, fallback: None, opened: Mutex::new(None) })
+        Ok(Self { manifest, numbers: None, store, fallback: None, opened: Mutex::new(None) })
+    }
+
+    /// A source of some arrays.
+    ///
+    /// # Errors
+    /// As [`ManifestSource::new`].
+    pub fn of_excerpt(excerpt: Excerpt, store: Arc<dyn RangedRead>) -> Result<Self> {
+        Ok(Self { numbers: Some(excerpt.numbers), ..Self::new(excerpt.manifest, store)? })
     }
 
     /// Adds a way to open the source itself, which is used once something is asked that the manifest does not have.
@@ -44,8 +54,10 @@ impl ManifestSource {
         &self.manifest
     }
 
-    /// The source itself, opened at the first call.
-    fn itself(&self, array: usize) -> Result<Arc<dyn ArraySource>> {
+    /// The source itself, opened at the first call, and the number of an array there.
+    fn itself(&self, array: usize) -> Result<(Arc<dyn ArraySource>, usize)> {
+        let number = self.numbers.as_ref().map_or(Some(array), |n| n.get(array).copied());
+        let number = number.unwrap_or(usize::MAX);
         let path = || self.schema().arrays.get(array).map_or("?", |a| &a.path);
         let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
         let source = match &*opened {
@@ -61,12 +73,12 @@ impl ManifestSource {
             }
         };
         // Numbers of arrays mean the same only while the source says the same of itself.
-        let (theirs, ours) = (source.schema().arrays.get(array), self.schema().arrays.get(array));
+        let (theirs, ours) = (source.schema().arrays.get(number), self.schema().arrays.get(array));
         let same = theirs
             .zip(ours)
             .is_some_and(|(a, b)| (&a.path, a.dtype, &a.shape) == (&b.path, b.dtype, &b.shape));
         if same {
-            return Ok(source);
+            return Ok((source, number));
         }
         *opened = None;
         let message = format!("'{}': '{}' is not what its manifest says", self.store.name(), path());
@@ -82,7 +94,10 @@ impl ArraySource for ManifestSource {
     fn layout(&self, array: usize) -> Result<Arc<Layout>> {
         match self.manifest.layout(array)? {
             Some(layout) => Ok(layout),
-            None => self.itself(array)?.layout(array),
+            None => {
+                let (source, array) = self.itself(array)?;
+                source.layout(array)
+            }
         }
     }
 
@@ -91,24 +106,28 @@ impl ArraySource for ManifestSource {
     }
 
     fn fetch_chunk(&self, array: usize, number: u64, out: &mut Vec<u8>) -> Result<bool> {
-        self.itself(array)?.fetch_chunk(array, number, out)
+        let (source, array) = self.itself(array)?;
+        source.fetch_chunk(array, number, out)
     }
 
     fn will_need_chunks(&self, array: usize, numbers: &[u64]) {
-        if let Ok(source) = self.itself(array) {
+        if let Ok((source, array)) = self.itself(array) {
             source.will_need_chunks(array, numbers);
         }
     }
 
     fn part(&self, array: usize, piece: usize) -> Result<Part> {
-        self.itself(array)?.part(array, piece)
+        let (source, array) = self.itself(array)?;
+        source.part(array, piece)
     }
 
     fn read_library(&self, array: usize, bx: &Bx, out: &mut [u8]) -> Result<()> {
-        self.itself(array)?.read_library(array, bx, out)
+        let (source, array) = self.itself(array)?;
+        source.read_library(array, bx, out)
     }
 
     fn read_library_strings(&self, array: usize, bx: &Bx) -> Result<Vec<String>> {
-        self.itself(array)?.read_library_strings(array, bx)
+        let (source, array) = self.itself(array)?;
+        source.read_library_strings(array, bx)
     }
 }

@@ -69,14 +69,21 @@ pub(super) fn reorder(info: &ArrayInfo, bytes: &[u8]) -> Vec<u8> {
 pub(super) fn read(r: &mut Reader<'_>, schema: &Schema) -> Result<BTreeMap<usize, Arc<[u8]>>> {
     let kept = r.list(|r| {
         let array = r.index()?;
-        let info = schema.arrays.get(array).filter(|a| a.shape.len() == 1);
-        let info =
-            info.ok_or_else(|| r.damaged(format!("values of array {array}, which is no coordinate")))?;
-        let bytes = r.blob()?;
-        if element_bytes(info.dtype).and_then(|n| n.checked_mul(info.shape[0])) != Some(bytes.len() as u64) {
-            return Err(r.damaged(format!("values of '{}' that are more or fewer than it has", info.path)));
-        }
-        Ok((array, Arc::from(reorder(info, bytes))))
+        let info = schema.arrays.get(array);
+        let info = info.ok_or_else(|| r.damaged(format!("values of array {array}, which is none")))?;
+        Ok((array, read_one(r, info)?))
     })?;
     Ok(kept.into_iter().collect())
+}
+
+/// Reads what was kept of one array.
+pub(super) fn read_one(r: &mut Reader<'_>, info: &ArrayInfo) -> Result<Arc<[u8]>> {
+    let [len] = info.shape[..] else {
+        return Err(r.damaged(format!("values of '{}', which is no coordinate", info.path)));
+    };
+    let bytes = r.blob()?;
+    if element_bytes(info.dtype).and_then(|n| n.checked_mul(len)) != Some(bytes.len() as u64) {
+        return Err(r.damaged(format!("values of '{}' that are more or fewer than it has", info.path)));
+    }
+    Ok(Arc::from(reorder(info, bytes)))
 }

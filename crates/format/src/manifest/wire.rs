@@ -57,6 +57,13 @@ impl Writer {
         self.bytes.extend_from_slice(bytes);
     }
 
+    /// What `write` writes, behind its length, so that a reader can pass over it.
+    pub fn framed(&mut self, write: impl FnOnce(&mut Self)) {
+        let mut inner = Self::default();
+        write(&mut inner);
+        self.blob(&inner.bytes);
+    }
+
     /// A text in UTF-8.
     pub fn text(&mut self, text: &str) {
         self.blob(text.as_bytes());
@@ -274,6 +281,49 @@ impl<'a> Reader<'a> {
         let bytes = self.take(n)?;
         self.charge(n)?;
         Ok(bytes)
+    }
+
+    /// As [`Writer::framed`].
+    ///
+    /// # Errors
+    /// What `read` says, and where it took more or fewer bytes than there are.
+    pub fn framed<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        let frame = self.frame()?;
+        let after = std::mem::replace(&mut self.at, frame.start);
+        let found = read(self)?;
+        if self.at == after { Ok(found) } else { Err(self.damaged("a part of another length than it says")) }
+    }
+
+    /// Passes over what [`Writer::framed`] or [`Writer::blob`] wrote; where it stands, for [`Reader::seek`].
+    ///
+    /// # Errors
+    /// Where it is longer than what is left.
+    pub fn skip(&mut self) -> Result<usize> {
+        let place = self.at;
+        self.frame().map(|_| place)
+    }
+
+    /// Goes on from another place of the same bytes.
+    pub fn seek(&mut self, place: usize) {
+        self.at = place.min(self.bytes.len());
+    }
+
+    /// The places of the next frame's bytes, behind which the reader is then.
+    fn frame(&mut self) -> Result<std::ops::Range<usize>> {
+        let n = self.index()?;
+        let start = self.at;
+        self.take(n)?;
+        Ok(start..self.at)
+    }
+
+    /// A text that stays where it is.
+    ///
+    /// # Errors
+    /// As [`Reader::text`], but for the budget.
+    pub fn text_here(&mut self) -> Result<&'a str> {
+        let n = self.index()?;
+        let bytes = self.take(n)?;
+        std::str::from_utf8(bytes).map_err(|_| self.damaged("a text is not UTF-8"))
     }
 
     /// As [`Writer::text`].

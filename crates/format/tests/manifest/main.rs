@@ -3,6 +3,7 @@
 
 mod common;
 mod damage;
+mod excerpts;
 mod exports;
 mod imports;
 mod round_trip;

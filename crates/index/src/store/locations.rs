@@ -30,14 +30,20 @@ pub fn locations(source: &Path, given: Option<&Path>) -> Locations {
         let store = given.join(format!("{}-{hash:016x}.sieva", name.unwrap_or("source")));
         return Locations { write: store.clone(), read: vec![store] };
     }
-    let absolute = source.canonicalize().or_else(|_| std::path::absolute(source));
-    let absolute = absolute.unwrap_or_else(|_| source.to_path_buf());
+    // Following links asks for every directory above: only where it can matter.
+    let absolute = || {
+        let absolute = source.canonicalize().or_else(|_| std::path::absolute(source));
+        absolute.unwrap_or_else(|_| source.to_path_buf())
+    };
     let mut read = vec![with_suffix(source, ".sieva")];
-    let beside_target = with_suffix(&absolute, ".sieva");
-    if source.is_symlink() && !read.contains(&beside_target) {
-        read.push(beside_target);
+    if source.is_symlink() {
+        let beside_target = with_suffix(&absolute(), ".sieva");
+        if !read.contains(&beside_target) {
+            read.push(beside_target);
+        }
     }
     if let Some(given) = given {
+        let absolute = absolute();
         let hash = xxh3_64(absolute.as_os_str().as_bytes());
         let name = absolute.file_name().map_or_else(|| PathBuf::from("source"), PathBuf::from);
         read.insert(0, given.join(with_suffix(&name, &format!("-{hash:016x}.sieva"))));

@@ -277,7 +277,8 @@ fn tile<'e>(
     if did.tiles_skipped == 1 && aggregates.iter().any(|(_, v)| v.is_some()) {
         (did.tiles_scanned, did.tiles_skipped) = (1, 0);
     }
-    let hits = Hits::new(&mask);
+    let is_counted = keys.is_empty() && aggregates.iter().all(|(_, value)| value.is_none());
+    let hits = if is_counted { Hits::All(mask.count() as usize) } else { Hits::new(&mask) };
     let group_of =
         group_numbers(execution, bx, leaves, keys, &hits, &mut groups, || new_states(execution, aggregates))?;
     let nothing = Vector::constant(&Scalar::Null)?;
@@ -294,7 +295,7 @@ fn tile<'e>(
 
 /// The selected positions of a tile.
 enum Hits {
-    /// All of so many.
+    /// All of so many; or so many, where nobody asks which.
     All(usize),
     /// These.
     Some(Vec<usize>),

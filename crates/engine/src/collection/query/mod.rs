@@ -1,6 +1,7 @@
 //! A query over a collection: the objects that the catalog left, and what becomes of them.
 
 mod batches;
+mod each;
 mod object;
 
 use std::collections::VecDeque;
@@ -211,6 +212,13 @@ impl CollectionQuery {
             );
         }
         Ok(out)
+    }
+
+    /// The aggregates of a query of one group.
+    fn totals(&self) -> Result<Vec<Scalar>> {
+        self.inner.make_groups()?;
+        let groups = self.inner.template.groups()?;
+        Ok(groups.aggregates.iter().filter_map(|of_groups| of_groups.first().cloned()).collect())
     }
 
     /// Locations of the sources that hold its objects.

@@ -139,9 +139,8 @@ fn template_of(
 ) -> Result<Option<Query>> {
     let mut tried = 0;
     for found in sources {
-        let hint = manifests::hints(&collection.catalog, &[&found.location])?.pop().unwrap_or(Hint::None);
-        let source = opener::open(&found.location, hint, &collection.options)
-            .map_err(|e| e.at(format!("'{}'", found.location)))?;
+        let hint = manifests::hints(&collection.catalog, &[found])?.pop().unwrap_or(Hint::None);
+        let source = opener::open(found, hint, &collection.options)?;
         for object in &found.objects {
             tried += 1;
             if let Some(select) = placeholders(shape, classes, &source, &object.group)? {

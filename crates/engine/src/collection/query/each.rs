@@ -1,0 +1,237 @@
+//! The objects of a query one by one, for bindings of languages that hand them on so.
+
+use std::ops::Range;
+
+use sieva_query::exec::Column;
+use sieva_query::parse;
+
+use super::*;
+
+impl Collection {
+    /// The query of the elements of its objects: `condition` is on keys and arrays (`None`: none), `array` is the path of
+    /// an array within the objects whose elements are meant (`None`: the arrays of the condition are). Rows have the
+    /// columns of `SELECT array`, or `SELECT *`.
+    ///
+    /// # Errors
+    /// As [`Collection::sql`].
+    ///
+    /// # Examples
+    /// ```no_run
+    /// # fn main() -> sieva::Result<()> {
+    /// let stars = sieva::Collection::open("boss.sqlite", "h5boss", &sieva::OpenOptions::default())?;
+    /// let query = stars.objects(Some("RADEG = 153.17 AND flux > 20"), None, &sieva::QueryOptions::default())?;
+    /// for (n, (source, path)) in query.counts(&query.cancel_flag())?.iter().zip(query.objects()) {
+    ///     println!("{source} {path}: {n:?}");
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn objects(
+        &self,
+        condition: Option<&str>,
+        array: Option<&str>,
+        options: &QueryOptions,
+    ) -> Result<CollectionQuery> {
+        let names = Names::load(&self.catalog, &self.name)?;
+        let projection = match array {
+            None => Projection::All,
+            Some(array) => Projection::Items(vec![item(Expr::name(array), array)]),
+        };
+        let select = Select { projection, condition: parsed(&names, condition)?, ..Select::default() };
+        CollectionQuery::new(self, &names, select, options)
+    }
+
+    /// Counts and edges of the histogram of `value` (an array of the objects, or an expression) over all elements that
+    /// satisfy `condition`, as of `numpy.histogram`; of `range`, or from the least to the greatest of them.
+    ///
+    /// # Errors
+    /// As [`Collection::objects`]; `type-mismatch` for text; reading errors.
+    pub fn histogram(
+        &self,
+        condition: Option<&str>,
+        value: &str,
+        bins: usize,
+        range: Option<(f64, f64)>,
+        options: &QueryOptions,
+    ) -> Result<(Vec<u64>, Vec<f64>)> {
+        let names = Names::load(&self.catalog, &self.name)?;
+        let condition = parsed(&names, condition)?;
+        let value = parse::parse_expression_with(value, &|name| names.knows(name))?;
+        let aggregates = |calls: Vec<Expr>| {
+            let projection = Projection::Items(calls.into_iter().map(|call| item(call, "")).collect());
+            let select = Select { projection, condition: condition.clone(), ..Select::default() };
+            CollectionQuery::new(self, &names, select, options)?.totals()
+        };
+        let call = |function: &str, args: Vec<Expr>| Expr::Call {
+            function: function.into(),
+            args,
+            distinct: false,
+            star: false,
+        };
+        let (low, high) = match range {
+            Some(range) => range,
+            None => {
+                let ends = aggregates(vec![
+                    call("min", vec![call("float64", vec![value.clone()])]),
+                    call("max", vec![call("float64", vec![value.clone()])]),
+                ])?;
+                match &ends[..] {
+                    [Scalar::F64(low), Scalar::F64(high)] => (*low, *high),
+                    // Of nothing: what numpy takes then.
+                    _ => (0.0, 1.0),
+                }
+            }
+        };
+        let number = |x: f64| literal(Scalar::F64(x));
+        let bins = literal(Scalar::I64(i64::try_from(bins).unwrap_or(i64::MAX)));
+        let found =
+            aggregates(vec![call("histogram", vec![value.clone(), bins, number(low), number(high)])])?;
+        match found.into_iter().next() {
+            Some(Scalar::Histogram { edges, counts }) => Ok((counts, edges)),
+            _ => Err(Error::new(ErrorKind::Internal, "a histogram was not made")),
+        }
+    }
+}
+
+fn item(expr: Expr, text: &str) -> SelectItem {
+    SelectItem { expr, alias: None, text: text.to_string() }
+}
+
+fn parsed(names: &Names<'_>, condition: Option<&str>) -> Result<Option<Expr>> {
+    condition.map(|text| parse::parse_condition_with(text, &|name| names.knows(name))).transpose()
+}
+
+impl CollectionQuery {
+    /// The objects that the catalog left: location of the source and path of the group, in the order of sources and of
+    /// their trees.
+    pub fn objects(&self) -> impl Iterator<Item = (&str, &str)> {
+        let each = |s| {
+            let SourceObjects { location, objects }: &SourceObjects = s;
+            objects.iter().map(|o| (location.as_str(), o.group.as_str()))
+        };
+        self.inner.sources.iter().flat_map(each)
+    }
+
+    /// How many rows each of [`CollectionQuery::objects`] has; `None` for one that lacks an array of the query.
+    ///
+    /// # Errors
+    /// As [`CollectionQuery::count`]; `cancelled` once `cancel` is set.
+    pub fn counts(&self, cancel: &AtomicBool) -> Result<Vec<Option<u64>>> {
+        let inner = &self.inner;
+        let options = inner.object_options();
+        let all = 0..self.objects().count();
+        inner.each(all, cancel, &|source, found, object| {
+            inner.object_rows(source, found, object, &options)?.map(|query| query.count()).transpose()
+        })
+    }
+
+    /// The values of `value` (an array of the objects, or an expression of such) at the rows of these objects, one after
+    /// the other as `take` is called; an object that lacks an array of the query has none.
+    ///
+    /// # Errors
+    /// As [`CollectionQuery::counts`]; `unknown-array`, `dimension-mismatch`; what `take` gives.
+    pub fn read(
+        &self,
+        objects: Range<usize>,
+        value: &str,
+        cancel: &AtomicBool,
+        mut take: impl FnMut(Column) -> Result<()>,
+    ) -> Result<()> {
+        let inner = &self.inner;
+        let options = inner.object_options();
+        let work = |source: &Source, found: &SourceObjects, object: &Object| {
+            let Some(query) = inner.object_rows(source, found, object, &options)? else { return Ok(None) };
+            let selection = query.selection()?;
+            let value = source.parse_value_within(&object.group, value)?;
+            let positions: Vec<u64> = selection.iter_from(0).collect();
+            query.points(&value, &options, Arc::default())?.read(&positions).map(Some)
+        };
+        let mut walk = Walk::of(&inner.sources, objects);
+        while let Some(columns) = walk.window(&Setting { cancel, ..inner.setting() }, &work)? {
+            columns.into_iter().flatten().try_for_each(&mut take)?;
+        }
+        Ok(())
+    }
+
+    /// The source of object number `object`, opened, and the condition that its elements have to satisfy, with paths of
+    /// arrays in place of names; `None` where it lacks an array of the query.
+    ///
+    /// # Errors
+    /// `invalid-value` for a number that is none; those of opening.
+    pub fn object(&self, object: usize) -> Result<Option<(Source, Option<Expr>)>> {
+        let inner = &self.inner;
+        let (mut left, none) = (object, || {
+            let message = format!("no object {object}: the query has {}, from 0 on", self.objects().count());
+            Error::new(ErrorKind::InvalidValue, message)
+        });
+        for found in &inner.sources {
+            let Some(object) = found.objects.get(left) else {
+                left -= found.objects.len();
+                continue;
+            };
+            let hint = manifests::hints(&inner.collection.catalog, &[found])?.pop().unwrap_or(Hint::None);
+            let source = opener::open(found, hint, &inner.collection.options)?;
+            let mut replace = |m: &Meaning| inner.value_of(&source, found, object, m);
+            let lacks = replaced_items(&inner.shape.items, &mut replace)?.is_none();
+            let condition = all_replaced(inner.shape.rest.as_slice(), &mut replace)?;
+            return Ok(condition.filter(|_| !lacks).map(|c| (source, c.into_iter().next())));
+        }
+        Err(none())
+    }
+}
+
+impl Inner {
+    /// What `work` makes of each of these objects, in order.
+    fn each<R: Send>(
+        &self,
+        objects: Range<usize>,
+        cancel: &AtomicBool,
+        work: &(dyn Fn(&Source, &SourceObjects, &Object) -> Result<R> + Sync),
+    ) -> Result<Vec<R>> {
+        let mut walk = Walk::of(&self.sources, objects);
+        let mut all = Vec::new();
+        while let Some(results) = walk.window(&Setting { cancel, ..self.setting() }, work)? {
+            all.extend(results);
+        }
+        Ok(all)
+    }
+}
+
+impl Source {
+    /// As [`Source::parse_value`], with names that are looked for in the group `group` first.
+    ///
+    /// # Errors
+    /// As [`Source::parse_value`].
+    pub fn parse_value_within(&self, group: &str, text: &str) -> Result<Expr> {
+        let own = |name: &str| array_of(self.schema(), group, name);
+        if group.is_empty() {
+            return self.parse_value(text);
+        }
+        if let Some(path) = own(text)? {
+            return Ok(Expr::name(path));
+        }
+        let parsed = parse::parse_expression_with(text, &|name| {
+            !matches!(own(&name.text), Ok(None)) || self.means(name)
+        })?;
+        within_group(&parsed, &own)
+    }
+
+    /// As [`Source::resolve`], looked for in the group `group` first.
+    ///
+    /// # Errors
+    /// As [`Source::resolve`].
+    pub fn resolve_within(&self, group: &str, name: &str) -> Result<usize> {
+        match array_of(self.schema(), group, name)? {
+            Some(path) if !group.is_empty() => self.resolve(&path),
+            _ => self.resolve(name),
+        }
+    }
+}
+
+/// The expression with the names that a group has in place of its own.
+fn within_group(expr: &Expr, own: &dyn Fn(&str) -> Result<Option<String>>) -> Result<Expr> {
+    if let Expr::Name(name) = expr {
+        return Ok(own(&name.text)?.map_or_else(|| expr.clone(), Expr::name));
+    }
+    expr.clone().try_map_children(&mut |child| within_group(child, own))
+}
