@@ -7,6 +7,7 @@
 mod attempt;
 mod coalesce;
 mod failure;
+mod landing;
 mod list;
 mod object;
 mod options;
