@@ -65,7 +65,7 @@ fn a_line_that_breaks_from_time_to_time_brings_a_long_range() {
     let server = Server::start();
     let bytes = noise(12 << 20);
     server.put("/f", bytes.clone(), Some("v1"));
-    let object = open(&server.url("/f"), &RemoteOptions { retries: 1, ..hasty() }).unwrap();
+    let object = open(&server.url("/f"), &RemoteOptions { retries: 2, ..hasty() }).unwrap();
     server.take_log();
     let mut faults = vec![Fault::Truncate(1_500_000); 4];
     faults.push(Fault::Status(503, ""));

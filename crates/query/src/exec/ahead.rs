@@ -21,6 +21,8 @@ use crate::bind::Condition;
 const FIRST: u64 = 2 << 20;
 /// Bytes of the largest batch. Two are what the store keeps of announced bytes by default.
 const LARGEST: u64 = 64 << 20;
+/// Tiles after which it is known which arrays they read.
+const ENOUGH_TILES: u64 = 4;
 /// Most tiles of a batch.
 const MOST_TILES: usize = 1 << 14;
 
@@ -28,6 +30,7 @@ const MOST_TILES: usize = 1 << 14;
 pub(super) struct Ahead<'e> {
     execution: &'e Execution,
     largest: u64,
+    takes_all: bool,
     state: Mutex<Told>,
     /// Arrays that every tile reads, then those that some may.
     arrays: Vec<usize>,
@@ -85,6 +88,7 @@ impl<'e> Ahead<'e> {
         Some(Self {
             execution,
             largest,
+            takes_all,
             state: Mutex::new(Told { next: vec![0; arrays.len()], end: 0, due: 0, batch }),
             read: arrays.iter().map(|_| AtomicU64::new(0)).collect(),
             arrays,
@@ -115,7 +119,8 @@ impl<'e> Ahead<'e> {
                 }
             }
             (told.end, told.due) = (end, first);
-            told.batch = (told.batch * 2).min(self.largest);
+            let knows = self.takes_all && self.done.load(Relaxed) >= ENOUGH_TILES;
+            told.batch = if knows { self.largest } else { (told.batch * 2).min(self.largest) };
         }
         let end = told.end;
         likely.iter().for_each(|&n| told.next[n] = end);

@@ -143,7 +143,6 @@ impl Execution {
         // A quarter of the memory for decoded chunks that more than one tile wants; a chunk and its copies
         // must fit in what is left, once for each thread. Where chunks are large, fewer threads have room.
         let cache = Arc::new(ChunkCache::new((options.memory / 4) as usize));
-        source.will_need_layouts(&bound.arrays.iter().map(|a| a.index).collect::<Vec<_>>());
         let layouts = bound.arrays.iter().map(|a| source.layout(a.index)).collect::<Result<Vec<_>>>()?;
         let chunk = layouts.iter().filter(|l| l.is_chunked()).map(|l| l.chunk_bytes).max().unwrap_or(1);
         let room = usize::try_from(options.memory / 2 / chunk.max(1)).unwrap_or(usize::MAX);

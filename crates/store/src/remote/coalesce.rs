@@ -16,7 +16,7 @@ const SIDE_BY_SIDE: u64 = 2;
 /// Where requests are cut into segments, each of which is there as soon as its last byte is: multiples of this.
 pub(crate) const SEGMENT: u64 = 1 << 20;
 
-/// Requests for the `missing` ranges (in order, apart): near ones together where nothing between them is `present`,
+/// Requests for the `missing` ranges (in order, apart): near ones together unless what lies between is `present`,
 /// those longer than `longest` split evenly.
 pub(crate) fn requests(
     missing: &[Range<u64>],
@@ -45,12 +45,12 @@ pub(crate) fn longest_ahead(ranges: &[Range<u64>]) -> u64 {
     (total / SIDE_BY_SIDE).clamp(LONGEST, LONGEST_AHEAD)
 }
 
-/// The segments of a request.
-pub(crate) fn segments(request: Range<u64>) -> impl Iterator<Item = Range<u64>> {
-    let (first, last) = (request.start / SEGMENT, request.end.div_ceil(SEGMENT));
+/// The segments of a range, cut at multiples of `SEGMENT`.
+pub(crate) fn segments(range: Range<u64>) -> impl Iterator<Item = Range<u64>> {
+    let (first, last) = (range.start / SEGMENT, range.end.div_ceil(SEGMENT));
     (first..last).map(move |n| {
         let start = n * SEGMENT;
-        start.max(request.start)..start.saturating_add(SEGMENT).min(request.end)
+        start.max(range.start)..start.saturating_add(SEGMENT).min(range.end)
     })
 }
 

@@ -7,54 +7,74 @@ use std::ops::Range;
 
 use crate::cache::{Part, Promise};
 
-/// The segments of a request that have not come, in order and without gaps between them.
-#[derive(Debug, Default)]
+/// One stretch of what a request brings.
+#[derive(Debug)]
+struct Stretch {
+    end: u64,
+    /// Who waits for it; nobody for bytes that had come before, and lie between those that had not.
+    waits: Option<(Promise, Part)>,
+}
+
+/// What has not come of a request, in order and without gaps.
+#[derive(Debug)]
 pub(crate) struct Landing {
-    waiting: VecDeque<(Promise, Part)>,
+    start: u64,
+    stretches: VecDeque<Stretch>,
 }
 
 impl Landing {
-    pub(crate) fn new(segments: impl IntoIterator<Item = (Promise, Part)>) -> Self {
-        Self { waiting: segments.into_iter().collect() }
+    /// A request that begins at `start`.
+    pub(crate) fn new(start: u64) -> Self {
+        Self { start, stretches: VecDeque::new() }
+    }
+
+    /// Adds a segment that is waited for. What lies between the last one and it is brought in vain.
+    pub(crate) fn push(&mut self, promise: Promise, part: Part) {
+        if self.range().end < part.range.start {
+            self.stretches.push_back(Stretch { end: part.range.start, waits: None });
+        }
+        self.stretches.push_back(Stretch { end: part.range.end, waits: Some((promise, part)) });
     }
 
     /// The bytes that have not come.
     pub(crate) fn range(&self) -> Range<u64> {
-        let ends = self.waiting.front().zip(self.waiting.back());
-        ends.map_or(0..0, |((_, first), (_, last))| first.range.start..last.range.end)
+        self.start..self.stretches.back().map_or(self.start, |last| last.end)
     }
 
     /// The segments that have not come.
     pub(crate) fn parts(&self) -> impl Iterator<Item = &Part> {
-        self.waiting.iter().map(|(_, part)| part)
+        self.stretches.iter().filter_map(|stretch| stretch.waits.as_ref().map(|(_, part)| part))
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.waiting.is_empty()
+        self.stretches.is_empty()
     }
 
-    /// Bytes of the next segment.
+    /// Bytes of the next stretch.
     pub(crate) fn next_len(&self) -> usize {
-        self.waiting.front().map_or(0, |(_, part)| (part.range.end - part.range.start) as usize)
+        self.stretches.front().map_or(0, |next| (next.end - self.start) as usize)
     }
 
     /// Hands on the segments that `got`, which begins where the next one does, has in full. Returns how many bytes were
     /// taken from it.
     pub(crate) fn take(&mut self, got: &mut Vec<u8>) -> u64 {
-        let mut taken = 0;
-        while !self.waiting.is_empty() && got.len() >= self.next_len() {
+        let before = self.start;
+        while got.len() >= self.next_len() {
             let len = self.next_len();
+            let Some(stretch) = self.stretches.pop_front() else { break };
             let rest = got.split_off(len);
-            let Some((promise, _)) = self.waiting.pop_front() else { break };
-            promise.keep(Ok(std::mem::replace(got, rest)));
-            taken += len as u64;
+            let bytes = std::mem::replace(got, rest);
+            if let Some((promise, _)) = stretch.waits {
+                promise.keep(Ok(bytes));
+            }
+            self.start = stretch.end;
         }
-        taken
+        self.start - before
     }
 
-    /// Takes out the next segment.
-    pub(crate) fn pop(&mut self) -> Option<(Promise, Part)> {
-        self.waiting.pop_front()
+    /// Takes out those who wait.
+    pub(crate) fn into_waiting(self) -> impl Iterator<Item = (Promise, Part)> {
+        self.stretches.into_iter().filter_map(|stretch| stretch.waits)
     }
 }
 
@@ -66,23 +86,24 @@ mod tests {
 
     #[test]
     fn segments_are_handed_on_when_they_are_whole() {
-        let (segments, flights): (Vec<_>, Vec<_>) = [10..13, 13..15, 15..18]
-            .into_iter()
-            .map(|range| {
-                let (promise, flight) = Promise::new();
-                ((promise, Part { range, flight: Arc::clone(&flight) }), flight)
-            })
-            .unzip();
-        let mut landing = Landing::new(segments);
-        assert_eq!((landing.range(), landing.next_len()), (10..18, 3));
+        let mut landing = Landing::new(10);
+        let flights = [10..13, 13..15, 17..20].map(|range| {
+            let (promise, flight) = Promise::new();
+            landing.push(promise, Part { range, flight: Arc::clone(&flight) });
+            flight
+        });
+        assert_eq!((landing.range(), landing.next_len()), (10..20, 3));
         let mut got = vec![0, 1];
         assert_eq!(landing.take(&mut got), 0);
         got.extend([2, 3, 4, 5]);
         assert_eq!((landing.take(&mut got), got), (5, vec![5]));
-        assert_eq!(landing.range(), 15..18);
+        assert_eq!(landing.range(), 15..20);
         assert_eq!(*flights[0].wait().unwrap(), [0, 1, 2]);
         assert_eq!(*flights[1].wait().unwrap(), [3, 4]);
         assert!(!flights[2].is_done());
+        // Two bytes that nobody waits for, and one that somebody does.
+        let mut got = vec![6, 7, 8];
+        assert_eq!((landing.take(&mut got), got, landing.range()), (2, vec![8], 17..20));
         // What is dropped ends with an error.
         drop(landing);
         assert!(flights[2].wait().is_err());

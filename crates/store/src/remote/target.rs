@@ -7,7 +7,7 @@ use std::time::Instant;
 use sieva_types::{Error, Result};
 
 use super::attempt::{Ask, Fetched};
-use super::coalesce::{self, LONGEST, ReadAhead};
+use super::coalesce::{self, GAP, LONGEST, ReadAhead};
 use super::landing::Landing;
 use super::runtime;
 use super::transport::Transport;
@@ -129,10 +129,18 @@ impl Target {
 
     /// Makes places for the segments of a request.
     fn reserve(&self, cache: &mut Cache, request: Range<u64>) -> Landing {
-        if self.disk.is_some() {
-            return Landing::new([cache.reserve(self.group, &request)]);
+        let mut landing = Landing::new(request.start);
+        let present = cache.present(self.group, &request);
+        for range in Cache::missing(&request, &present) {
+            // What is kept on disk is kept as it was asked for.
+            let whole = self.disk.is_some().then(|| range.clone());
+            let cut = whole.is_none().then(|| coalesce::segments(range));
+            for segment in whole.into_iter().chain(cut.into_iter().flatten()) {
+                let (promise, part) = cache.reserve(self.group, &segment);
+                landing.push(promise, part);
+            }
         }
-        Landing::new(coalesce::segments(request).map(|segment| cache.reserve(self.group, &segment)))
+        landing
     }
 
     fn requests(&self, cache: &mut Cache, missing: &[Range<u64>], longest: u64) -> Vec<Range<u64>> {
@@ -142,7 +150,11 @@ impl Target {
             return Cache::missing(&whole, &present);
         }
         let cache = std::cell::RefCell::new(cache);
-        coalesce::requests(missing, longest, |gap| !cache.borrow_mut().present(self.group, gap).is_empty())
+        coalesce::requests(missing, longest, |gap| {
+            let is_there = || !cache.borrow_mut().present(self.group, gap).is_empty();
+            // A little of what is there comes again, rather than that it cuts a request in two.
+            (self.disk.is_some() || gap.end - gap.start > GAP) && is_there()
+        })
     }
 
     /// All parts that cover `range`; those that nobody fetches yet are started.
@@ -186,7 +198,7 @@ impl Target {
         let started = runtime::spawn(async move {
             let Err(e) = target.bring(&mut landing).await else { return };
             target.saw(None);
-            while let Some((promise, part)) = landing.pop() {
+            for (promise, part) in landing.into_waiting() {
                 Cache::lock().forget(target.group, &part);
                 promise.keep(Err(e.clone()));
             }
