@@ -1,9 +1,9 @@
 //! Reading ahead of the workers: what the next tiles take is asked of the network while those at hand are evaluated.
 //!
 //! Tiles are told in batches, two of which are on their way or waiting at any time: enough for requests to be put
-//! together and to go side by side, and bounded by the memory that the query may take. Where every tile is wanted and
-//! it is known what each reads, batches are large from the first on; otherwise they grow from a small one, so that a
-//! query that is soon satisfied, or finds out what it reads, has fetched little in vain.
+//! together and to go side by side, and bounded by the memory that the query may take. Where every tile is wanted
+//! batches are large from the first on; otherwise they grow from a small one, so that a query that is soon satisfied has
+//! fetched little in vain. Arrays that only some tiles read are told of once it was seen that most do.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
@@ -21,8 +21,6 @@ use crate::bind::Condition;
 const FIRST: u64 = 2 << 20;
 /// Bytes of the largest batch. Two are what the store keeps of announced bytes by default.
 const LARGEST: u64 = 64 << 20;
-/// Tiles after which it is known which arrays they read.
-const ENOUGH_TILES: u64 = 4;
 /// Most tiles of a batch.
 const MOST_TILES: usize = 1 << 14;
 
@@ -30,7 +28,6 @@ const MOST_TILES: usize = 1 << 14;
 pub(super) struct Ahead<'e> {
     execution: &'e Execution,
     largest: u64,
-    takes_all: bool,
     state: Mutex<Told>,
     /// Arrays that every tile reads, then those that some may.
     arrays: Vec<usize>,
@@ -83,12 +80,16 @@ impl<'e> Ahead<'e> {
         possible.retain(|array| !arrays.contains(array));
         let certain = arrays.len();
         let largest = (execution.options.memory / 16).clamp(FIRST, LARGEST);
-        let batch = if takes_all && possible.is_empty() { largest } else { FIRST };
+        // Where all is wanted nothing of the certain arrays is in vain; the others will need room as well.
+        let batch = match (takes_all, possible.is_empty()) {
+            (true, true) => largest,
+            (true, false) => largest / 2,
+            (false, _) => FIRST,
+        };
         arrays.append(&mut possible);
         Some(Self {
             execution,
             largest,
-            takes_all,
             state: Mutex::new(Told { next: vec![0; arrays.len()], end: 0, due: 0, batch }),
             read: arrays.iter().map(|_| AtomicU64::new(0)).collect(),
             arrays,
@@ -119,8 +120,7 @@ impl<'e> Ahead<'e> {
                 }
             }
             (told.end, told.due) = (end, first);
-            let knows = self.takes_all && self.done.load(Relaxed) >= ENOUGH_TILES;
-            told.batch = if knows { self.largest } else { (told.batch * 2).min(self.largest) };
+            told.batch = (told.batch * 2).min(self.largest);
         }
         let end = told.end;
         likely.iter().for_each(|&n| told.next[n] = end);
