@@ -27,7 +27,7 @@ impl Wants {
         self.bytes
     }
 
-    /// Takes over the byte ranges of another array of the same source.
+    /// Takes over the byte ranges of another array of the same source, which goes on counting their bytes.
     pub fn absorb(&mut self, other: &mut Self) {
         self.ranges.append(&mut other.ranges);
     }

@@ -28,6 +28,7 @@ const MOST_TILES: usize = 1 << 14;
 pub(super) struct Ahead<'e> {
     execution: &'e Execution,
     largest: u64,
+    takes_all: bool,
     state: Mutex<Told>,
     /// Arrays that every tile reads, then those that some may.
     arrays: Vec<usize>,
@@ -90,6 +91,7 @@ impl<'e> Ahead<'e> {
         Some(Self {
             execution,
             largest,
+            takes_all,
             state: Mutex::new(Told { next: vec![0; arrays.len()], end: 0, due: 0, batch }),
             read: arrays.iter().map(|_| AtomicU64::new(0)).collect(),
             arrays,
@@ -120,7 +122,10 @@ impl<'e> Ahead<'e> {
                 }
             }
             (told.end, told.due) = (end, first);
-            told.batch = (told.batch * 2).min(self.largest);
+            // Arrays that may have to catch up need as much room as those that are told of now.
+            if !self.takes_all || likely.len() == self.arrays.len() {
+                told.batch = (told.batch * 2).min(self.largest);
+            }
         }
         let end = told.end;
         likely.iter().for_each(|&n| told.next[n] = end);
