@@ -9,7 +9,7 @@ use sieva_format_hdf5::{Hdf5Options, Hdf5Source, is_hdf5};
 use sieva_format_netcdf3::{Netcdf3Source, is_netcdf3};
 use sieva_format_zarr::{ZarrOptions, ZarrSource, is_zarr};
 use sieva_isolate::{IsolateOptions, IsolatedSource};
-use sieva_store::{DirTree, FileStore, ObjectTree, RangedRead, is_url};
+use sieva_store::{DirTree, FileStore, ObjectTree, RangedRead, RemoteOptions, is_url};
 use sieva_types::{Error, ErrorKind, Result};
 
 use crate::open::OpenOptions;
@@ -55,7 +55,7 @@ fn open_url(url: &str, options: &OpenOptions) -> Result<Arc<dyn ArraySource>> {
     }
     let name = url.split(['?', '#']).next().unwrap_or(url);
     if !name.ends_with('/') && !name.ends_with(".zarr") {
-        match sieva_store::open(url, &options.remote) {
+        match sieva_store::open(url, &remote_options(name, url, options)) {
             Ok(store) => {
                 return remembered::open(url, store, options);
             }
@@ -72,6 +72,17 @@ fn open_url(url: &str, options: &OpenOptions) -> Result<Arc<dyn ArraySource>> {
         return open_zarr(tree, options);
     }
     Err(unknown_format(Path::new(name), "is no Zarr group"))
+}
+
+/// How an object is opened. Of one that is HDF5 by its name and has to be parsed more of the beginning is fetched: what
+/// opening reads next, a request and a wait less.
+fn remote_options(name: &str, url: &str, options: &OpenOptions) -> RemoteOptions {
+    const HDF5_NAMES: [&str; 7] = [".h5", ".hdf5", ".hdf", ".he5", ".nc", ".nc4", ".cdf"];
+    let mut remote = options.remote.clone();
+    if HDF5_NAMES.iter().any(|end| name.ends_with(end)) && !remembered::is_known(url) {
+        remote.first_bytes = remote.first_bytes.max(sieva_format_hdf5::HEAD_BYTES);
+    }
+    remote
 }
 
 /// Opens an object by parsing it.

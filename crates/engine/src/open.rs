@@ -158,6 +158,8 @@ impl Source {
 
     /// A bound query, ready to run with the augmentations that there are.
     pub(crate) fn execution(&self, bound: Bound, options: ExecOptions) -> Result<Execution> {
+        // Before what is known of them is looked up, which asks for one layout after another.
+        self.inner.will_need_layouts(&bound.arrays.iter().map(|a| a.index).collect::<Vec<_>>());
         let run = |bound: Bound| {
             let indexes = self.indexes(&bound);
             Execution::new(Arc::clone(&self.inner), bound, indexes, options.clone())

@@ -45,6 +45,11 @@ pub(crate) fn open(
     Ok(Arc::new(Remembered { source, file, found: Mutex::default() }))
 }
 
+/// Whether something is remembered of a remote object, of this state or an earlier one.
+pub(crate) fn is_known(url: &str) -> bool {
+    cache_dir().is_some_and(|dir| place(&dir, url).exists())
+}
+
 /// Where manifests are kept: `SIEVA_CACHE`, else `sieva` in the user's cache directory.
 pub(crate) fn cache_dir() -> Option<PathBuf> {
     let set = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
@@ -120,6 +125,10 @@ impl ArraySource for Remembered {
 
     fn fetch_chunk(&self, array: usize, number: u64, out: &mut Vec<u8>) -> Result<bool> {
         self.source.fetch_chunk(array, number, out)
+    }
+
+    fn will_need_layouts(&self, arrays: &[usize]) {
+        self.source.will_need_layouts(arrays);
     }
 
     fn part(&self, array: usize, piece: usize) -> Result<Part> {

@@ -102,13 +102,14 @@ impl File {
         scout.fetch_objects(&self.bytes, &headers)
     }
 
-    /// The same for the index of a dataset's chunks.
+    /// The same for the indexes of the chunks of datasets.
     ///
     /// # Errors
     /// Those of the storage.
-    pub(crate) fn fetch_index(&self, dataset: Token) -> Result<()> {
+    pub(crate) fn fetch_indexes(&self, datasets: &[Token]) -> Result<()> {
         let Some(scout) = &self.scout else { return Ok(()) };
-        scout.fetch_index(&self.bytes, dataset.address())
+        let headers: Vec<u64> = datasets.iter().map(|token| token.address()).collect();
+        scout.fetch_indexes(&self.bytes, &headers)
     }
 
     /// The bytes that it is read from.

@@ -18,6 +18,11 @@ impl<T> Default for Kept<T> {
 }
 
 impl<T> Kept<T> {
+    /// Whether it was found.
+    pub(crate) fn is_found(&self) -> bool {
+        self.found.get().is_some()
+    }
+
     /// What was found, or finds it.
     pub(crate) fn get_or_find(&self, find: impl FnOnce() -> Result<T>) -> Result<Arc<T>> {
         if let Some(found) = self.found.get() {

@@ -27,4 +27,5 @@ mod types;
 mod walk;
 
 pub use file::is_hdf5;
+pub use scout::HEAD as HEAD_BYTES;
 pub use source::{Hdf5Options, Hdf5Source};

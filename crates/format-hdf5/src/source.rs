@@ -1,5 +1,6 @@
 //! The source: an open file behind the trait that all formats share.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -118,7 +119,7 @@ impl Hdf5Source {
             if !self.store.is_remote() {
                 self.store.check_unchanged()?;
             }
-            self.tree.files[d.found.file].fetch_index(d.found.token)?;
+            self.tree.files[d.found.file].fetch_indexes(&[d.found.token])?;
             self.through_library(d, || layout::physical(&self.tree, d, self.store.len()))
         })
     }
@@ -175,6 +176,25 @@ impl ArraySource for Hdf5Source {
 
     fn store(&self) -> &Arc<dyn RangedRead> {
         &self.store
+    }
+
+    fn will_need_layouts(&self, arrays: &[usize]) {
+        let datasets = arrays.iter().filter_map(|&a| self.arrays.get(a)).map(|array| array.dataset);
+        let mut unknown: Vec<usize> = datasets.filter(|&d| !self.physical[d].is_found()).collect();
+        unknown.sort_unstable();
+        unknown.dedup();
+        // One alone is fetched when it is asked for.
+        if !self.store.is_remote() || unknown.len() < 2 {
+            return;
+        }
+        let mut of_file: BTreeMap<usize, Vec<_>> = BTreeMap::new();
+        for found in unknown.iter().map(|&d| &self.datasets[d].found) {
+            of_file.entry(found.file).or_default().push(found.token);
+        }
+        for (file, tokens) in of_file {
+            // What cannot be fetched is told when it is asked for.
+            let _ = self.tree.files[file].fetch_indexes(&tokens);
+        }
     }
 
     fn read_library(&self, array: usize, bx: &Bx, out: &mut [u8]) -> Result<()> {

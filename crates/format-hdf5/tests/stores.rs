@@ -283,6 +283,16 @@ fn metadata_over_a_network_take_few_round_trips() {
         assert!(all.rounds <= rounds && all.requests <= requests, "{is_new} {grows}: {all:?}");
         assert!(all.bytes < 4 << 20, "{is_new} {grows}: {all:?}");
         assert_eq!(format!("{got:?}"), format!("{:?}", layout(&want, "v3")));
+        // Several indexes take no more rounds than one.
+        let store = Remote::new(in_memory(&path));
+        let source = open_store(store.clone());
+        source.will_need_layouts(&["v1", "v3", "v5"].map(|name| array(&source, name).0));
+        for name in ["v1", "v3", "v5"] {
+            let got = source.layout(array(&source, name).0).unwrap();
+            assert_eq!(format!("{got:?}"), format!("{:?}", layout(&want, name)));
+        }
+        let several = store.traffic();
+        assert!(several.rounds <= all.rounds, "{is_new} {grows}: {several:?} {all:?}");
     }
 }
 

@@ -40,6 +40,12 @@ pub trait ArraySource: Send + Sync {
         Err(Error::new(ErrorKind::Internal, format!("'{path}' has no chunks that are objects")))
     }
 
+    /// Says that the layouts of these arrays are about to be asked for: a source behind a network fetches what tells them
+    /// all at once.
+    fn will_need_layouts(&self, arrays: &[usize]) {
+        let _ = arrays;
+    }
+
     /// One piece of an array whose placement is [`crate::layout::Placement::Parts`].
     ///
     /// # Errors

@@ -61,6 +61,22 @@ fn a_body_that_is_cut_off_goes_on_where_it_ended() {
 }
 
 #[test]
+fn a_line_that_breaks_from_time_to_time_brings_a_long_range() {
+    let server = Server::start();
+    let bytes = noise(12 << 20);
+    server.put("/f", bytes.clone(), Some("v1"));
+    let object = open(&server.url("/f"), &RemoteOptions { retries: 2, ..hasty() }).unwrap();
+    server.take_log();
+    let mut faults = vec![Fault::Truncate(1_500_000); 4];
+    faults.push(Fault::Status(503, ""));
+    server.fail(faults);
+    object.will_need(std::slice::from_ref(&(1_000_000..8_000_000)));
+    assert!(read(&*object, 1_000_000, 7_000_000).unwrap() == bytes[1_000_000..8_000_000], "bytes differ");
+    let starts: Vec<_> = server.take_log().iter().map(|r| r.range().unwrap().0).collect();
+    assert_eq!(starts, [1_000_000, 2_500_000, 4_000_000, 5_500_000, 7_000_000, 7_000_000]);
+}
+
+#[test]
 fn what_does_not_pass_ends_in_a_clear_error() {
     let server = Server::start();
     server.put("/f", noise(100_000), Some("v1"));

@@ -124,6 +124,42 @@ fn a_long_read_is_split_and_whole() {
 }
 
 #[test]
+fn announced_bytes_come_in_few_requests_and_segments_before_their_end() {
+    let server = Server::start();
+    let bytes = noise(40 << 20);
+    server.put("/ahead", bytes.clone(), Some("v1"));
+    let options = RemoteOptions { retries: 0, first_bytes: 100, ..hasty() };
+    let object = open(&server.url("/ahead"), &options).unwrap();
+    assert_eq!(server.take_log()[0].range(), Some((0, 99)));
+    object.will_need(std::slice::from_ref(&(5..bytes.len() as u64)));
+    assert!(read(&*object, 100, bytes.len() - 100) == bytes[100..], "bytes differ");
+    let mut ranges: Vec<_> = server.take_log().iter().map(|r| r.range().unwrap()).collect();
+    ranges.sort_unstable();
+    let half = (bytes.len() as u64 - 100) / 2;
+    assert_eq!(ranges, [(100, 99 + half), (100 + half, 2 * half + 99)]);
+    // A little that is there already does not cut a request in two; what was read of it stays as it was.
+    server.put("/holes", bytes.clone(), Some("v1"));
+    let object = open(&server.url("/holes"), &options).unwrap();
+    object.will_need(&[2_000_000..2_010_000, 3_500_000..4_000_000]);
+    assert_eq!(read(&*object, 2_000_000, 10_000), bytes[2_000_000..2_010_000]);
+    assert_eq!(read(&*object, 3_500_000, 10), bytes[3_500_000..3_500_010]);
+    server.take_log();
+    object.will_need(std::slice::from_ref(&(1_000_000..5_000_000)));
+    assert!(read(&*object, 1_000_000, 4_000_000) == bytes[1_000_000..5_000_000], "bytes differ");
+    let mut ranges: Vec<_> = server.take_log().iter().map(|r| r.range().unwrap()).collect();
+    ranges.sort_unstable();
+    assert_eq!(ranges, [(1_000_000, 3_499_999), (4_000_000, 4_999_999)]);
+    // A body that ends in the middle has brought what came before.
+    server.put("/cut", bytes.clone(), Some("v2"));
+    let object = open(&server.url("/cut"), &options).unwrap();
+    server.take_log();
+    server.fail([Fault::Truncate(5 << 20)]);
+    object.will_need(std::slice::from_ref(&((1 << 20)..(8 << 20))));
+    assert!(read(&*object, 1 << 20, 5 << 20) == bytes[1 << 20..6 << 20], "bytes differ");
+    assert_eq!(server.take_log().len(), 1);
+}
+
+#[test]
 fn a_second_open_of_the_same_version_uses_what_the_first_brought() {
     let server = Server::start();
     let bytes = noise(1 << 20);

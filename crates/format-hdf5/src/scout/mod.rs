@@ -27,7 +27,7 @@ use fields::Sizes;
 
 /// Bytes at a file's beginning that are asked for at once: the superblock, and most often the root group and the
 /// first objects. More would make the opening of small things slow, less would cost a round.
-const HEAD: u64 = 512 << 10;
+pub const HEAD: u64 = 512 << 10;
 /// Most bytes, and most pieces, that are fetched ahead for one purpose; what is left is read when it is needed.
 const BYTES_LIMIT: u64 = 64 << 20;
 const PIECES_LIMIT: usize = 1 << 17;
@@ -53,7 +53,7 @@ pub(crate) struct Scout {
 enum Goal {
     /// Groups, headers and attributes.
     Objects,
-    /// The index of one dataset's chunks.
+    /// The indexes of datasets' chunks.
     Index,
 }
 
@@ -136,12 +136,13 @@ impl Scout {
         self.fetch(bytes, Goal::Objects, &headers)
     }
 
-    /// Fetches the index of the chunks of the dataset whose header has this address.
+    /// Fetches the indexes of the chunks of the datasets whose headers have these addresses.
     ///
     /// # Errors
     /// Those of the storage.
-    pub(crate) fn fetch_index(&self, bytes: &FileBytes, header: u64) -> Result<()> {
-        self.sizes.absolute(header).map_or(Ok(()), |header| self.fetch(bytes, Goal::Index, &[header]))
+    pub(crate) fn fetch_indexes(&self, bytes: &FileBytes, headers: &[u64]) -> Result<()> {
+        let headers: Vec<u64> = headers.iter().filter_map(|&a| self.sizes.absolute(a)).collect();
+        self.fetch(bytes, Goal::Index, &headers)
     }
 
     fn fetch(&self, bytes: &FileBytes, goal: Goal, headers: &[u64]) -> Result<()> {

@@ -116,6 +116,16 @@ impl ArraySource for ManifestSource {
         }
     }
 
+    fn will_need_layouts(&self, arrays: &[usize]) {
+        let is_unknown = |&array: &usize| matches!(self.manifest.layout(array), Ok(None));
+        let unknown: Vec<usize> = arrays.iter().copied().filter(is_unknown).collect();
+        if let Some(&first) = unknown.first()
+            && let Ok(source) = self.itself(first)
+        {
+            source.will_need_layouts(&unknown);
+        }
+    }
+
     fn part(&self, array: usize, piece: usize) -> Result<Part> {
         let (source, array) = self.itself(array)?;
         source.part(array, piece)

@@ -27,6 +27,11 @@ impl Wants {
         self.bytes
     }
 
+    /// Takes over the byte ranges of another array of the same source, which goes on counting their bytes.
+    pub fn absorb(&mut self, other: &mut Self) {
+        self.ranges.append(&mut other.ranges);
+    }
+
     fn range(&mut self, start: u64, len: u64) {
         if self.ranges.insert((start, start.saturating_add(len))) {
             self.bytes = self.bytes.saturating_add(len);
@@ -87,6 +92,11 @@ impl BlockReader {
         if !ranges.is_empty() {
             self.source.store().will_need(&ranges);
         }
+        self.will_need_chunks(wants);
+    }
+
+    /// The same for what is no byte range of the source, but a chunk of this array.
+    pub fn will_need_chunks(&self, wants: &Wants) {
         let numbers: Vec<u64> = wants.numbers.iter().copied().collect();
         if !numbers.is_empty() {
             self.source.will_need_chunks(self.array, &numbers);

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use sieva_types::{Bx, Error, ErrorKind, Result};
 
-use super::ahead::Ahead;
+use super::ahead::{Ahead, Work};
 use super::evaluate::{Provider, evaluate};
 use super::keys::Key;
 use super::leaves::{BoxProvider, Leaves, indices};
@@ -213,7 +213,9 @@ fn run(
     let candidates = execution.candidates(&prepared, &tiles);
     stats.merge(&execution.replica_stats());
     stats.tiles_skipped += (tiles.len() - candidates.len()) as u64;
-    let ahead = Ahead::new(execution, &prepared, &arrays);
+    let ahead = Ahead::new(execution, &prepared, &arrays, true);
+    let tile_of = |job: usize| Some(candidates[job].tile);
+    let work = Work { jobs: candidates.len(), tiles: &tiles, tile: tile_of };
     in_order_batched(
         (candidates.len(), batch_of(&tiles, candidates.len())),
         execution.threads_for(candidates.len()),
@@ -223,7 +225,7 @@ fn run(
             let all = Node::Decided(true);
             let node = if candidates[i].all { &all } else { &prepared.node };
             if let Some(ahead) = &ahead {
-                ahead.before(i, candidates.len(), &tiles, |job| Some(candidates[job].tile));
+                ahead.before(i, &work);
             }
             let bx = tiles.tile(candidates[i].tile);
             let done = tile(execution, node, &bx, leaves, keys, aggregates)?;

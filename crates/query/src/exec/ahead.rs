@@ -1,11 +1,12 @@
 //! Reading ahead of the workers: what the next tiles take is asked of the network while those at hand are evaluated.
 //!
 //! Tiles are told in batches, two of which are on their way or waiting at any time: enough for requests to be put
-//! together and to go side by side, and bounded by the memory that the query may take. Batches grow from a small one,
-//! so that a query that is soon satisfied has fetched little in vain.
+//! together and to go side by side, and bounded by the memory that the query may take. Where every tile is wanted
+//! batches are large from the first on; otherwise they grow from a small one, so that a query that is soon satisfied has
+//! fetched little in vain. Arrays that only some tiles read are told of once it was seen that most do.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, TryLockError};
+use std::sync::{Mutex, PoisonError};
 
 use sieva_format::read::Wants;
 use sieva_types::Bx;
@@ -16,10 +17,10 @@ use super::prepare::{Node, Prepared};
 use super::tiles::Tiles;
 use crate::bind::Condition;
 
-/// Bytes of the first batch.
+/// Bytes of the first batch, where not all may be wanted.
 const FIRST: u64 = 2 << 20;
-/// Bytes of the largest batch. Two are half of what the store keeps of announced bytes by default.
-const LARGEST: u64 = 32 << 20;
+/// Bytes of the largest batch. Two are what the store keeps of announced bytes by default.
+const LARGEST: u64 = 64 << 20;
 /// Most tiles of a batch.
 const MOST_TILES: usize = 1 << 14;
 
@@ -27,95 +28,121 @@ const MOST_TILES: usize = 1 << 14;
 pub(super) struct Ahead<'e> {
     execution: &'e Execution,
     largest: u64,
+    takes_all: bool,
     state: Mutex<Told>,
-    /// Arrays that every tile reads, and those that some may.
-    certain: Vec<usize>,
-    possible: Vec<usize>,
-    /// Tiles done, and of those, per possible array, how many read it.
+    /// Arrays that every tile reads, then those that some may.
+    arrays: Vec<usize>,
+    certain: usize,
+    /// Tiles done, and of those, per array, how many read it.
     done: AtomicU64,
     read: Vec<AtomicU64>,
 }
 
 /// How far it was told.
 struct Told {
-    /// The first job that was not.
-    next: usize,
+    /// Per array, the first job that was not.
+    next: Vec<usize>,
+    /// The end of the last batch.
+    end: usize,
     /// The job with which the next batch is told.
     due: usize,
     batch: u64,
 }
 
+/// The work that is told of: jobs, in the order in which they are taken, and the tile of each that has one to be read.
+pub(super) struct Work<'w, F> {
+    pub(super) jobs: usize,
+    pub(super) tiles: &'w Tiles,
+    pub(super) tile: F,
+}
+
 impl<'e> Ahead<'e> {
     /// Of work on tiles that evaluates the condition of `prepared` and then reads `also` where something is
-    /// left. `None` where no network lies between.
-    pub(super) fn new(execution: &'e Execution, prepared: &Prepared, also: &[usize]) -> Option<Self> {
+    /// left; `takes_all`: no tile is left out because there is enough. `None` where no network lies between.
+    pub(super) fn new(
+        execution: &'e Execution,
+        prepared: &Prepared,
+        also: &[usize],
+        takes_all: bool,
+    ) -> Option<Self> {
         if !execution.source.store().is_remote() {
             return None;
         }
-        let (mut certain, mut possible) = (Vec::new(), also.to_vec());
-        let is_read = execution.first_read(&prepared.node, &mut certain);
+        let (mut arrays, mut possible) = (Vec::new(), also.to_vec());
+        let is_read = execution.first_read(&prepared.node, &mut arrays);
         if !is_read {
-            certain.extend_from_slice(also);
+            arrays.extend_from_slice(also);
         }
         super::select::leaf_conditions(&prepared.node, &mut |c| execution.arrays_of(c, &mut possible));
-        certain.sort_unstable();
-        certain.dedup();
+        arrays.sort_unstable();
+        arrays.dedup();
         possible.sort_unstable();
         possible.dedup();
-        possible.retain(|array| !certain.contains(array));
+        possible.retain(|array| !arrays.contains(array));
+        let certain = arrays.len();
+        let largest = (execution.options.memory / 16).clamp(FIRST, LARGEST);
+        // Where all is wanted nothing of the certain arrays is in vain; the others will need room as well.
+        let batch = match (takes_all, possible.is_empty()) {
+            (true, true) => largest,
+            (true, false) => largest / 2,
+            (false, _) => FIRST,
+        };
+        arrays.append(&mut possible);
         Some(Self {
             execution,
-            largest: (execution.options.memory / 16).clamp(FIRST, LARGEST),
-            state: Mutex::new(Told { next: 0, due: 0, batch: FIRST }),
-            read: possible.iter().map(|_| AtomicU64::new(0)).collect(),
+            largest,
+            takes_all,
+            state: Mutex::new(Told { next: vec![0; arrays.len()], end: 0, due: 0, batch }),
+            read: arrays.iter().map(|_| AtomicU64::new(0)).collect(),
+            arrays,
             certain,
-            possible,
             done: AtomicU64::new(0),
         })
     }
 
-    /// Tells of the jobs behind `job`, which is about to be done, as far as it is time to. `tile` is the tile of a
-    /// job, where there is one to be read.
-    pub(super) fn before(
-        &self,
-        job: usize,
-        jobs: usize,
-        tiles: &Tiles,
-        tile: impl Fn(usize) -> Option<usize>,
-    ) {
-        // One at a time; the others have work to do.
-        let mut told = match self.state.try_lock() {
-            Ok(told) => told,
-            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) => return,
-        };
-        while job >= told.due && told.next < jobs {
-            let first = told.next.max(job);
-            let arrays = self.arrays();
-            let mut wants: Vec<Wants> = arrays.iter().map(|_| Wants::default()).collect();
-            let mut at = first;
-            while at < jobs && at - first < MOST_TILES {
-                if let Some(tile) = tile(at) {
-                    self.add(&arrays, &tiles.tile(tile), &mut wants);
-                }
-                at += 1;
-                if wants.iter().map(Wants::bytes).sum::<u64>() >= told.batch {
+    /// Tells of the jobs behind `job`, which is about to be done, as far as it is time to.
+    pub(super) fn before(&self, job: usize, work: &Work<'_, impl Fn(usize) -> Option<usize>>) {
+        // Who comes while it is being told waits: reading now would tear a hole into a request for many.
+        let mut told = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let likely: Vec<usize> = (0..self.arrays.len()).filter(|&n| self.is_likely(n)).collect();
+        // Arrays that turned out to be read catch up.
+        let mut wants: Vec<Wants> = self.arrays.iter().map(|_| Wants::default()).collect();
+        for &n in likely.iter().filter(|&&n| told.next[n] < told.end) {
+            (told.next[n].max(job)..told.end).for_each(|at| self.add(n, at, work, &mut wants));
+        }
+        while job >= told.due && told.end < work.jobs {
+            let first = told.end.max(job);
+            let mut end = first;
+            let before: u64 = wants.iter().map(Wants::bytes).sum();
+            while end < work.jobs && end - first < MOST_TILES {
+                likely.iter().for_each(|&n| self.add(n, end, work, &mut wants));
+                end += 1;
+                if wants.iter().map(Wants::bytes).sum::<u64>() - before >= told.batch {
                     break;
                 }
             }
-            for (&array, wants) in arrays.iter().zip(&wants) {
-                self.execution.readers[array].will_need(wants);
+            (told.end, told.due) = (end, first);
+            // Arrays that may have to catch up need as much room as those that are told of now.
+            if !self.takes_all || likely.len() == self.arrays.len() {
+                told.batch = (told.batch * 2).min(self.largest);
             }
-            *told = Told { next: at, due: first, batch: (told.batch * 2).min(self.largest) };
-            if at == first {
-                return;
-            }
+        }
+        let end = told.end;
+        likely.iter().for_each(|&n| told.next[n] = end);
+        let mut ranges = Wants::default();
+        for (&array, wants) in self.arrays.iter().zip(&mut wants) {
+            self.execution.readers[array].will_need_chunks(wants);
+            ranges.absorb(wants);
+        }
+        // Those of all arrays together: they may lie side by side.
+        if let Some(&array) = self.arrays.first() {
+            self.execution.readers[array].will_need(&ranges);
         }
     }
 
     /// Notes what a tile read.
     pub(super) fn after(&self, tile: &Bx, leaves: &Leaves<'_>) {
-        for (&array, read) in self.possible.iter().zip(&self.read) {
+        for (&array, read) in self.arrays.iter().zip(&self.read).skip(self.certain) {
             if leaves.holds(array, &self.execution.own_box(array, tile)) {
                 read.fetch_add(1, Relaxed);
             }
@@ -123,17 +150,23 @@ impl<'e> Ahead<'e> {
         self.done.fetch_add(1, Relaxed);
     }
 
-    /// The arrays that a tile is likely to read: at least every other one did.
-    fn arrays(&self) -> Vec<usize> {
+    /// Whether a tile is likely to read the array at `n`: every tile does, or at least every other one did.
+    fn is_likely(&self, n: usize) -> bool {
         let done = self.done.load(Relaxed);
-        let often = |read: &AtomicU64| done > 0 && read.load(Relaxed) * 2 >= done;
-        let likely = self.possible.iter().zip(&self.read).filter(|(_, read)| often(read)).map(|(&a, _)| a);
-        self.certain.iter().copied().chain(likely).collect()
+        n < self.certain || done > 0 && self.read[n].load(Relaxed) * 2 >= done
     }
 
-    fn add(&self, arrays: &[usize], tile: &Bx, wants: &mut [Wants]) {
-        for (&array, wants) in arrays.iter().zip(wants) {
-            self.execution.readers[array].wants(&self.execution.own_box(array, tile), wants);
+    /// Adds what the array at `n` takes for a job.
+    fn add(
+        &self,
+        n: usize,
+        job: usize,
+        work: &Work<'_, impl Fn(usize) -> Option<usize>>,
+        wants: &mut [Wants],
+    ) {
+        if let Some(tile) = (work.tile)(job) {
+            let (array, tile) = (self.arrays[n], work.tiles.tile(tile));
+            self.execution.readers[array].wants(&self.execution.own_box(array, &tile), &mut wants[n]);
         }
     }
 }

@@ -273,9 +273,18 @@ impl Gatherer {
     }
 }
 
-/// How far a network was told of the jobs to come: by so many at once that requests go side by side.
+/// How far a network was told of the jobs to come: by so many at once that requests go side by side, and by the next as
+/// many when the last are begun.
 #[derive(Default)]
-struct JobsAhead(Mutex<usize>);
+struct JobsAhead(Mutex<ToldJobs>);
+
+#[derive(Default)]
+struct ToldJobs {
+    /// The first job that was not told.
+    next: usize,
+    /// The job with which it goes on.
+    due: usize,
+}
 
 impl JobsAhead {
     fn before(&self, reader: &BlockReader, job: usize, jobs: &[Job]) {
@@ -283,14 +292,15 @@ impl JobsAhead {
             return;
         }
         let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if job < *told {
-            return;
-        }
         let mut wants = Wants::default();
-        *told = job;
-        while *told < jobs.len() && wants.bytes() < AHEAD_BYTES {
-            reader.wants(&jobs[*told].bx, &mut wants);
-            *told += 1;
+        while job >= told.due && told.next < jobs.len() {
+            told.due = told.next.max(job);
+            told.next = told.due;
+            let before = wants.bytes();
+            while told.next < jobs.len() && wants.bytes() - before < AHEAD_BYTES {
+                reader.wants(&jobs[told.next].bx, &mut wants);
+                told.next += 1;
+            }
         }
         reader.will_need(&wants);
     }

@@ -2,7 +2,7 @@
 
 use sieva_types::{Bx, Error, ErrorKind, Result, Selection, SelectionBuilder};
 
-use super::ahead::Ahead;
+use super::ahead::{Ahead, Work};
 use super::condition::Evaluator;
 use super::leaves::Leaves;
 use super::pool::{Flow, fold, in_order_batched};
@@ -83,7 +83,8 @@ pub fn count(execution: &Execution) -> Result<(u64, ExecStats)> {
     let candidates = execution.candidates(&prepared, &tiles);
     let mut total = stats.decided(&tiles, &candidates);
     let open: Vec<usize> = candidates.iter().filter(|c| !c.all).map(|c| c.tile).collect();
-    let ahead = Ahead::new(execution, &prepared, &[]);
+    let ahead = Ahead::new(execution, &prepared, &[], true);
+    let work = Work { jobs: open.len(), tiles: &tiles, tile: |job: usize| Some(open[job]) };
     let states = fold(
         open.len(),
         execution.threads_for(open.len()),
@@ -91,7 +92,7 @@ pub fn count(execution: &Execution) -> Result<(u64, ExecStats)> {
         || (Leaves::new(execution), 0, ExecStats::default()),
         |(leaves, total, stats), i| {
             if let Some(ahead) = &ahead {
-                ahead.before(i, open.len(), &tiles, |job| Some(open[job]));
+                ahead.before(i, &work);
             }
             let tile = tiles.tile(open[i]);
             let (mask, did) = execution.tile_mask(&prepared.node, &tile, leaves)?;
@@ -168,7 +169,9 @@ pub fn select(execution: &Execution, enough: Option<u64>) -> Result<(Selection, 
     let band = tiles.band();
     let mut pending: Vec<(Bx, Mask)> = Vec::new();
     let mut found = 0;
-    let ahead = Ahead::new(execution, &prepared, &[]);
+    let ahead = Ahead::new(execution, &prepared, &[], enough.is_none());
+    let open = |job: usize| (!candidates[job].all).then_some(candidates[job].tile);
+    let work = Work { jobs: candidates.len(), tiles: &tiles, tile: open };
     in_order_batched(
         (candidates.len(), batch_of(&tiles, candidates.len())),
         execution.threads_for(candidates.len()),
@@ -182,8 +185,7 @@ pub fn select(execution: &Execution, enough: Option<u64>) -> Result<(Selection, 
                 return Ok((i, bx, mask, ExecStats::default()));
             }
             if let Some(ahead) = &ahead {
-                let open = |job: usize| (!candidates[job].all).then_some(candidates[job].tile);
-                ahead.before(i, candidates.len(), &tiles, open);
+                ahead.before(i, &work);
             }
             let (mask, did) = execution.tile_mask(&prepared.node, &bx, leaves)?;
             if let Some(ahead) = &ahead {

@@ -8,6 +8,7 @@ use reqwest::{Client, Response};
 use sieva_types::{Error, ErrorKind};
 
 use super::failure::{Failure, refused, stale};
+use super::landing::Landing;
 use super::retry;
 use super::s3::error_code;
 use super::swift::TOKEN;
@@ -47,6 +48,12 @@ pub(crate) struct Attempt<'a> {
     counters: &'a Counters,
     version: Option<Validator>,
     got: Vec<u8>,
+    /// Who takes bytes of a range as soon as they come.
+    landing: Option<&'a mut Landing>,
+    /// Bytes that were taken, before those of `got`.
+    taken: u64,
+    /// Whether the server sends all of the object although a range was asked for.
+    is_whole: bool,
     /// The token that the last request was sent with.
     pub(crate) token: Option<HeaderValue>,
 }
@@ -58,6 +65,7 @@ impl<'a> Attempt<'a> {
         ask: &'a Ask<'a>,
         name: &'a str,
         counters: &'a Counters,
+        landing: Option<&'a mut Landing>,
     ) -> Self {
         Self {
             transport,
@@ -67,12 +75,21 @@ impl<'a> Attempt<'a> {
             counters,
             version: ask.version.clone(),
             got: Vec::new(),
+            landing,
+            taken: 0,
+            is_whole: false,
             token: None,
         }
     }
 
+    /// Bytes of the range that have come, in all runs so far.
+    pub(crate) fn brought(&self) -> u64 {
+        self.taken + self.got.len() as u64
+    }
+
     pub(crate) async fn run(&mut self) -> Outcome<Fetched> {
-        if !matches!(self.ask.span, Span::Range(_)) {
+        // What came of the whole object is no beginning of a range.
+        if std::mem::take(&mut self.is_whole) || !matches!(self.ask.span, Span::Range(_)) {
             self.got.clear();
         }
         let answer = self.send().await?;
@@ -88,7 +105,7 @@ impl<'a> Attempt<'a> {
     /// The range to ask for now: without what has come already.
     fn wanted(&self) -> Option<Range<u64>> {
         match &self.ask.span {
-            Span::Range(r) => Some(r.start + self.got.len() as u64..r.end),
+            Span::Range(r) => Some(r.start + self.brought()..r.end),
             Span::All | Span::Last(_) => None,
         }
     }
@@ -145,6 +162,7 @@ impl<'a> Attempt<'a> {
     /// 200: all of the object, whether that was asked for or not.
     async fn whole(&mut self, answer: Response) -> Outcome<Fetched> {
         self.got.clear();
+        self.is_whole = true;
         let ranged = !matches!(self.ask.span, Span::All);
         let most = self.transport.longest_body();
         let said = answer.content_length();
@@ -218,8 +236,23 @@ impl<'a> Attempt<'a> {
             let take = bytes.len().min(usize::try_from(left).unwrap_or(usize::MAX));
             self.got.extend_from_slice(&bytes[..take]);
             left -= take as u64;
+            self.hand_on(left);
         }
         Ok(())
+    }
+
+    /// Gives what is whole to those who wait for it: of a range of a known version, which the answer was found to have.
+    fn hand_on(&mut self, left: u64) {
+        if !matches!(self.ask.span, Span::Range(_)) || self.ask.version.is_none() || self.is_whole {
+            return;
+        }
+        let Some(landing) = &mut self.landing else { return };
+        let taken = landing.take(&mut self.got);
+        if taken > 0 {
+            self.taken += taken;
+            let more = landing.next_len().saturating_sub(self.got.len());
+            self.got.reserve(more.min(usize::try_from(left).unwrap_or(usize::MAX)));
+        }
     }
 
     async fn unbounded_body(&mut self, mut answer: Response, ranged: bool, most: u64) -> Outcome<()> {

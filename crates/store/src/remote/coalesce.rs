@@ -5,16 +5,29 @@ use std::ops::Range;
 /// Bytes between two wanted ranges that are fetched rather than paid for by a request of their own. At 60 ms and
 /// 100 Mbit/s a request costs as much as 750 KB, but up to 16 go at once: an eighth of that is a fair bargain.
 pub(crate) const GAP: u64 = 96 << 10;
-/// The longest request: longer ones are split, so that parts come in parallel and a lost one is no great loss.
+/// Between long ranges a gap may be this part of them, for what it costs is little beside them.
+const GAP_SHARE: u64 = 16;
+/// The longest request of bytes that somebody waits for: longer ones are split, so that parts come in parallel.
 pub(crate) const LONGEST: u64 = 8 << 20;
+/// The longest request of bytes that are only announced.
+const LONGEST_AHEAD: u64 = 32 << 20;
+/// Requests that announced bytes make at least, where they are long.
+const SIDE_BY_SIDE: u64 = 2;
+/// Where requests are cut into segments, each of which is there as soon as its last byte is: multiples of this.
+pub(crate) const SEGMENT: u64 = 1 << 20;
 
-/// Requests for the `missing` ranges (in order, apart): near ones together where nothing between them is `present`,
-/// long ones split evenly.
-pub(crate) fn requests(missing: &[Range<u64>], present: impl Fn(&Range<u64>) -> bool) -> Vec<Range<u64>> {
+/// Requests for the `missing` ranges (in order, apart): near ones together unless what lies between is `present`,
+/// those longer than `longest` split evenly.
+pub(crate) fn requests(
+    missing: &[Range<u64>],
+    longest: u64,
+    present: impl Fn(&Range<u64>) -> bool,
+) -> Vec<Range<u64>> {
     let mut merged: Vec<Range<u64>> = Vec::new();
     for range in missing.iter().filter(|r| r.start < r.end) {
         if let Some(last) = merged.last_mut() {
-            let near = range.start.saturating_sub(last.end) <= GAP && range.end - last.start <= LONGEST;
+            let wanted = (last.end - last.start).saturating_add(range.end - range.start);
+            let near = range.start.saturating_sub(last.end) <= GAP.max(wanted / GAP_SHARE);
             if near && (range.start <= last.end || !present(&(last.end..range.start))) {
                 last.end = last.end.max(range.end);
                 continue;
@@ -22,12 +35,28 @@ pub(crate) fn requests(missing: &[Range<u64>], present: impl Fn(&Range<u64>) -> 
         }
         merged.push(range.clone());
     }
-    merged.into_iter().flat_map(split).collect()
+    merged.into_iter().flat_map(|range| split(range, longest)).collect()
 }
 
-fn split(range: Range<u64>) -> impl Iterator<Item = Range<u64>> {
+/// The longest request for announced ranges. Whoever reads them takes the first while the others are coming, so that few
+/// long ones do; but one alone has only what one connection gives.
+pub(crate) fn longest_ahead(ranges: &[Range<u64>]) -> u64 {
+    let total: u64 = ranges.iter().map(|r| r.end.saturating_sub(r.start)).sum();
+    (total / SIDE_BY_SIDE).clamp(LONGEST, LONGEST_AHEAD)
+}
+
+/// The segments of a range, cut at multiples of `SEGMENT`.
+pub(crate) fn segments(range: Range<u64>) -> impl Iterator<Item = Range<u64>> {
+    let (first, last) = (range.start / SEGMENT, range.end.div_ceil(SEGMENT));
+    (first..last).map(move |n| {
+        let start = n * SEGMENT;
+        start.max(range.start)..start.saturating_add(SEGMENT).min(range.end)
+    })
+}
+
+fn split(range: Range<u64>, longest: u64) -> impl Iterator<Item = Range<u64>> {
     let len = range.end - range.start;
-    let parts = len.div_ceil(LONGEST).max(1);
+    let parts = len.div_ceil(longest).max(1);
     let step = len.div_ceil(parts).max(1);
     (0..parts).map(move |i| range.start + i * step..(range.start + (i + 1) * step).min(range.end))
 }
@@ -86,18 +115,30 @@ mod tests {
     #[test]
     fn near_ranges_go_together_unless_something_is_there() {
         let r = [0..10, 20..30, 30 + GAP..40 + GAP, 50 + 2 * GAP..51 + 2 * GAP];
-        assert_eq!(requests(&r, |_| false), [0..40 + GAP, 50 + 2 * GAP..51 + 2 * GAP]);
-        assert_eq!(requests(&r[..2], |gap| *gap == (10..20)), [0..10, 20..30]);
+        assert_eq!(requests(&r, LONGEST, |_| false), [0..40 + GAP, 50 + 2 * GAP..51 + 2 * GAP]);
+        let long = [0..16 * GAP, 18 * GAP..34 * GAP, 37 * GAP..38 * GAP];
+        assert_eq!(requests(&long, LONGEST, |_| false), [0..34 * GAP, 37 * GAP..38 * GAP]);
+        assert_eq!(requests(&r[..2], LONGEST, |gap| *gap == (10..20)), [0..10, 20..30]);
     }
 
     #[test]
     fn long_ranges_are_split_without_loss() {
         let whole = 5..5 + 3 * LONGEST + 1;
-        let parts = requests(std::slice::from_ref(&whole), |_| false);
+        let parts = requests(std::slice::from_ref(&whole), LONGEST, |_| false);
         assert_eq!(parts.len(), 4);
         assert!(parts.windows(2).all(|w| w[0].end == w[1].start));
         assert!(parts.iter().all(|p| p.end - p.start <= LONGEST));
         assert_eq!((parts[0].start, parts[3].end), (whole.start, whole.end));
+        let segments: Vec<_> = segments(whole.clone()).collect();
+        assert_eq!((segments[0].clone(), segments[1].clone()), (5..SEGMENT, SEGMENT..2 * SEGMENT));
+        assert!(segments.windows(2).all(|w| w[0].end == w[1].start));
+        assert_eq!((segments.len(), segments[24].end), (25, whole.end));
+    }
+
+    #[test]
+    fn announced_ranges_come_in_few_requests_but_not_in_one() {
+        let of = |bytes: u64| longest_ahead(&[3..3 + bytes / 2, bytes..bytes + bytes / 2]);
+        assert_eq!([of(1 << 20), of(24 << 20), of(1 << 30)], [LONGEST, 12 << 20, LONGEST_AHEAD]);
     }
 
     #[test]

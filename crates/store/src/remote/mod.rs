@@ -2,11 +2,12 @@
 //!
 //! From the outside in: [`open`] and [`open_tree`] make a `RemoteObject` or `RemoteTree`; a `Target` is one object, whose
 //! bytes are in the cache, on their way or asked for; a `Transport` is one server and repeats what fails; an `Attempt` is one
-//! request and what it brought; a `Service` knows how a kind of server is addressed.
+//! request and what it brought, which a `Landing` hands on while it comes; a `Service` knows how a kind of server is addressed.
 
 mod attempt;
 mod coalesce;
 mod failure;
+mod landing;
 mod list;
 mod object;
 mod options;

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use sieva_types::{Error, Result};
 
 use super::attempt::{Ask, Fetched};
-use super::coalesce::ReadAhead;
 use super::runtime;
 use super::target::Target;
 use super::transport::Transport;
@@ -36,7 +35,8 @@ impl RemoteObject {
 fn first_block(transport: &Arc<Transport>, key: &str, counters: &Arc<Counters>) -> Result<Fetched> {
     let (transport, counters, key) = (Arc::clone(transport), Arc::clone(counters), key.to_owned());
     runtime::wait_for(async move {
-        let ask = Ask { key: &key, query: &[], span: Span::Range(0..ReadAhead::FIRST), version: None };
+        let span = Span::Range(0..transport.options.first_bytes.max(1));
+        let ask = Ask { key: &key, query: &[], span, version: None };
         transport.fetch(&ask, &counters).await
     })
 }

@@ -11,13 +11,15 @@ use std::time::Duration;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RemoteOptions {
+    /// Bytes of an object's beginning that opening it fetches.
+    pub first_bytes: u64,
     /// Time to establish a connection, TLS included.
     pub connect_timeout: Duration,
     /// Time without a single byte after which a request counts as lost.
     pub read_timeout: Duration,
     /// How often a request is repeated after a failure that may pass.
     pub retries: u32,
-    /// Time from the first attempt of a request to giving it up.
+    /// Time from the first attempt of a request to giving it up; so much for each 8 MiB of longer ones.
     pub deadline: Duration,
     /// Time for which an object that answered counts as unchanged, before it is asked again.
     pub fresh: Duration,
@@ -34,6 +36,7 @@ pub struct RemoteOptions {
 impl Default for RemoteOptions {
     fn default() -> Self {
         Self {
+            first_bytes: 64 << 10,
             connect_timeout: Duration::from_secs(10),
             read_timeout: Duration::from_secs(30),
             retries: 6,

@@ -7,11 +7,12 @@ use std::time::Instant;
 use sieva_types::{Error, Result};
 
 use super::attempt::{Ask, Fetched};
-use super::coalesce::{self, ReadAhead};
+use super::coalesce::{self, GAP, LONGEST, ReadAhead};
+use super::landing::Landing;
 use super::runtime;
 use super::transport::Transport;
 use super::validator::Validator;
-use crate::cache::{Cache, DiskCache, Group, Part, Promise};
+use crate::cache::{Cache, DiskCache, Group, Part};
 use crate::{Counters, Span};
 
 /// Reads longer than this are done piece by piece, so that what is held for one reader is bounded.
@@ -117,21 +118,43 @@ impl Target {
                 let present = cache.present(self.group, &range);
                 missing.extend(Cache::missing(&range, &present));
             }
-            for request in self.requests(&mut cache, &missing) {
-                new.push(cache.reserve(self.group, &request));
+            // What is kept on disk is written before it is handed on, so that those who wait should wait for little.
+            let longest = if self.disk.is_some() { LONGEST } else { coalesce::longest_ahead(&missing) };
+            for request in self.requests(&mut cache, &missing, longest) {
+                new.push(self.reserve(&mut cache, request));
             }
         }
-        new.into_iter().try_for_each(|(promise, part)| self.start(promise, part))
+        new.into_iter().try_for_each(|landing| self.start(landing))
     }
 
-    fn requests(&self, cache: &mut Cache, missing: &[Range<u64>]) -> Vec<Range<u64>> {
+    /// Makes places for the segments of a request.
+    fn reserve(&self, cache: &mut Cache, request: Range<u64>) -> Landing {
+        let mut landing = Landing::new(request.start);
+        let present = cache.present(self.group, &request);
+        for range in Cache::missing(&request, &present) {
+            // What is kept on disk is kept as it was asked for.
+            let whole = self.disk.is_some().then(|| range.clone());
+            let cut = whole.is_none().then(|| coalesce::segments(range));
+            for segment in whole.into_iter().chain(cut.into_iter().flatten()) {
+                let (promise, part) = cache.reserve(self.group, &segment);
+                landing.push(promise, part);
+            }
+        }
+        landing
+    }
+
+    fn requests(&self, cache: &mut Cache, missing: &[Range<u64>], longest: u64) -> Vec<Range<u64>> {
         if self.ignores_ranges && !missing.is_empty() {
             let whole = 0..self.version().map_or(0, |v| v.len);
             let present = cache.present(self.group, &whole);
             return Cache::missing(&whole, &present);
         }
         let cache = std::cell::RefCell::new(cache);
-        coalesce::requests(missing, |gap| !cache.borrow_mut().present(self.group, gap).is_empty())
+        coalesce::requests(missing, longest, |gap| {
+            let is_there = || !cache.borrow_mut().present(self.group, gap).is_empty();
+            // A little of what is there comes again, rather than that it cuts a request in two.
+            (self.disk.is_some() || gap.end - gap.start > GAP) && is_there()
+        })
     }
 
     /// All parts that cover `range`; those that nobody fetches yet are started.
@@ -146,14 +169,14 @@ impl Target {
                 return Ok(parts);
             }
             let wanted = if reads_ahead { self.reach(&mut cache, missing) } else { missing };
-            for request in self.requests(&mut cache, &wanted) {
-                let (promise, part) = cache.reserve(self.group, &request);
-                parts.push(part.clone());
-                new.push((promise, part));
+            for request in self.requests(&mut cache, &wanted, LONGEST) {
+                let landing = self.reserve(&mut cache, request);
+                parts.extend(landing.parts().filter(|part| overlap(&part.range, range)).cloned());
+                new.push(landing);
             }
             parts
         };
-        new.into_iter().try_for_each(|(promise, part)| self.start(promise, part))?;
+        new.into_iter().try_for_each(|landing| self.start(landing))?;
         Ok(parts)
     }
 
@@ -169,28 +192,30 @@ impl Target {
         free.into_iter().filter(|r| r.start <= only.start && only.end <= r.end).collect()
     }
 
-    fn start(self: &Arc<Self>, promise: Promise, part: Part) -> Result<()> {
+    fn start(self: &Arc<Self>, mut landing: Landing) -> Result<()> {
         let target = Arc::clone(self);
-        let (group, failed) = (self.group, part.clone());
+        let (group, failed): (_, Vec<Part>) = (self.group, landing.parts().cloned().collect());
         let started = runtime::spawn(async move {
-            let outcome = target.bring(&part.range).await;
-            if outcome.is_err() {
-                target.saw(None);
+            let Err(e) = target.bring(&mut landing).await else { return };
+            target.saw(None);
+            for (promise, part) in landing.into_waiting() {
                 Cache::lock().forget(target.group, &part);
+                promise.keep(Err(e.clone()));
             }
-            promise.keep(outcome);
         });
         if started.is_err() {
-            Cache::lock().forget(group, &failed);
+            failed.iter().for_each(|part| Cache::lock().forget(group, part));
         }
         started
     }
 
-    /// The bytes of `range`, from the disk or the server.
-    async fn bring(self: &Arc<Self>, range: &Range<u64>) -> Result<Vec<u8>> {
-        if let Some(bytes) = self.on_disk(|disk, range| disk.read(range), range).await.flatten() {
+    /// Brings the bytes of `landing` from the disk or the server.
+    async fn bring(self: &Arc<Self>, landing: &mut Landing) -> Result<()> {
+        let range = landing.range();
+        if let Some(mut bytes) = self.on_disk(|disk, range| disk.read(range), &range).await.flatten() {
             self.counters.add_cache_hit();
-            return Ok(bytes);
+            landing.take(&mut bytes);
+            return Ok(());
         }
         let ask = Ask {
             key: &self.key,
@@ -198,16 +223,21 @@ impl Target {
             span: Span::Range(range.clone()),
             version: self.version().cloned(),
         };
-        let fetched = self.transport.fetch(&ask, &self.counters).await?;
+        let early = if self.disk.is_some() { None } else { Some(&mut *landing) };
+        let fetched = self.transport.fetch_into(&ask, &self.counters, early).await?;
         self.pin(&fetched.version)?;
-        let bytes = cut(fetched, range, &self.name)?;
-        if self.disk.is_none() {
-            return Ok(bytes);
+        if landing.is_empty() {
+            return Ok(());
         }
-        let bytes = Arc::new(bytes);
-        let written = Arc::clone(&bytes);
-        self.on_disk(move |disk, range| disk.write(range.start, &written), range).await;
-        Ok(Arc::try_unwrap(bytes).unwrap_or_else(|shared| shared.to_vec()))
+        let mut bytes = cut(fetched, &landing.range(), &self.name)?;
+        if self.disk.is_some() {
+            let whole = Arc::new(bytes);
+            let written = Arc::clone(&whole);
+            self.on_disk(move |disk, range| disk.write(range.start, &written), &range).await;
+            bytes = Arc::try_unwrap(whole).unwrap_or_else(|shared| shared.to_vec());
+        }
+        landing.take(&mut bytes);
+        Ok(())
     }
 
     async fn on_disk<T: Send + 'static>(
@@ -254,6 +284,10 @@ fn cut(fetched: Fetched, range: &Range<u64>, name: &str) -> Result<Vec<u8>> {
     bytes.truncate((range.end - have.start) as usize);
     bytes.drain(..(range.start - have.start) as usize);
     Ok(bytes)
+}
+
+fn overlap(a: &Range<u64>, b: &Range<u64>) -> bool {
+    a.start < b.end && b.start < a.end
 }
 
 /// Copies what `part` has of `range` to its place.

@@ -11,10 +11,12 @@ use tokio::sync::Semaphore;
 
 use super::RemoteOptions;
 use super::attempt::{Ask, Attempt, Fetched};
+use super::coalesce::{LONGEST, SEGMENT};
 use super::failure::{Failure, gave_up};
+use super::landing::Landing;
 use super::retry;
 use super::service::Service;
-use crate::Counters;
+use crate::{Counters, Span};
 
 /// A server and how it is talked to.
 #[derive(Debug)]
@@ -39,15 +41,27 @@ impl Transport {
 
     /// Does a request until it succeeds, will not, or the time is up.
     pub(crate) async fn fetch(&self, ask: &Ask<'_>, counters: &Counters) -> Result<Fetched> {
+        self.fetch_into(ask, counters, None).await
+    }
+
+    /// The same; segments of a range go to `landing` as they come, and are not in what is returned.
+    pub(crate) async fn fetch_into(
+        &self,
+        ask: &Ask<'_>,
+        counters: &Counters,
+        landing: Option<&mut Landing>,
+    ) -> Result<Fetched> {
         let closed = |_| Error::new(ErrorKind::Internal, "the network was closed");
         let _permit = self.permits.acquire().await.map_err(closed)?;
         let name = self.service.name(ask.key);
         let started = Instant::now();
-        let mut attempt = Attempt::new(self, &self.client, ask, &name, counters);
+        let deadline = self.deadline(ask);
+        let mut attempt = Attempt::new(self, &self.client, ask, &name, counters, landing);
         let (mut attempts, mut is_renewed) = (0, false);
         loop {
             attempts += 1;
-            let left = self.options.deadline.saturating_sub(started.elapsed());
+            let before = attempt.brought();
+            let left = deadline.saturating_sub(started.elapsed());
             let (cause, after) = match tokio::time::timeout(left, attempt.run()).await {
                 Ok(Ok(fetched)) => return Ok(fetched),
                 Ok(Err(Failure::Final(e))) => return Err(e),
@@ -60,16 +74,30 @@ impl Transport {
                     continue;
                 }
                 Ok(Err(Failure::Again { cause, after })) => (cause, after),
-                Err(_) => (format!("no answer within {:?}", self.options.deadline), None),
+                Err(_) => (format!("no answer within {deadline:?}"), None),
             };
+            if attempt.brought() >= before + SEGMENT {
+                // A line that breaks from time to time, not one that is down.
+                attempts = 1;
+            }
             let wait = retry::wait(attempts, after);
             let elapsed = started.elapsed();
-            if attempts > self.options.retries || elapsed + wait >= self.options.deadline {
+            if attempts > self.options.retries || elapsed + wait >= deadline {
                 return Err(gave_up(&name, attempts, &cause, elapsed.as_secs_f64()));
             }
             counters.add_retry();
             tokio::time::sleep(wait).await;
         }
+    }
+
+    /// The time for a request: that of the options for each [`LONGEST`] bytes that it brings, the rate that they stand for.
+    fn deadline(&self, ask: &Ask<'_>) -> Duration {
+        let len = match &ask.span {
+            Span::Range(range) => range.end.saturating_sub(range.start),
+            Span::All | Span::Last(_) => 0,
+        };
+        let times = u32::try_from(len.div_ceil(LONGEST).max(1)).unwrap_or(u32::MAX);
+        self.options.deadline.saturating_mul(times)
     }
 }
 
