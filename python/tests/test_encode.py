@@ -369,6 +369,23 @@ def test_bytes_are_the_same_again(odd_path, kind):
     assert made[0] == made[1]
 
 
+@pytest.mark.parametrize("access", ["scan", "bitmap", "sorted"])
+def test_bytes_do_not_depend_on_indexes(tmp_path, access):
+    rng = np.random.default_rng(3)
+    values = {"a": rng.normal(size=5000).astype("f4"), "b": rng.integers(0, 99, 5000)}
+    values["a"][::50] = -0.0
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        for name, data in values.items():
+            file[name] = data
+    source = sieva.open(tmp_path / "a.h5", store=tmp_path / "store")
+    source.build_index("a", kinds=["bitmap", "sorted"], columns=["b"])
+    rows = (values["a"] > -0.5) & (values["a"] < 0.5)
+    file = encoded(source.sql("SELECT a, b WHERE a > -0.5 AND a < 0.5", access=access), "hdf5")
+    (tmp_path / "out.h5").write_bytes(file.read(0, file.nbytes))
+    for name, got in read_back(tmp_path / "out.h5", "hdf5").items():
+        assert got.data.tobytes() == values[name][rows].tobytes()
+
+
 def test_a_value_that_is_the_fill_value_is_told(odd):
     file = encoded(odd.sql("SELECT row - row - 9223372036854775806 AS low WHERE row < 9"), "netcdf")
     with pytest.raises(errors.InvalidValue, match="a value of 'low' is -9223372036854775806"):

@@ -9,10 +9,10 @@ use crate::variable::Variable;
 
 /// Bytes of a column that are made at once: large enough that chunks are decoded about once, and small enough that many
 /// readers fit into memory.
-pub(crate) const WINDOW: u64 = 4 << 20;
+pub(crate) const WINDOW: u64 = 1 << 20;
 
 /// How many times as large a window may be whose rows share chunks.
-pub(crate) const MOST_WINDOWS: u64 = 4;
+pub(crate) const MOST_WINDOWS: u64 = 16;
 
 /// Where the values of a column lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

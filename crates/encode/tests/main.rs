@@ -1,0 +1,179 @@
+//! Results as files, read back by our own readers of the formats, and in parts.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use sieva::{Data, ErrorKind, OpenOptions, QueryOptions, Source};
+use sieva_encode::{EncodeOptions, Encoded, Format};
+
+const N: usize = 50_000;
+
+/// A directory that is removed with it.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(name: &str) -> Self {
+        let dir = std::env::temp_dir().join(format!("sieva-encode-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        Self(dir)
+    }
+
+    fn source(&self) -> Source {
+        let path = self.0.join("ocean.nc");
+        std::fs::write(&path, classic()).unwrap();
+        Source::open(&path, &OpenOptions::default()).unwrap()
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        std::fs::remove_dir_all(&self.0).unwrap();
+    }
+}
+
+fn temperature(i: usize) -> f32 {
+    if i.is_multiple_of(101) { -0.0 } else { (i * 7919 % 3400) as f32 / 100.0 - 2.0 }
+}
+
+/// 7 is the fill value.
+fn level(i: usize) -> i16 {
+    (i * 31 % 23) as i16
+}
+
+/// A netCDF classic file with T (float) and K (short, `_FillValue` 7) along x.
+fn classic() -> Vec<u8> {
+    let head = |begins: [u32; 2]| {
+        let mut out = b"CDF\x01\0\0\0\0".to_vec();
+        let mut words = |all: &[u32]| all.iter().for_each(|w| out.extend(w.to_be_bytes()));
+        let name = |c: u8| u32::from(c) << 24;
+        words(&[10, 1, 1, name(b'x'), N as u32, 0, 0, 11, 2]);
+        words(&[1, name(b'T'), 1, 0, 0, 0, 5, 4 * N as u32, begins[0]]);
+        words(&[1, name(b'K'), 1, 0, 12, 1, 10]);
+        out.extend(b"_FillValue\0\0");
+        let mut words = |all: &[u32]| all.iter().for_each(|w| out.extend(w.to_be_bytes()));
+        words(&[3, 1, 7 << 16, 3, 2 * N as u32, begins[1]]);
+        out
+    };
+    let length = head([0, 0]).len() as u32;
+    let mut bytes = head([length, length + 4 * N as u32]);
+    bytes.extend((0..N).flat_map(|i| temperature(i).to_be_bytes()));
+    bytes.extend((0..N).flat_map(|i| level(i).to_be_bytes()));
+    bytes
+}
+
+fn encoded(source: &Source, sql: &str, format: Format) -> Encoded {
+    let query =
+        Arc::new(source.ask(sql, &QueryOptions { threads: Some(3), ..QueryOptions::default() }).unwrap());
+    Encoded::new(query, format, &EncodeOptions::default()).unwrap()
+}
+
+fn whole(file: &Encoded) -> Vec<u8> {
+    let mut bytes = vec![1; file.len() as usize + 5];
+    let n = file.read_at(0, &mut bytes).unwrap();
+    assert_eq!(n as u64, file.len());
+    bytes.truncate(n);
+    bytes
+}
+
+#[test]
+fn values_come_back_through_our_own_readers() {
+    let dir = Scratch::new("readers");
+    let source = dir.source();
+    let rows: Vec<usize> = (0..N).filter(|&i| temperature(i) > 20.0).collect();
+    for (format, name) in [(Format::Netcdf, "out.nc"), (Format::Hdf5, "out.h5")] {
+        let file = encoded(&source, "SELECT T, K, K * 2 AS twice WHERE T > 20", format);
+        assert_eq!(file.rows(), rows.len() as u64);
+        let path = dir.0.join(name);
+        file.write(&path).unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), whole(&file));
+        let back = Source::open(&path, &OpenOptions::default()).unwrap();
+        let all = back.sql("SELECT T, K, twice", &QueryOptions::default()).unwrap();
+        let t = all.read("T").unwrap();
+        let Data::F32(values) = &t.data else { panic!("{:?}", t.dtype()) };
+        assert_eq!(values, &rows.iter().map(|&i| temperature(i)).collect::<Vec<_>>());
+        let (k, twice) = (all.read("K").unwrap(), all.read("twice").unwrap());
+        let present: Vec<bool> = rows.iter().map(|&i| level(i) != 7).collect();
+        assert_eq!((&k.valid, &twice.valid), (&Some(present.clone()), &Some(present.clone())));
+        let (Data::I16(k), Data::I64(twice)) = (&k.data, &twice.data) else { panic!("{:?}", k.dtype()) };
+        for ((i, k), twice) in
+            rows.iter().zip(k).zip(twice).zip(&present).filter(|(_, p)| **p).map(|(v, _)| v)
+        {
+            assert_eq!((*k, *twice), (level(*i), 2 * i64::from(level(*i))));
+        }
+    }
+}
+
+#[test]
+fn parts_are_those_of_the_whole_from_any_thread() {
+    let dir = Scratch::new("parts");
+    let source = dir.source();
+    for format in [Format::Netcdf, Format::Hdf5, Format::Arrow, Format::Csv] {
+        let file = encoded(&source, "SELECT K, T WHERE K < 9 ORDER BY T DESC", format);
+        let bytes = whole(&file);
+        std::thread::scope(|scope| {
+            for seed in 1..5_u64 {
+                let (file, bytes) = (&file, &bytes);
+                scope.spawn(move || {
+                    let mut state = seed;
+                    for _ in 0..60 {
+                        state = state
+                            .wrapping_mul(6_364_136_223_846_793_005)
+                            .wrapping_add(1_442_695_040_888_963_407);
+                        let at = (state >> 33) as usize % bytes.len();
+                        let mut part = vec![0; (state >> 20) as usize % 9000];
+                        let n = file.read_at(at as u64, &mut part).unwrap();
+                        assert_eq!(part[..n], bytes[at..bytes.len().min(at + part.len())]);
+                    }
+                });
+            }
+        });
+        for n in [1, 2, 7] {
+            let mut at = 0;
+            for range in file.split(n) {
+                let stream = file.stream(range, 10_007).unwrap();
+                let mut block = vec![0; 20_000];
+                loop {
+                    let (offset, n) = stream.next_block(&mut block).unwrap();
+                    if n == 0 {
+                        break;
+                    }
+                    assert_eq!((offset, &block[..n]), (at, &bytes[at as usize..][..n]));
+                    at += n as u64;
+                }
+            }
+            assert_eq!(at, file.len());
+        }
+    }
+}
+
+#[test]
+fn a_stream_that_is_dropped_ends_its_threads() {
+    let dir = Scratch::new("dropped");
+    let source = dir.source();
+    let file = encoded(&source, "SELECT T, K", Format::Netcdf);
+    let stream = file.stream(0..file.len(), 100).unwrap();
+    let mut block = [0; 100];
+    assert_eq!(stream.next_block(&mut block).unwrap(), (0, 100));
+    assert!(stream.is_ready());
+    drop(stream);
+    assert!(file.stream(file.len()..u64::MAX, 0).unwrap().is_ready());
+}
+
+#[test]
+fn what_is_asked_wrongly_is_told() {
+    let dir = Scratch::new("wrong");
+    let source = dir.source();
+    let ask = |sql: &str| source.ask(sql, &QueryOptions::default()).err().unwrap();
+    for sql in ["SELECT T WHERE", "T >", "SELECT T FROM 'other.nc'", "SELECT T FROM collection('c')", ""] {
+        assert_eq!(ask(sql).kind(), ErrorKind::Syntax, "{sql}");
+    }
+    for named in ["ocean.nc", "/ocean.nc", source.path().to_str().unwrap()] {
+        assert!(source.ask(&format!("SELECT T FROM '{named}'"), &QueryOptions::default()).is_ok());
+    }
+    let query = Arc::new(source.ask("K < 3", &QueryOptions::default()).unwrap());
+    assert_eq!(query.text(), "SELECT * WHERE K < 3");
+    let options = EncodeOptions { spool_limit: 10, ..EncodeOptions::default() };
+    let over = Encoded::new(query, Format::Csv, &options).err().unwrap();
+    assert_eq!(over.kind(), ErrorKind::MemoryLimit);
+}
