@@ -12,6 +12,7 @@ error. Nothing outside of the three namespaces is changed, no address of the mac
 import contextlib
 import json
 import os
+import platform
 import re
 import shutil
 import signal
@@ -25,6 +26,8 @@ from typing import Self
 HERE = Path(__file__).resolve().parent
 CLIENT_ADDRESS, SERVER_ADDRESS = "10.77.0.1", "10.77.1.1"
 MTU = 1500
+# `ip netns exec` mounts what lies here over the files of /etc.
+RESOLVING = Path("/etc/netns")
 BULK_PORT = 5009
 PROGRAMS = {"ip": "iproute2", "tc": "iproute2", "ping": "iputils-ping", "cc": "gcc"}
 
@@ -145,9 +148,11 @@ class Network:
 
     def __enter__(self) -> Self:
         with contextlib.ExitStack() as stack:
-            for name in self.names.values():
+            for role, name in self.names.items():
                 _ip("netns", "add", name)
                 stack.callback(_ip, "netns", "del", name)
+                _name_hosts(name, CLIENT_ADDRESS if role == "client" else SERVER_ADDRESS)
+                stack.callback(shutil.rmtree, RESOLVING / name)
             self._connect()
             stack.callback(self._stop_relay)
             self._start_relay()
@@ -269,6 +274,17 @@ class Network:
                 yield
             finally:
                 sender.terminate()
+
+
+def _name_hosts(name: str, address: str) -> None:
+    """Give a namespace a table of hosts and no name server: nobody asks others for the names of addresses."""
+    own = RESOLVING / name
+    own.mkdir(parents=True)
+    hosts = f"127.0.0.1 localhost\n{CLIENT_ADDRESS} client.wan\n{SERVER_ADDRESS} server.wan\n"
+    # Both programs look up the machine's own name.
+    hosts += f"{address} {platform.node()}\n"
+    (own / "hosts").write_text(hosts, encoding="ascii")
+    (own / "resolv.conf").write_text("", encoding="ascii")
 
 
 def _round_trips(told: str) -> tuple[float, float, float]:

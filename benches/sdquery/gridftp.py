@@ -1,0 +1,141 @@
+"""The stock Globus GridFTP server at one side of a network, globus-url-copy at the other."""
+
+import contextlib
+import os
+import shutil
+import subprocess
+import time
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+from network import SERVER_ADDRESS, Network
+
+PORT = 5011
+PROGRAMS = {
+    "globus-gridftp-server": "globus-gridftp-server-progs",
+    "globus-url-copy": "globus-gass-copy-progs",
+}
+MODULE = "libglobus_gridftp_server_sieva.so"
+LISTENS = "0A"
+
+
+def missing() -> list[str]:
+    """Return which programs are not installed, as sentences."""
+    return [
+        f"{program} is not installed (package {package})"
+        for program, package in PROGRAMS.items()
+        if not shutil.which(program)
+    ]
+
+
+def encoded(path: Path, sql: str = "") -> str:
+    """Return the path part of a URL that asks for a file, or for what a query selects from it."""
+    return quote(str(path)) + (quote(f"?sql={sql}") if sql else "")
+
+
+@dataclass(frozen=True)
+class Server:
+    """A running server.
+
+    Attributes
+    ----------
+    network
+        Where it is.
+    target
+        The directory at the client, in memory: the client's disk is not what is measured.
+    """
+
+    network: Network
+    target: Path
+
+    def copy(self, path: str, streams: int, *, length: int = 0, options: tuple[str, ...] = ()) -> float:
+        """Copy a file or a result to `received`; return the seconds of the client's whole process.
+
+        Parameters
+        ----------
+        path
+            As `encoded` makes it.
+        streams
+            1 for stream mode (MODE S), more for as many connections of MODE E.
+        length
+            Bytes from the start; 0 for all.
+        options
+            Others of globus-url-copy.
+        """
+        self.received.unlink(missing_ok=True)
+        words = ["globus-url-copy", *options]
+        if streams > 1:
+            words += ["-p", str(streams)]
+        if length:
+            words += ["-off", "0", "-len", str(length)]
+        words += [f"ftp://{SERVER_ADDRESS}:{PORT}{path}", f"file://{self.received}"]
+        command = self.network.client_command(words)
+        start = time.perf_counter()
+        done = subprocess.run(command, check=False, capture_output=True, text=True)
+        seconds = time.perf_counter() - start
+        if done.returncode:
+            raise SystemExit(f"{' '.join(words)}: {done.stderr.strip()}")
+        if length and self.received.stat().st_size != length:
+            raise SystemExit(f"{path}: {self.received.stat().st_size} bytes arrived, asked were {length}")
+        return seconds
+
+    @property
+    def received(self) -> Path:
+        """What the last copy has brought."""
+        return self.target / "received"
+
+
+@contextlib.contextmanager
+def serving(network: Network, target: Path, plugin: Path | None) -> Iterator[Server]:
+    """Run a server for anonymous users, who read as `nobody`.
+
+    Parameters
+    ----------
+    network
+        At whose server side it is.
+    target
+        Where copies go.
+    plugin
+        The directory of the plug-in; None for the File DSI.
+    """
+    words = ["globus-gridftp-server", "-c", "none", "-p", str(PORT), "-aa", "-anonymous-user", "nobody"]
+    words += ["-control-interface", SERVER_ADDRESS, "-data-interface", SERVER_ADDRESS, "-no-cas"]
+    words += ["-disable-usage-stats", "-d", "ERROR,WARN", "-l", str(target / "server.log")]
+    environment = dict(os.environ)
+    if plugin:
+        words += ["-dsi", "sieva", "-allowed-modules", "sieva"]
+        environment["LD_LIBRARY_PATH"] = str(plugin)
+    with subprocess.Popen(network.server_command(words), env=environment) as process:
+        try:
+            _wait_for(process)
+            yield Server(network, target)
+        finally:
+            process.terminate()
+
+
+def _wait_for(process: subprocess.Popen[bytes]) -> None:
+    """Wait until a process listens, as the table of its own namespace tells."""
+    port = f":{PORT:04X}"
+    table = Path(f"/proc/{process.pid}/net/tcp")
+    for _ in range(100):
+        if process.poll() is not None:
+            raise SystemExit(f"the GridFTP server ended with code {process.returncode}")
+        rows = [line.split() for line in table.read_text(encoding="ascii").splitlines()[1:]]
+        if any(row[1].endswith(port) and row[3] == LISTENS for row in rows):
+            return
+        time.sleep(0.05)
+    raise SystemExit("the GridFTP server does not listen after 5 s")
+
+
+def checksum(path: Path, length: int = 0) -> int:
+    """Return the CRC-32 of a file's first bytes; of all for 0."""
+    left = length or path.stat().st_size
+    found = 0
+    with path.open("rb") as f:
+        while left and (part := f.read(min(left, 1 << 22))):
+            found = zlib.crc32(part, found)
+            left -= len(part)
+    return found
