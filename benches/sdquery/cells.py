@@ -84,8 +84,10 @@ class Cell:
         return statistics.fmean(spent) if spent else 0.0
 
 
-def fill(cell: Cell, queries: int, run: Callable[[int], Run], budget: float, rounds: int = 3) -> None:
-    """Run queries in turn until the time is used up or each was run some times; two runs at least.
+def fill(
+    cell: Cell, queries: int, run: Callable[[int], Run], budget: float, least: int, rounds: int = 3
+) -> None:
+    """Run queries in turn until the time is used up or each was run some times.
 
     Parameters
     ----------
@@ -97,12 +99,14 @@ def fill(cell: Cell, queries: int, run: Callable[[int], Run], budget: float, rou
         Runs a query.
     budget
         Seconds of runs, after which no other is started.
+    least
+        Runs that are made in any case.
     rounds
         Runs of each query at most.
     """
     spent = 0.0
     for number in range(queries * rounds):
-        if spent >= budget and number >= 2:
+        if spent >= budget and number >= least:
             return
         done = run(number % queries)
         cell.runs.append(done)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 from oceans import Ocean
-from queries import exact_bound
+from beside import exact_bound
 
 # Shares of SC13, section 5.1; the smallest leaves out queries that return next to nothing.
 CLASSES = ((0.0005, 0.01), (0.01, 0.10), (0.10, 0.25), (0.25, 0.50), (0.50, 0.75), (0.75, 1.0))
@@ -112,9 +112,7 @@ def _window(rng: np.random.Generator, values: np.ndarray, share: float, digits: 
     return f"{first:.{digits}f}", f"{last:.{digits}f}"
 
 
-def candidate(
-    rng: np.random.Generator, sample: Sample, number: int, arrays: tuple[str, ...]
-) -> Drawn | None:
+def candidate(rng: np.random.Generator, sample: Sample, number: int, arrays: tuple[str, ...]) -> Drawn | None:
     """Draw a query of a class; None where the box that was drawn cannot give its share.
 
     Parameters

@@ -22,6 +22,28 @@ MODULE = "libglobus_gridftp_server_sieva.so"
 LISTENS = "0A"
 
 
+@dataclass(frozen=True)
+class Plugin:
+    """A built plug-in: the directories of its module, and of the engine's library and worker."""
+
+    module: Path
+    engine: Path
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """The environment that the server finds it by."""
+        return {
+            "LD_LIBRARY_PATH": str(self.module),
+            "SIEVA_GRIDFTP_LIBRARY": str(self.engine / "libsieva_c.so"),
+            "SIEVA_GRIDFTP_WORKER": str(self.engine / "sieva-worker"),
+        }
+
+    def missing(self) -> list[str]:
+        """Return which of its files are not there."""
+        wanted = self.module / MODULE, self.engine / "libsieva_c.so"
+        return [f"there is no {path}: build it with `make gridftp`" for path in wanted if not path.exists()]
+
+
 def missing() -> list[str]:
     """Return which programs are not installed, as sentences."""
     return [
@@ -89,7 +111,7 @@ class Server:
 
 
 @contextlib.contextmanager
-def serving(network: Network, target: Path, plugin: Path | None) -> Iterator[Server]:
+def serving(network: Network, target: Path, plugin: Plugin | None) -> Iterator[Server]:
     """Run a server for anonymous users, who read as `nobody`.
 
     Parameters
@@ -99,7 +121,7 @@ def serving(network: Network, target: Path, plugin: Path | None) -> Iterator[Ser
     target
         Where copies go.
     plugin
-        The directory of the plug-in; None for the File DSI.
+        The plug-in; None for the File DSI.
     """
     words = ["globus-gridftp-server", "-c", "none", "-p", str(PORT), "-aa", "-anonymous-user", "nobody"]
     words += ["-control-interface", SERVER_ADDRESS, "-data-interface", SERVER_ADDRESS, "-no-cas"]
@@ -107,7 +129,7 @@ def serving(network: Network, target: Path, plugin: Path | None) -> Iterator[Ser
     environment = dict(os.environ)
     if plugin:
         words += ["-dsi", "sieva", "-allowed-modules", "sieva"]
-        environment["LD_LIBRARY_PATH"] = str(plugin)
+        environment |= plugin.settings
     with subprocess.Popen(network.server_command(words), env=environment) as process:
         try:
             _wait_for(process)

@@ -146,7 +146,9 @@ def _by_points(program: Path, ocean: Ocean, places: Places, at: int, query: Draw
     return Run(at, 4 * query.hits, seconds, 4 * len(chosen))
 
 
-def fetching(ocean: Ocean, queries: list[Drawn], directory: Path, budget: float) -> Iterator[Cell]:
+def fetching(
+    ocean: Ocean, queries: list[Drawn], directory: Path, budget: float, least: int
+) -> Iterator[Cell]:
     """Yield figure 9: by each way the fetch of each class, on a warm page cache."""
     program = directory / "points"
     subprocess.run(["cc", "-O2", "-Wall", "-o", str(program), str(HERE / "points.c")], check=True)
@@ -160,6 +162,7 @@ def fetching(ocean: Ocean, queries: list[Drawn], directory: Path, budget: float)
                 len(of_class),
                 lambda at, way=way, asked=of_class: _fetch(ocean, at, asked[at], way),  # type: ignore[misc]
                 budget,
+                least,
             )
             yield cell
         if places:
@@ -171,7 +174,7 @@ def fetching(ocean: Ocean, queries: list[Drawn], directory: Path, budget: float)
             yield cell
 
 
-def evaluating(ocean: Ocean, queries: list[Drawn], budget: float) -> Iterator[Cell]:
+def evaluating(ocean: Ocean, queries: list[Drawn], budget: float, least: int) -> Iterator[Cell]:
     """Yield figure 11: evaluation of the conditions by one thread and by two."""
     for number, name in enumerate(NAMES):
         of_class = [query for query in queries if query.number == number]
@@ -182,6 +185,7 @@ def evaluating(ocean: Ocean, queries: list[Drawn], budget: float) -> Iterator[Ce
                 len(of_class),
                 lambda at, n=threads, asked=of_class: _evaluate(ocean, at, asked[at], n),  # type: ignore[misc]
                 budget,
+                least,
             )
             yield cell
 

@@ -14,7 +14,7 @@ import numpy as np
 import sieva
 from cells import FILE, Cell, Run, fill
 from draw import NAMES, Drawn
-from gridftp import Server, checksum, encoded, serving
+from gridftp import Plugin, Server, checksum, encoded, serving
 from network import Line, Network
 from oceans import Ocean
 
@@ -40,10 +40,10 @@ class Plan:
     target
         The directory at the client.
     plugin
-        The directory of the plug-in. Without one, the answers are made beforehand and sent by the File DSI: that
+        The plug-in. Without one, the answers are made beforehand and sent by the File DSI: that
         shows that everything runs, and no figure of it is one of the plug-in.
-    budget
-        Seconds for each cell.
+    budget, least
+        Seconds for each cell, and its least number of runs.
     parts
         Seconds of a line's rate after which a transfer is cut and the rest reckoned, by the line's name; 0 for
         none. The rate of a line that is many times slower than disk and processor is that of the transfer.
@@ -54,8 +54,9 @@ class Plan:
     relay: Path
     own: float
     target: Path
-    plugin: Path | None
+    plugin: Plugin | None
     budget: float
+    least: int
     parts: dict[str, float]
     streams: int
 
@@ -110,7 +111,9 @@ def compare(received: Path, query: Drawn) -> None:
             values = np.ascontiguousarray(f[name][:], np.float32)
             values[np.isnan(values)] = np.nan
             if len(values) != query.hits or zlib.crc32(values) != expected:
-                raise SystemExit(f"{len(values)} values of {name}, numpy has {query.hits} or others: {query.sql}")
+                raise SystemExit(
+                    f"{len(values)} values of {name}, numpy has {query.hits} or others: {query.sql}"
+                )
 
 
 def evaluate(asked: Asked, runs: int = 2) -> None:
@@ -212,7 +215,7 @@ def against_file(plan: Plan, network: Network, asked: Asked) -> Iterator[Cell]:
     ocean, line = asked.ocean, network.line
     cell = Cell(ocean.name, line.name, FILE)
     with serving(network, plan.target, None) as server:
-        fill(cell, 1, Transfers(plan, asked, line, server, server).file, plan.budget)
+        fill(cell, 1, Transfers(plan, asked, line, server, server).file, plan.budget, plan.least)
     yield cell
     with serving(network, plan.target, plan.plugin) as server:
         made = Transfers(plan, asked, line, server, server)
@@ -226,6 +229,7 @@ def against_file(plan: Plan, network: Network, asked: Asked) -> Iterator[Cell]:
                 len(queries),
                 lambda at, queries=queries: made.result(at, queries[at], plan.streams),  # type: ignore[misc]
                 plan.budget,
+                plan.least,
             )
             yield cell
 
@@ -259,6 +263,8 @@ def probe(plan: Plan, network: Network, path: Path, seconds: float) -> dict[str,
     length = min(path.stat().st_size, int(network.line.rate / 8 * seconds))
     with serving(network, plan.target, None) as server:
         return {
-            name: round(length * 8e-6 / server.copy(encoded(path), streams, length=length, options=options), 1)
+            name: round(
+                length * 8e-6 / server.copy(encoded(path), streams, length=length, options=options), 1
+            )
             for name, (streams, options) in modes.items()
         }
