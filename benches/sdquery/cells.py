@@ -1,10 +1,12 @@
 """What is measured of one class, or of the File DSI, on one network: runs, and how they are summed up."""
 
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 FILE = "File DSI"
+# Runs of each query at most.
+ROUNDS = 3
 
 
 @dataclass(frozen=True)
@@ -85,30 +87,33 @@ class Cell:
 
 
 def fill(
-    cell: Cell, queries: int, run: Callable[[int], Run], budget: float, least: int, rounds: int = 3
+    cells: Sequence[Cell],
+    ways: Sequence[Callable[[int], Run]],
+    queries: int,
+    budget: float,
+    least: int,
 ) -> None:
-    """Run queries in turn until the time is used up or each was run some times.
+    """Run each query by all ways in turn, until the time is used up or each was run some times.
 
     Parameters
     ----------
-    cell
-        What takes the runs.
+    cells
+        What takes the runs, one for each way.
+    ways
+        Each runs a query by its number.
     queries
         How many there are.
-    run
-        Runs a query.
     budget
-        Seconds of runs, after which no other is started.
+        Seconds of runs, in each cell, after which no other is started.
     least
         Runs that are made in any case.
-    rounds
-        Runs of each query at most.
     """
     spent = 0.0
-    for number in range(queries * rounds):
-        if spent >= budget and number >= least:
+    for number in range(queries * ROUNDS):
+        if spent >= budget * len(cells) and number >= least:
             return
-        done = run(number % queries)
-        cell.runs.append(done)
-        # What was not transferred took no time.
-        spent += done.seconds * min(1.0, 1.25 * done.measured / done.size)
+        for cell, way in zip(cells, ways, strict=True):
+            done = way(number % queries)
+            cell.runs.append(done)
+            # What was not transferred took no time.
+            spent += done.seconds * min(1.0, 1.25 * done.measured / done.size)

@@ -1,8 +1,8 @@
 """Random queries in SDQuery's six classes, and what numpy answers.
 
-A class is the share of all points of an array, land included, that a query returns: as every array of the file is
-selected, this is the share of the file's values too. Drawn is on a sample of the points; the share that decides is
-counted on all of them. What is drawn is kept beside the data, as counting takes longer than measuring.
+A class is the share of all points of an array, land included, that a query returns: as every array of the
+file is selected, this is the share of the file's values too. Drawn is on a sample of the points; the share that
+decides is counted on all of them. What is drawn is kept beside the data, as counting takes long.
 """
 
 import json
@@ -10,11 +10,10 @@ import sys
 import zlib
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 
 import numpy as np
-from oceans import Ocean
 from beside import exact_bound
+from oceans import Ocean
 
 # Shares of SC13, section 5.1; the smallest leaves out queries that return next to nothing.
 CLASSES = ((0.0005, 0.01), (0.01, 0.10), (0.10, 0.25), (0.25, 0.50), (0.50, 0.75), (0.75, 1.0))

@@ -4,9 +4,10 @@
     wan0 (TUN) ==== relay ====== wan0 (TUN)   r0 (veth) ============ s0 (veth)
     10.77.0.1     RTT / 2 each   10.77.0.2    10.77.1.2  tbf  tbf   10.77.1.1
 
-`tc tbf` at both ends of the veth pair gives the rate in both directions, its queue is that of the bottleneck; the
-relay (`relay.c`) delays packets between two TUN devices. Everything is removed when the block is left, also by an
-error. Nothing outside of the three namespaces is changed, no address of the machine is used.
+`tc tbf` at both ends of the veth pair gives the rate in both directions, its queue is that of the bottleneck;
+the relay (`relay.c`) delays packets between two TUN devices. Everything is removed when the block is left, by an
+error too. Nothing outside of the three namespaces is changed but their directories in /etc/netns, and no address
+of the machine is used.
 """
 
 import contextlib
@@ -242,7 +243,7 @@ class Network:
         return _run(self.server_command(["sysctl", "-n", key])).strip()
 
     def verify(self, seconds: float = 4.0) -> Measured:
-        """Measure round trips by ping on the idle line, and the rate by a bulk TCP transfer of some seconds."""
+        """Measure round trips by ping on the idle line, and the rate by a bulk TCP transfer."""
         # The first packet waits for the addresses of the veth pair.
         self.run_at_client(["ping", "-q", "-c", "1", SERVER_ADDRESS])
         told = self.run_at_client(["ping", "-q", "-i", "0.02", "-c", "50", SERVER_ADDRESS])

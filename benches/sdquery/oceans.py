@@ -19,7 +19,7 @@ Shape = tuple[int, int, int, int]
 
 @dataclass(frozen=True)
 class Size:
-    """Times, depths, latitudes and longitudes of both files; both are of two bytes times 10^9 or more in full."""
+    """Times, depths, latitudes and longitudes of both files; in full each has more than 2 GB."""
 
     name: str
     pop: Shape

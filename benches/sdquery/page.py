@@ -84,8 +84,10 @@ def streams_table(cells: Sequence[Cell]) -> str:
 def networks(measured: dict[str, dict[str, object]]) -> str:
     """Return the table of what the networks were like."""
     head = ["network", "round trip wanted, ms", "least", "mean", "most", "lost pings", "one TCP stream, Mb/s"]
-    keys = ("rtt_wanted", "rtt_least", "rtt_mean", "rtt_most", "ping_lost", "goodput")
-    keys += ("dropped_at_queue", "retransmitted", "dropped_by_relay")
+    keys = [
+        *("rtt_wanted", "rtt_least", "rtt_mean", "rtt_most", "ping_lost", "goodput"),
+        *("dropped_at_queue", "retransmitted", "dropped_by_relay"),
+    ]
     rows = [[name, *(f"{one.get(key, '')}" for key in keys)] for name, one in measured.items()]
     return table([*head, "dropped at the queue", "sent again", "dropped by the relay"], rows)
 

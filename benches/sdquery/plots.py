@@ -58,8 +58,7 @@ def figure(panels: Sequence[Panel], legend: Sequence[str], unit: str, *, is_log:
     down = -(-len(panels) // 3)
     width, height = across * WIDTH, down * HEIGHT + 22
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
-        'font-family="sans-serif" font-size="9">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="sans-serif">',
         f'<rect width="{width}" height="{height}" fill="white"/>',
     ]
     for number, panel in enumerate(panels):

@@ -1,4 +1,4 @@
-"""Answers a query into a netCDF file, all of it before anything is sent: the Non-overlapping way of section 5.3.
+"""Answers a query into a netCDF file before anything is sent: the Non-overlapping way of section 5.3.
 
 Usage: retrieve.py FILE SQL TARGET
 """

@@ -3,9 +3,9 @@
 Usage: run.py [--quick] [--plugin DIRECTORY] [--engine DIRECTORY] [--data DIRECTORY]
               [--results DIRECTORY] [--page FILE] [--seed N]
 
-Needs root, for network namespaces, and the GridFTP server and client. Nothing outside of the namespaces is changed,
-and they are removed at the end. `--quick` runs everything on small files: it shows that it works and that the
-answers are right, and says nothing about speed.
+Needs root, for network namespaces, and the GridFTP server and client. Nothing outside of the namespaces is
+changed, and they are removed at the end. `--quick` runs everything on small files: it shows that it works and
+that the answers are right, and says nothing about speed.
 """
 
 import argparse

@@ -6,6 +6,7 @@ import time
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -50,9 +51,9 @@ def index_bytes(ocean: Ocean) -> int:
     return sum(path.stat().st_size for path in store(ocean.path).rglob("*") if path.is_file())
 
 
-def _fetch(ocean: Ocean, at: int, query: Drawn, way: str) -> Run:
+def _fetch(ocean: Ocean, queries: list[Drawn], way: str, at: int) -> Run:
     """Evaluate the condition, then time the fetch alone, as section 5.2 does, and compare the values."""
-    name = ocean.arrays[0]
+    name, query = ocean.arrays[0], queries[at]
     asked = sieva.open(ocean.path).query(condition(query), select=[name], fetch=WAYS[way])
     hits = len(asked.selection())
     start = time.perf_counter()
@@ -125,7 +126,7 @@ def _record(ocean: Ocean) -> tuple[int, int]:
     return begin, step
 
 
-def _by_points(program: Path, ocean: Ocean, places: Places, at: int, query: Drawn, scratch: Path) -> Run:
+def _by_points(program: Path, ocean: Ocean, places: Places, at: int, query: Drawn) -> Run:
     """Read values one by one; the time of all is reckoned from that of some hundred thousand."""
     found: list[np.ndarray] = []
     count = 0
@@ -138,6 +139,7 @@ def _by_points(program: Path, ocean: Ocean, places: Places, at: int, query: Draw
         if count >= SINGLE:
             break
     chosen = np.concatenate(found)[:SINGLE]
+    scratch = program.with_name("places")
     chosen.tofile(scratch)
     command = [str(program), str(ocean.path), str(scratch)]
     told = subprocess.run(command, check=True, capture_output=True, text=True)
@@ -155,20 +157,14 @@ def fetching(
     places = Places.of(ocean)
     for number, name in enumerate(NAMES):
         of_class = [query for query in queries if query.number == number]
-        for way in WAYS:
-            cell = Cell(ocean.name, way, name)
-            fill(
-                cell,
-                len(of_class),
-                lambda at, way=way, asked=of_class: _fetch(ocean, at, asked[at], way),  # type: ignore[misc]
-                budget,
-                least,
-            )
-            yield cell
+        cells = [Cell(ocean.name, way, name) for way in WAYS]
+        ways = [partial(_fetch, ocean, of_class, way) for way in WAYS]
+        fill(cells, ways, len(of_class), budget, least)
+        yield from cells
         if places:
             cell = Cell(ocean.name, POINTS, name)
             cell.runs = [
-                _by_points(program, ocean, places, at, query, directory / "places")
+                _by_points(program, ocean, places, at, query)
                 for at, query in enumerate(of_class[:SINGLE_QUERIES])
             ]
             yield cell
@@ -178,19 +174,14 @@ def evaluating(ocean: Ocean, queries: list[Drawn], budget: float, least: int) ->
     """Yield figure 11: evaluation of the conditions by one thread and by two."""
     for number, name in enumerate(NAMES):
         of_class = [query for query in queries if query.number == number]
-        for threads in THREADS:
-            cell = Cell(ocean.name, _threads(threads), name)
-            fill(
-                cell,
-                len(of_class),
-                lambda at, n=threads, asked=of_class: _evaluate(ocean, at, asked[at], n),  # type: ignore[misc]
-                budget,
-                least,
-            )
-            yield cell
+        cells = [Cell(ocean.name, _threads(threads), name) for threads in THREADS]
+        ways = [partial(_evaluate, ocean, of_class, threads) for threads in THREADS]
+        fill(cells, ways, len(of_class), budget, least)
+        yield from cells
 
 
-def _evaluate(ocean: Ocean, at: int, query: Drawn, threads: int) -> Run:
+def _evaluate(ocean: Ocean, queries: list[Drawn], threads: int, at: int) -> Run:
+    query = queries[at]
     asked = sieva.open(ocean.path).query(condition(query), select=list(ocean.arrays), threads=threads)
     start = time.perf_counter()
     hits = len(asked.selection())

@@ -1,4 +1,4 @@
-"""Figures 7, 8 and 10 of SDQuery: results of queries over networks, against the whole file and with more streams."""
+"""Figures 7, 8 and 10 of SDQuery: results of queries over networks, the whole file, and more streams."""
 
 import statistics
 import subprocess
@@ -7,11 +7,13 @@ import time
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import netCDF4
 import numpy as np
 import sieva
+from beside import warm
 from cells import FILE, Cell, Run, fill
 from draw import NAMES, Drawn
 from gridftp import Plugin, Server, checksum, encoded, serving
@@ -45,8 +47,8 @@ class Plan:
     budget, least
         Seconds for each cell, and its least number of runs.
     parts
-        Seconds of a line's rate after which a transfer is cut and the rest reckoned, by the line's name; 0 for
-        none. The rate of a line that is many times slower than disk and processor is that of the transfer.
+        Seconds of a line's rate after which a transfer is cut and the rest reckoned, by the line's name; 0
+        for none. The rate of a line that is many times slower than disk and processor is the transfer's.
     streams
         Streams of both, the File DSI and the plug-in.
     """
@@ -118,6 +120,7 @@ def compare(received: Path, query: Drawn) -> None:
 
 def evaluate(asked: Asked, runs: int = 2) -> None:
     """Time what comes before a transfer: opening, parsing, and the positions that satisfy the condition."""
+    warm(asked.ocean.path)
     for number, query in enumerate(asked.queries):
         condition = query.sql.split(" WHERE ", 1)[1]
         seconds = []
@@ -149,6 +152,10 @@ class Transfers:
         if checksum(self.files.received, measured) != self.asked.prefix(str(path), path, measured):
             raise SystemExit(f"{path} did not arrive as it is")
         return Run(0, size, seconds, measured)
+
+    def query(self, queries: list[Drawn], streams: int, number: int) -> Run:
+        """Transfer the result of one of some queries."""
+        return self.result(number, queries[number], streams)
 
     def result(self, number: int, query: Drawn, streams: int, options: tuple[str, ...] = ()) -> Run:
         """Transfer the result of a query by the plug-in and compare it with numpy's."""
@@ -215,7 +222,7 @@ def against_file(plan: Plan, network: Network, asked: Asked) -> Iterator[Cell]:
     ocean, line = asked.ocean, network.line
     cell = Cell(ocean.name, line.name, FILE)
     with serving(network, plan.target, None) as server:
-        fill(cell, 1, Transfers(plan, asked, line, server, server).file, plan.budget, plan.least)
+        fill([cell], [Transfers(plan, asked, line, server, server).file], 1, plan.budget, plan.least)
     yield cell
     with serving(network, plan.target, plan.plugin) as server:
         made = Transfers(plan, asked, line, server, server)
@@ -224,13 +231,8 @@ def against_file(plan: Plan, network: Network, asked: Asked) -> Iterator[Cell]:
             queries = asked.of_class(number)
             for at, query in enumerate(queries):
                 cell.processing[at] = asked.processing[asked.queries.index(query)]
-            fill(
-                cell,
-                len(queries),
-                lambda at, queries=queries: made.result(at, queries[at], plan.streams),  # type: ignore[misc]
-                plan.budget,
-                plan.least,
-            )
+            way = partial(made.query, queries, plan.streams)
+            fill([cell], [way], len(queries), plan.budget, plan.least)
             yield cell
 
 
