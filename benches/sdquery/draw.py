@@ -1,8 +1,8 @@
 """Random queries in SDQuery's six classes, and what numpy answers.
 
 A class is the share of all points of an array, land included, that a query returns: as every array of the
-file is selected, this is the share of the file's values too. Drawn is on a sample of the points; the share that
-decides is counted on all of them. What is drawn is kept beside the data, as counting takes long.
+file is selected, this is the share of the file's values too. Drawn is on a sample of the points; the share
+that decides is counted on all of them. What is drawn is kept beside the data, as counting takes long.
 """
 
 import json

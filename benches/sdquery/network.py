@@ -5,9 +5,9 @@
     10.77.0.1     RTT / 2 each   10.77.0.2    10.77.1.2  tbf  tbf   10.77.1.1
 
 `tc tbf` at both ends of the veth pair gives the rate in both directions, its queue is that of the bottleneck;
-the relay (`relay.c`) delays packets between two TUN devices. Everything is removed when the block is left, by an
-error too. Nothing outside of the three namespaces is changed but their directories in /etc/netns, and no address
-of the machine is used.
+the relay (`relay.c`) delays packets between two TUN devices. Everything is removed when the block is left, by
+an error too. Nothing outside of the three namespaces is changed but their directories in /etc/netns, and no
+address of the machine is used.
 """
 
 import contextlib

@@ -149,6 +149,7 @@ def write(found: Found, about: dict[str, object], results: Path, target: Path) -
         "10": page.draw_ways([cell for cell in found.cells["10"] if "windows" not in cell.line]),
         "11": page.draw_ways(found.cells["11"]),
     }
+    drawn = {figure: f"![figure {figure}](sdquery-{figure}.svg)\n\n" for figure in drawings}
     for figure, text in drawings.items():
         (target.parent / f"sdquery-{figure}.svg").write_text(text, encoding="utf-8")
     of = {name: [c for c in found.cells["9"] if c.ocean == name] for name in page.FIGURES}
@@ -160,12 +161,12 @@ def write(found: Found, about: dict[str, object], results: Path, target: Path) -
             "run": "\n".join(lines),
             "networks": page.networks(found.networks),
             "modes": page.modes(found.modes),
-            "figure-7": page.transfers(found.cells["7"], "POP"),
-            "figure-8": page.transfers(found.cells["8"], "MODB"),
-            "figure-9-pop": page.by_class(of["POP"], "share"),
+            "figure-7": drawn["7"] + page.transfers(found.cells["7"], "POP"),
+            "figure-8": drawn["8"] + page.transfers(found.cells["8"], "MODB"),
+            "figure-9-pop": drawn["9"] + page.by_class(of["POP"], "share"),
             "figure-9-modb": page.by_class(of["MODB"], "share"),
-            "figure-10": page.streams_table(found.cells["10"]),
-            "figure-11-pop": page.by_class(evaluated["POP"], "share"),
+            "figure-10": drawn["10"] + page.streams_table(found.cells["10"]),
+            "figure-11-pop": drawn["11"] + page.by_class(evaluated["POP"], "share"),
             "figure-11-modb": page.by_class(evaluated["MODB"], "share"),
             "building": "\n\n".join(
                 page.by_class([c for c in found.cells["11-build"] if c.ocean == name], name)
