@@ -5,8 +5,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 FILE = "File DSI"
-# Runs of each query at most.
-ROUNDS = 3
 
 
 @dataclass(frozen=True)
@@ -91,9 +89,9 @@ def fill(
     ways: Sequence[Callable[[int], Run]],
     queries: int,
     budget: float,
-    least: int,
+    least: int = 1,
 ) -> None:
-    """Run each query by all ways in turn, until the time is used up or each was run some times.
+    """Run queries by all ways in turn, until the time is used up or each was run three times.
 
     Parameters
     ----------
@@ -109,11 +107,17 @@ def fill(
         Runs that are made in any case.
     """
     spent = 0.0
-    for number in range(queries * ROUNDS):
+    for number, query in enumerate(_order(queries)):
         if spent >= budget * len(cells) and number >= least:
             return
         for cell, way in zip(cells, ways, strict=True):
-            done = way(number % queries)
+            done = way(query)
             cell.runs.append(done)
             # What was not transferred took no time.
             spent += done.seconds * min(1.0, 1.25 * done.measured / done.size)
+
+
+def _order(queries: int) -> list[int]:
+    """Return each query three times: two by two at first, so that where few are run, some are run again."""
+    pairs = [range(first, min(first + 2, queries)) for first in range(0, queries, 2)]
+    return [*(query for pair in pairs for _ in range(2) for query in pair), *range(queries)]

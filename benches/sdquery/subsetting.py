@@ -159,7 +159,7 @@ def fetching(
         of_class = [query for query in queries if query.number == number]
         cells = [Cell(ocean.name, way, name) for way in WAYS]
         ways = [partial(_fetch, ocean, of_class, way) for way in WAYS]
-        fill(cells, ways, len(of_class), budget, least)
+        fill(cells, ways, len(of_class), budget)
         yield from cells
         if places:
             cell = Cell(ocean.name, POINTS, name)
@@ -170,13 +170,13 @@ def fetching(
             yield cell
 
 
-def evaluating(ocean: Ocean, queries: list[Drawn], budget: float, least: int) -> Iterator[Cell]:
+def evaluating(ocean: Ocean, queries: list[Drawn], budget: float) -> Iterator[Cell]:
     """Yield figure 11: evaluation of the conditions by one thread and by two."""
     for number, name in enumerate(NAMES):
         of_class = [query for query in queries if query.number == number]
         cells = [Cell(ocean.name, _threads(threads), name) for threads in THREADS]
         ways = [partial(_evaluate, ocean, of_class, threads) for threads in THREADS]
-        fill(cells, ways, len(of_class), budget, least)
+        fill(cells, ways, len(of_class), budget)
         yield from cells
 
 

@@ -89,6 +89,13 @@ def test_runs_go_in_turn_until_the_time_is_used_up(bench):
     assert [len(cell.runs) for cell in both] == [3, 3]
 
 
+def test_queries_are_run_again_before_others_are_run(bench):
+    cells = bench["cells"]
+    cell = cells.Cell("POP", "a", "< 1 %")
+    cells.fill([cell], [lambda at: cells.Run(at, 1, 1.0, 1)], queries=3, budget=100.0)
+    assert [run.query for run in cell.runs] == [0, 1, 0, 1, 2, 2, 0, 1, 2]
+
+
 def test_bars_of_a_plot_are_as_high_as_their_values(bench):
     plots = bench["plots"]
     panel = plots.Panel("<a>", [("x", [plots.Bar((1.0, 3.0), (3.5, 4.5))])])
