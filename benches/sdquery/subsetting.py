@@ -148,9 +148,7 @@ def _by_points(program: Path, ocean: Ocean, places: Places, at: int, query: Draw
     return Run(at, 4 * query.hits, seconds, 4 * len(chosen))
 
 
-def fetching(
-    ocean: Ocean, queries: list[Drawn], directory: Path, budget: float, least: int
-) -> Iterator[Cell]:
+def fetching(ocean: Ocean, queries: list[Drawn], directory: Path, budget: float) -> Iterator[Cell]:
     """Yield figure 9: by each way the fetch of each class, on a warm page cache."""
     program = directory / "points"
     subprocess.run(["cc", "-O2", "-Wall", "-o", str(program), str(HERE / "points.c")], check=True)
