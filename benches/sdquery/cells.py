@@ -20,8 +20,8 @@ class Run:
     seconds
         Of the client's process, from start to end.
     measured
-        Bytes that were transferred. Where they are fewer than the size, the rest was reckoned at the rate of
-        the last three quarters of them.
+        Bytes that were transferred. Where they are fewer than the size, the rest was reckoned at the rate at
+        which the last three quarters of them arrived.
     """
 
     query: int
@@ -114,7 +114,7 @@ def fill(
             done = way(query)
             cell.runs.append(done)
             # What was not transferred took no time.
-            spent += done.seconds * min(1.0, 1.25 * done.measured / done.size)
+            spent += done.seconds * done.measured / done.size
 
 
 def _order(queries: int) -> list[int]:

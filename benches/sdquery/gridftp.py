@@ -4,6 +4,7 @@ import contextlib
 import os
 import shutil
 import subprocess
+import threading
 import time
 import zlib
 from collections.abc import Iterator
@@ -58,6 +59,39 @@ def encoded(path: Path, sql: str = "") -> str:
     return quote(str(path)) + (quote(f"?sql={sql}") if sql else "")
 
 
+class _Arrivals(threading.Thread):
+    """Looks at a file while it grows."""
+
+    PAUSE = 0.02
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(daemon=True)
+        self.path = path
+        self.seen: list[tuple[float, int]] = []
+        self.is_over = threading.Event()
+
+    def run(self) -> None:
+        while not self.is_over.wait(self.PAUSE):
+            with contextlib.suppress(FileNotFoundError):
+                # Blocks, as parallel streams leave holes.
+                self.seen.append((time.perf_counter(), 512 * self.path.stat().st_blocks))
+
+    def stop(self) -> None:
+        """End looking."""
+        self.is_over.set()
+        self.join()
+
+    def rate(self) -> float:
+        """Return the bytes per second after a quarter has arrived; infinite where it came at once."""
+        most = max((size for _, size in self.seen), default=0)
+        early = [one for one in self.seen if one[1] >= most / 4]
+        # What comes after the last byte is not transfer.
+        last = next((one for one in early if one[1] == most), None)
+        if not last or last[0] == early[0][0]:
+            return float("inf")
+        return (last[1] - early[0][1]) / (last[0] - early[0][0])
+
+
 @dataclass(frozen=True)
 class Server:
     """A running server.
@@ -73,8 +107,10 @@ class Server:
     network: Network
     target: Path
 
-    def copy(self, path: str, streams: int, *, length: int = 0, options: tuple[str, ...] = ()) -> float:
-        """Copy a file or a result to `received`; return the seconds of the client's whole process.
+    def copy(
+        self, path: str, streams: int, *, length: int = 0, options: tuple[str, ...] = ()
+    ) -> tuple[float, float]:
+        """Copy a file or a result to `received`.
 
         Parameters
         ----------
@@ -86,6 +122,11 @@ class Server:
             Bytes from the start; 0 for all.
         options
             Others of globus-url-copy.
+
+        Returns
+        -------
+        seconds, rate
+            The client's whole process, and the bytes per second of the last three quarters of what arrived.
         """
         self.received.unlink(missing_ok=True)
         words = ["globus-url-copy", *options]
@@ -95,14 +136,18 @@ class Server:
             words += ["-off", "0", "-len", str(length)]
         words += [f"ftp://{SERVER_ADDRESS}:{PORT}{path}", f"file://{self.received}"]
         command = self.network.client_command(words)
+        arrived = _Arrivals(self.received)
         start = time.perf_counter()
-        done = subprocess.run(command, check=False, capture_output=True, text=True)
+        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as client:
+            arrived.start()
+            _, said = client.communicate()
         seconds = time.perf_counter() - start
-        if done.returncode:
-            raise SystemExit(f"{' '.join(words)}: {done.stderr.strip()}")
+        arrived.stop()
+        if client.returncode:
+            raise SystemExit(f"{' '.join(words)}: {said.strip()}")
         if length and self.received.stat().st_size != length:
             raise SystemExit(f"{path}: {self.received.stat().st_size} bytes arrived, asked were {length}")
-        return seconds
+        return seconds, arrived.rate()
 
     @property
     def received(self) -> Path:

@@ -173,11 +173,10 @@ class Transfers:
         """Return the seconds, those of the rest reckoned, and the bytes that were transferred."""
         part = self.plan.part(self.line)
         if not part or size <= WHOLE * part:
-            seconds = server.copy(path, streams, options=options)
+            seconds, _ = server.copy(path, streams, options=options)
             return seconds, server.received.stat().st_size
-        early = server.copy(path, streams, length=part // 4, options=options)
-        late = server.copy(path, streams, length=part, options=options)
-        return late + (size - part) * (late - early) / (part - part // 4), part
+        seconds, rate = server.copy(path, streams, length=part, options=options)
+        return seconds + (size - part) / rate, part
 
     def _check(self, query: Drawn, measured: int) -> None:
         """Compare a whole result with numpy's, once; all others with the first bytes of that."""
@@ -282,7 +281,7 @@ def probe(plan: Plan, network: Network, path: Path, seconds: float) -> dict[str,
     with serving(network, plan.target, None) as server:
         return {
             name: round(
-                length * 8e-6 / server.copy(encoded(path), streams, length=length, options=options), 1
+                length * 8e-6 / server.copy(encoded(path), streams, length=length, options=options)[0], 1
             )
             for name, (streams, options) in modes.items()
         }

@@ -81,8 +81,8 @@ def test_a_cell_is_the_mean_of_its_queries_medians(bench):
 def test_runs_go_in_turn_until_the_time_is_used_up(bench):
     cells = bench["cells"]
     both = [cells.Cell("POP", way, "< 1 %") for way in ("a", "b")]
-    # The second way transfers a tenth, and 1.25 times that is what it took.
-    ways = [lambda at: cells.Run(at, 10, 4.0, 10), lambda at: cells.Run(at, 100, 16.0, 10)]
+    # The second way transfers a tenth, and that is what it took.
+    ways = [lambda at: cells.Run(at, 10, 4.0, 10), lambda at: cells.Run(at, 100, 20.0, 10)]
     cells.fill(both, ways, queries=2, budget=6.0, least=1)
     assert [[run.query for run in cell.runs] for cell in both] == [[0, 1], [0, 1]]
     cells.fill(both, ways, queries=2, budget=0.0, least=1)
