@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import shutil
 import subprocess
 import threading
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
-from network import SERVER_ADDRESS, Network
+from network import MTU, SERVER_ADDRESS, Network
 
 PORT = 5011
 PROGRAMS = {
@@ -21,6 +22,9 @@ PROGRAMS = {
 }
 MODULE = "libglobus_gridftp_server_sieva.so"
 LISTENS = "0A"
+# Bytes received, in /proc/net/dev, and the share of a packet that is TCP's data, with its timestamps.
+RECEIVED = re.compile(r"wan0: *(\d+)")
+PAYLOAD = (MTU - 52) / MTU
 
 
 @dataclass(frozen=True)
@@ -60,36 +64,40 @@ def encoded(path: Path, sql: str = "") -> str:
 
 
 class _Arrivals(threading.Thread):
-    """Looks at a file while it grows."""
+    """Counts what arrives at the network device of a process, as long as it runs."""
 
     PAUSE = 0.02
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, process: int) -> None:
         super().__init__(daemon=True)
-        self.path = path
+        self.table = Path(f"/proc/{process}/net/dev")
         self.seen: list[tuple[float, int]] = []
         self.is_over = threading.Event()
 
     def run(self) -> None:
         while not self.is_over.wait(self.PAUSE):
-            with contextlib.suppress(FileNotFoundError):
-                # Blocks, as parallel streams leave holes.
-                self.seen.append((time.perf_counter(), 512 * self.path.stat().st_blocks))
+            with contextlib.suppress(OSError):
+                found = RECEIVED.search(self.table.read_text(encoding="ascii"))
+                # The process enters the client's namespace a moment after it was started.
+                if found:
+                    self.seen.append((time.perf_counter(), int(found[1])))
 
     def stop(self) -> None:
-        """End looking."""
+        """End counting."""
         self.is_over.set()
         self.join()
 
     def rate(self) -> float:
-        """Return the bytes per second after a quarter has arrived; infinite where it came at once."""
-        most = max((size for _, size in self.seen), default=0)
-        early = [one for one in self.seen if one[1] >= most / 4]
-        # What comes after the last byte is not transfer.
-        last = next((one for one in early if one[1] == most), None)
-        if not last or last[0] == early[0][0]:
-            return float("inf")
-        return (last[1] - early[0][1]) / (last[0] - early[0][0])
+        """Return the bytes of data per second after a quarter has arrived; 0 where it came at once."""
+        if not self.seen:
+            return 0.0
+        first, most = self.seen[0][1], self.seen[-1][1]
+        # What comes after nearly all of it, and takes a round trip or more, is not the transfer's data.
+        chosen = [one for one in self.seen if 0.25 <= (one[1] - first) / max(1, most - first) <= 0.99]
+        if len(chosen) < 2:
+            return 0.0
+        (start, early), (end, late) = chosen[0], chosen[-1]
+        return (late - early) / (end - start) * PAYLOAD
 
 
 @dataclass(frozen=True)
@@ -136,9 +144,9 @@ class Server:
             words += ["-off", "0", "-len", str(length)]
         words += [f"ftp://{SERVER_ADDRESS}:{PORT}{path}", f"file://{self.received}"]
         command = self.network.client_command(words)
-        arrived = _Arrivals(self.received)
         start = time.perf_counter()
         with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as client:
+            arrived = _Arrivals(client.pid)
             arrived.start()
             _, said = client.communicate()
         seconds = time.perf_counter() - start
@@ -147,7 +155,7 @@ class Server:
             raise SystemExit(f"{' '.join(words)}: {said.strip()}")
         if length and self.received.stat().st_size != length:
             raise SystemExit(f"{path}: {self.received.stat().st_size} bytes arrived, asked were {length}")
-        return seconds, arrived.rate()
+        return seconds, arrived.rate() or self.received.stat().st_size / seconds
 
     @property
     def received(self) -> Path:
