@@ -56,7 +56,8 @@ def figure(panels: Sequence[Panel], legend: Sequence[str], unit: str, *, is_log:
     """
     across = min(3, len(panels))
     down = -(-len(panels) // 3)
-    width, height = across * WIDTH, down * HEIGHT + 22
+    legend_width = LEFT + sum(24 + 5 * len(name) for name in legend)
+    width, height = max(across * WIDTH, legend_width), down * HEIGHT + 22
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="sans-serif">',
         f'<rect width="{width}" height="{height}" fill="white"/>',
