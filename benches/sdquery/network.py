@@ -152,6 +152,7 @@ class Network:
             for role, name in self.names.items():
                 _ip("netns", "add", name)
                 stack.callback(_ip, "netns", "del", name)
+                stack.callback(_end_all, name)
                 _name_hosts(name, CLIENT_ADDRESS if role == "client" else SERVER_ADDRESS)
                 stack.callback(shutil.rmtree, RESOLVING / name)
             self._connect()
@@ -286,6 +287,13 @@ def _name_hosts(name: str, address: str) -> None:
     hosts += f"{address} {platform.node()}\n"
     (own / "hosts").write_text(hosts, encoding="ascii")
     (own / "resolv.conf").write_text("", encoding="ascii")
+
+
+def _end_all(name: str) -> None:
+    """End what still runs in a namespace: sessions of a server outlive it, and would keep the namespace."""
+    for process in _run(["ip", "netns", "pids", name]).split():
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(int(process), signal.SIGTERM)
 
 
 def _round_trips(told: str) -> tuple[float, float, float]:
