@@ -17,7 +17,7 @@ RUST_SOURCES := $(shell find crates python/src -type f \( -name '*.rs' -o -name 
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup build demo services test test-rust test-python conformance lint bench fuzz clean
+.PHONY: help setup build demo services test test-rust test-python conformance lint bench sdquery fuzz clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1	\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -60,6 +60,10 @@ lint: build ## formatting, lints, types and the repository's own checks
 
 bench: build ## compare with other tools; writes a table and a JSON file
 	$(BIN)/python benches/run.py --page docs/benchmarks/indexes.md
+
+# Needs root, for network namespaces, and the plug-in with the packages of its server and client.
+sdquery: build ## repeat section 5 of SDQuery: results of queries by GridFTP on three networks; 25 minutes
+	$(BIN)/python benches/sdquery/run.py
 
 # Inputs that are found are kept in fuzz/corpus, what makes a target fail in fuzz/artifacts. Stores and replicas are
 # made in memory where there is a file system for that: their builders wait for the disk.

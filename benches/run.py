@@ -8,8 +8,6 @@ Usage: run.py [--quick] [--runs N] [--data DIRECTORY] [--results DIRECTORY] [--o
 
 import argparse
 import datetime as dt
-import importlib.metadata
-import os
 import platform
 import sys
 from collections.abc import Iterator
@@ -23,39 +21,8 @@ import particles
 import peer_runs
 from data import FULL, QUICK, ROOT, Size, prepare
 from figure import Figure
+from machine import machine
 from report import fill, page, record, row
-
-PACKAGES = ("sieva", "h5py", "numpy", "netCDF4", "xarray", "dask")
-
-
-def machine() -> dict[str, object]:
-    """Return what the figures depend on."""
-    versions = {}
-    for package in PACKAGES:
-        try:
-            versions[package] = importlib.metadata.version(package)
-        except importlib.metadata.PackageNotFoundError:
-            versions[package] = "not installed"
-    pages = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return {
-        "processor": _processor(),
-        "cores": os.cpu_count(),
-        "memory_gib": round(pages / 2**30),
-        "system": platform.platform(),
-        "python": platform.python_version(),
-        "versions": versions,
-    }
-
-
-def _processor() -> str:
-    info = Path("/proc/cpuinfo")
-    names = (
-        [line.split(":", 1)[1].strip() for line in info.read_text().splitlines() if "model name" in line]
-        if info.exists()
-        else []
-    )
-    return names[0] if names else platform.processor()
-
 
 # The files that a group needs, and whether it is one of indexes.
 NEEDS = {
