@@ -6,6 +6,7 @@
  * Loaded by `-dsi sieva`, by `SITE DSI sieva`, and as a module of ERET (`-allowed-modules sieva`).
  */
 #include "checksum.h"
+#include "ingest.h"
 #include "job.h"
 #include "journal.h"
 #include "status.h"
@@ -85,6 +86,7 @@ static void receive_data(globus_gfs_operation_t op, globus_gfs_transfer_info_t *
 {
     struct failure failure;
     if (info->module_name == NULL && !request_is_in_path(info->pathname)) {
+        ingest_expect(info->pathname);
         file->recv_func(op, info, key);
         return;
     }
@@ -212,6 +214,7 @@ static int activate(void)
     interface.trev_func = handle_event;
     if (file->realpath_func != NULL)
         interface.realpath_func = find_real_path;
+    ingest_watch();
     int failed = globus_extension_registry_add(GLOBUS_GFS_DSI_REGISTRY, "sieva",
                                                GlobusExtensionMyModule(globus_gridftp_server_sieva), &interface);
     if (!failed)
