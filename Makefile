@@ -17,7 +17,7 @@ RUST_SOURCES := $(shell find crates python/src -type f \( -name '*.rs' -o -name 
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup build demo services test test-rust test-python conformance lint bench sdquery fuzz clean
+.PHONY: help setup build demo services gridftp gridftp-packages test test-rust test-python conformance lint bench sdquery fuzz clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1	\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -37,6 +37,24 @@ services: .venv-services/.ready ## the object stores that the tests of remote st
 		"moto[s3]" flask flask-cors && touch $@; } || \
 		echo 'services: not installed; the tests that need them are skipped' >&2
 
+# With the binding, as CARGO_TEST has it: the same features.
+gridftp: build ## compile the GridFTP plug-in and the library that it loads
+	cargo build --release --locked -p sieva-capi -p sieva-python
+	$(MAKE) -C plugins/gridftp
+
+GRIDFTP_PACKAGES := gcc pkg-config libglobus-gridftp-server-dev libglobus-gssapi-gsi-dev libssl-dev zlib1g-dev \
+	globus-gridftp-server-progs globus-gass-copy-progs globus-proxy-utils openssl curl perl
+gridftp-packages: ## install what the GridFTP plug-in needs (Debian, as root), or name what is missing
+	@missing=; for package in $(GRIDFTP_PACKAGES); do \
+		dpkg -s $$package >/dev/null 2>&1 || missing="$$missing $$package"; \
+	done; \
+	test -z "$$missing" && exit 0; \
+	if test "$$(id -u)" = 0 && command -v apt-get >/dev/null; then \
+		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $$missing; \
+	else \
+		echo "gridftp: missing:$$missing" >&2; exit 1; \
+	fi
+
 test: lint test-rust test-python ## every test and check
 
 test-rust: conformance ## the tests of the crates
@@ -46,6 +64,8 @@ conformance: build ## the files that the conformance cases ask about, in target/
 	$(BIN)/python conformance/generate.py
 
 test-python: build services ## the tests of the package and the conformance suite
+	@if $(MAKE) --no-print-directory gridftp-packages; then $(MAKE) --no-print-directory gridftp; \
+	else echo 'gridftp: not built; its tests are skipped' >&2; fi
 	$(BIN)/pytest
 
 lint: build ## formatting, lints, types and the repository's own checks

@@ -1,0 +1,245 @@
+/*
+ * The text of a request. It comes from the network: nothing in it is believed, and nothing in it is ever a format.
+ */
+#include "request.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+/* The server cuts a longer path without a word. */
+enum { PATH_LIMIT = 4095, TEXT_LIMIT = 65536 };
+
+/* The length of the separator at text: `;`, `?`, or either percent-encoded; 0 where there is none. */
+static size_t separator_length(const char *text)
+{
+    if (*text == ';' || *text == '?')
+        return 1;
+    return strncasecmp(text, "%3f", 3) == 0 || strncasecmp(text, "%3b", 3) == 0 ? 3 : 0;
+}
+
+/* Where a path's question begins, separator included; NULL where it is a mere name. */
+static const char *find_question(const char *pathname)
+{
+    for (const char *at = pathname; *at != '\0'; at++) {
+        size_t skip = separator_length(at);
+        if (skip == 0)
+            continue;
+        if (strncasecmp(at + skip, "sql=", 4) == 0 || strncasecmp(at + skip, "sql%3d", 6) == 0 ||
+            strcasecmp(at + skip, "schema") == 0)
+            return at;
+    }
+    return NULL;
+}
+
+bool request_is_in_path(const char *pathname)
+{
+    return find_question(pathname) != NULL;
+}
+
+size_t request_file_length(const char *pathname)
+{
+    const char *question = find_question(pathname);
+    return question == NULL ? strlen(pathname) : (size_t)(question - pathname);
+}
+
+static int hex_value(char digit)
+{
+    return isdigit((unsigned char)digit) ? digit - '0' : tolower((unsigned char)digit) - 'a' + 10;
+}
+
+/* Decodes %XX in place. A text with white space was not encoded by anybody, so its percent signs are its own
+ * (LIKE '%ab%'). False where a NUL byte comes out. */
+static bool percent_decode(char *text)
+{
+    if (strpbrk(text, " \t\r\n") != NULL)
+        return true;
+    char *to = text;
+    for (const char *from = text; *from != '\0'; from++) {
+        if (*from == '%' && isxdigit((unsigned char)from[1]) && isxdigit((unsigned char)from[2])) {
+            *to = (char)(hex_value(from[1]) << 4 | hex_value(from[2]));
+            from += 2;
+            if (*to == '\0')
+                return false;
+        } else {
+            *to = *from;
+        }
+        to++;
+    }
+    *to = '\0';
+    return true;
+}
+
+static const struct {
+    const char *suffix, *format;
+} suffixes[] = {
+    {"nc", "netcdf"},    {"cdf", "netcdf"},      {"netcdf", "netcdf"}, {"h5", "hdf5"},  {"hdf5", "hdf5"},
+    {"arrow", "arrow"},  {"feather", "arrow"},   {"parquet", "parquet"}, {"csv", "csv"},
+};
+
+/* The format that a suffix, or the name of a format, stands for. */
+static bool set_format(struct request *request, const char *suffix, struct failure *failure)
+{
+    for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++) {
+        if (strcasecmp(suffixes[i].suffix, suffix) == 0) {
+            strcpy(request->format, suffixes[i].format);
+            return true;
+        }
+    }
+    failure_set(failure, 501, "invalid-value",
+                "invalid-value: no format `%.40s`; hint: one of netcdf, hdf5, arrow, parquet, csv", suffix);
+    return false;
+}
+
+/* Whether text is an option's value to its end: letters, digits, `.`, `_`, `-`. So `'a;id=b'` in a query is none. */
+static bool is_word(const char *text)
+{
+    return *text != '\0' && text[strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")] == '\0';
+}
+
+enum option { OPTION_NONE, OPTION_TAKEN, OPTION_WRONG };
+
+/* Takes the option that text is, if it is one. An explicit format wins over a name's suffix. */
+static enum option take_option(const char *text, struct request *request, bool *has_format, struct failure *failure)
+{
+    if (strcasecmp(text, "describe") == 0) {
+        request->kind = REQUEST_DESCRIBE;
+        return OPTION_TAKEN;
+    }
+    const char *value = strchr(text, '=');
+    if (value == NULL || !is_word(++value))
+        return OPTION_NONE;
+    if (strncasecmp(text, "format=", 7) == 0) {
+        *has_format = true;
+        return set_format(request, value, failure) ? OPTION_TAKEN : OPTION_WRONG;
+    }
+    if (strncasecmp(text, "as=", 3) == 0) {
+        const char *suffix = strrchr(value, '.');
+        if (*has_format)
+            return OPTION_TAKEN;
+        return set_format(request, suffix == NULL ? value : suffix + 1, failure) ? OPTION_TAKEN : OPTION_WRONG;
+    }
+    if (strncasecmp(text, "id=", 3) == 0) {
+        if (strlen(value) >= sizeof request->id) {
+            failure_set(failure, 501, "invalid-value", "invalid-value: `id=` is longer than any id");
+            return OPTION_WRONG;
+        }
+        strcpy(request->id, value);
+        return OPTION_TAKEN;
+    }
+    return OPTION_NONE;
+}
+
+/* Takes the options off the end of a query; what is left is the SQL. */
+static bool take_options(char *sql, struct request *request, struct failure *failure)
+{
+    bool has_format = false;
+    for (;;) {
+        char *last = NULL;
+        for (char *at = sql; *at != '\0'; at++)
+            if (*at == ';' || *at == '&')
+                last = at;
+        if (last == NULL)
+            return true;
+        switch (take_option(last + 1, request, &has_format, failure)) {
+        case OPTION_WRONG:
+            return false;
+        case OPTION_NONE:
+            return true;
+        case OPTION_TAKEN:
+            *last = '\0';
+        }
+    }
+}
+
+static bool check_text(const char *text, struct failure *failure)
+{
+    for (const char *at = text; *at != '\0'; at++) {
+        if ((unsigned char)*at < 0x20 && *at != '\t' && *at != '\n' && *at != '\r') {
+            failure_set(failure, 501, "syntax-error", "syntax-error: byte %td of the query is a control character",
+                        at - text);
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Fills a request from text, which it takes over, and frees in the case of a failure. */
+static bool fill(struct request *request, const char *path, size_t path_length, char *text, struct failure *failure)
+{
+    memset(request, 0, sizeof *request);
+    request->kind = REQUEST_QUERY;
+    strcpy(request->format, "netcdf");
+    if (strcasecmp(text, "schema") == 0) {
+        request->kind = REQUEST_SCHEMA;
+        *text = '\0';
+    } else {
+        if (strncasecmp(text, "sql=", 4) == 0)
+            memmove(text, text + 4, strlen(text + 4) + 1);
+        if (!check_text(text, failure) || !take_options(text, request, failure)) {
+            free(text);
+            return false;
+        }
+        if (text[strspn(text, " \t\r\n;")] == '\0') {
+            failure_set(failure, 501, "syntax-error",
+                        "syntax-error: the query is empty; hint: FILE;sql=SELECT name WHERE name > 5");
+            free(text);
+            return false;
+        }
+    }
+    request->sql = text;
+    request->path = strndup(path, path_length);
+    return true;
+}
+
+static bool is_too_long(const char *text, struct failure *failure)
+{
+    if (strlen(text) <= TEXT_LIMIT)
+        return false;
+    failure_set(failure, 501, "syntax-error", "syntax-error: the query has %zu bytes, more than %d", strlen(text),
+                TEXT_LIMIT);
+    return true;
+}
+
+bool request_of_path(const char *pathname, const char *command, struct request *request, struct failure *failure)
+{
+    const char *question = find_question(pathname);
+    memset(request, 0, sizeof *request);
+    if (question == NULL)
+        return true;
+    size_t length = (size_t)(question - pathname);
+    const char *uncut = command == NULL ? NULL : find_question(command);
+    if (uncut != NULL) {
+        question = uncut;
+        if (is_too_long(question, failure))
+            return false;
+    } else if (strlen(pathname) >= PATH_LIMIT) {
+        failure_set(failure, 501, "syntax-error",
+                    "syntax-error: a path and its query have room for %d bytes; hint: RETR, SITE SIEVA and ERET take longer ones",
+                    PATH_LIMIT - 1);
+        return false;
+    }
+    const char *begin = question + separator_length(question);
+    char *text = strndup(begin, strcspn(begin, "\r\n"));
+    if (!percent_decode(text)) {
+        failure_set(failure, 501, "syntax-error", "syntax-error: the query holds a NUL byte (%%00)");
+        free(text);
+        return false;
+    }
+    return fill(request, pathname, length, text, failure);
+}
+
+bool request_of_text(const char *path, const char *text, struct request *request, struct failure *failure)
+{
+    if (is_too_long(text, failure))
+        return false;
+    return fill(request, path, strlen(path), strdup(text), failure);
+}
+
+void request_clear(struct request *request)
+{
+    free(request->path);
+    free(request->sql);
+    memset(request, 0, sizeof *request);
+}
