@@ -17,6 +17,7 @@ use super::column::{Column, Data};
 use super::leaves::element_size;
 use super::pool::{Flow, in_order};
 use super::runs::{MAX_SPAN_BYTES, read_runs};
+use super::slices::{Job, Slices};
 use super::{Execution, FetchWay};
 
 /// Arrays of at most this many elements (coordinates) are read whole and kept.
@@ -36,12 +37,6 @@ pub struct Gatherer {
     whole: Vec<Option<Arc<Buffer>>>,
     texts: Vec<Option<Arc<Vec<String>>>>,
     threads: usize,
-}
-
-/// A group of positions that one read serves: which of the caller's rows, and the box to read.
-struct Job {
-    rows: Range<usize>,
-    bx: Bx,
 }
 
 impl Gatherer {
@@ -188,12 +183,15 @@ impl Gatherer {
             own.iter().map(|&p| known[p as usize].clone()).collect()
         } else {
             let block = block_shape(reader, shape, reader.layout().element_size.max(TEXT_BYTES));
-            let order = by_block(own, shape, &block);
+            let (sorted, order) = ascending(own);
+            let slices = Slices::new(&sorted, shape, &block);
             let mut out = vec![String::new(); own.len()];
-            for job in jobs(&order, shape) {
+            for job in slices.jobs() {
                 let texts = reader.read_texts(&job.bx, &mut workspace)?;
-                for &(_, p, i) in &order[job.rows] {
-                    out[i].clone_from(&texts[offset_in(p, shape, &job.bx)]);
+                for slice in &slices.all[job.slices] {
+                    for (i, place) in slice.at.clone().zip(slices.places(slice, &job.bx)) {
+                        out[order.as_ref().map_or(i, |o| o[i])].clone_from(&texts[place]);
+                    }
                 }
             }
             out
@@ -219,8 +217,9 @@ impl Gatherer {
             None => (reader, shape.to_vec()),
         };
         let block = block_shape(reader, &shape, size);
-        let order = by_block(own, &shape, &block);
-        let jobs = jobs(&order, &shape);
+        let (sorted, order) = ascending(own);
+        let slices = Slices::new(&sorted, &shape, &block);
+        let jobs = slices.jobs();
         let options = &self.execution.options;
         let threads = if own.len() < PARALLEL_POSITIONS { 1 } else { self.threads };
         let ahead = JobsAhead::default();
@@ -228,18 +227,27 @@ impl Gatherer {
             let job = &jobs[j];
             ahead.before(reader, j, &jobs);
             reader.read(&job.bx, &mut ws.1, &mut ws.0)?;
-            let source = ws.1.bytes();
-            let mut picked = Vec::with_capacity(job.rows.len() * size);
-            for &(_, p, _) in &order[job.rows.clone()] {
-                let at = offset_in(p, &shape, &job.bx) * size;
-                picked.extend_from_slice(&source[at..at + size]);
+            let mine = &slices.all[job.slices.clone()];
+            let mut picked = Vec::with_capacity(mine.iter().map(|s| s.at.len()).sum::<usize>() * size);
+            for slice in mine {
+                slices.pick(slice, &job.bx, ws.1.bytes(), size, &mut picked);
             }
-            Ok((job.rows.clone(), picked))
+            Ok((job.slices.clone(), picked))
         };
         let target = out.bytes_mut();
-        in_order(jobs.len(), threads, &options.cancel, Default::default, fetch, |(rows, picked)| {
-            for (&(_, _, i), value) in order[rows].iter().zip(picked.chunks_exact(size)) {
-                target[i * size..(i + 1) * size].copy_from_slice(value);
+        in_order(jobs.len(), threads, &options.cancel, Default::default, fetch, |(mine, picked)| {
+            let mut rest = &picked[..];
+            for slice in &slices.all[mine] {
+                let (values, others) = rest.split_at(slice.at.len() * size);
+                rest = others;
+                match &order {
+                    None => target[slice.at.start * size..slice.at.end * size].copy_from_slice(values),
+                    Some(order) => {
+                        for (&i, value) in order[slice.at.clone()].iter().zip(values.chunks_exact(size)) {
+                            target[i * size..(i + 1) * size].copy_from_slice(value);
+                        }
+                    }
+                }
             }
             Ok(Flow::Continue(()))
         })
@@ -321,86 +329,12 @@ fn block_shape(reader: &BlockReader, shape: &[u64], size: usize) -> Vec<u64> {
     block
 }
 
-fn unravel(mut p: u64, shape: &[u64]) -> Vec<u64> {
-    let mut index = vec![0; shape.len()];
-    for d in (0..shape.len()).rev() {
-        index[d] = p % shape[d];
-        p /= shape[d];
+/// Positions in ascending order, and where each of them stands in the list that was given, if that was another.
+fn ascending(own: &[u64]) -> (Cow<'_, [u64]>, Option<Vec<usize>>) {
+    if own.is_sorted() {
+        return (Cow::Borrowed(own), None);
     }
-    index
-}
-
-fn block_of(mut p: u64, shape: &[u64], block: &[u64]) -> u64 {
-    let (mut number, mut stride) = (0, 1);
-    for d in (0..shape.len()).rev() {
-        number += p % shape[d] / block[d] * stride;
-        p /= shape[d];
-        stride *= shape[d].div_ceil(block[d]);
-    }
-    number
-}
-
-/// Block, position and row of each position, in the order of the blocks and within a block of the positions.
-fn by_block(own: &[u64], shape: &[u64], block: &[u64]) -> Vec<(u64, u64, usize)> {
-    let mut order: Vec<_> = own.iter().enumerate().map(|(i, &p)| (block_of(p, shape, block), p, i)).collect();
-    order.sort_unstable();
-    order
-}
-
-/// Offset (elements) of position `p` in the dense box `bx`.
-fn offset_in(mut p: u64, shape: &[u64], bx: &Bx) -> usize {
-    let (mut at, mut stride) = (0, 1);
-    for d in (0..shape.len()).rev() {
-        at += (p % shape[d] - bx.start[d]) * stride;
-        p /= shape[d];
-        stride *= bx.shape[d];
-    }
-    at as usize
-}
-
-/// One job for each block: the bounding box of its positions.
-fn jobs(order: &[(u64, u64, usize)], shape: &[u64]) -> Vec<Job> {
-    let mut jobs = Vec::new();
-    let mut first = 0;
-    for i in 1..=order.len() {
-        if i == order.len() || order[i].0 != order[i - 1].0 {
-            jobs.push(Job { bx: bounding_box(&order[first..i], shape), rows: first..i });
-            first = i;
-        }
-    }
-    jobs
-}
-
-fn bounding_box(group: &[(u64, u64, usize)], shape: &[u64]) -> Bx {
-    if let ([n], Some(first), Some(last)) = (shape, group.first(), group.last()) {
-        return Bx::new(vec![first.1.min(*n)], vec![last.1 - first.1 + 1]);
-    }
-    let mut low = vec![u64::MAX; shape.len()];
-    let mut high = vec![0; shape.len()];
-    for &(_, p, _) in group {
-        for (d, i) in unravel(p, shape).into_iter().enumerate() {
-            low[d] = low[d].min(i);
-            high[d] = high[d].max(i);
-        }
-    }
-    let extent = low.iter().zip(&high).map(|(l, h)| h - l + 1).collect();
-    Bx::new(low, extent)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn positions_are_grouped_by_block() {
-        let (shape, block) = ([4, 6], [2, 3]);
-        let numbers: Vec<u64> = (0..24).map(|p| block_of(p, &shape, &block)).collect();
-        assert_eq!(numbers[..6], [0, 0, 0, 1, 1, 1]);
-        assert_eq!(numbers[12..18], [2, 2, 2, 3, 3, 3]);
-        let order = [(0, 1, 0), (0, 8, 1), (3, 22, 2)];
-        let jobs = jobs(&order, &shape);
-        assert_eq!(jobs.len(), 2);
-        assert_eq!(jobs[0].bx, Bx::new(vec![0, 1], vec![2, 2]));
-        assert_eq!(offset_in(8, &shape, &jobs[0].bx), 3);
-    }
+    let mut order: Vec<usize> = (0..own.len()).collect();
+    order.sort_unstable_by_key(|&i| own[i]);
+    (Cow::Owned(order.iter().map(|&i| own[i]).collect()), Some(order))
 }

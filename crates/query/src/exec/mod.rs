@@ -28,6 +28,7 @@ mod rank;
 mod rows;
 mod runs;
 mod select;
+mod slices;
 mod tiles;
 
 use std::sync::atomic::AtomicBool;
