@@ -115,7 +115,7 @@ fn text_width(rows: &Rows, index: usize) -> Result<usize> {
     let (mut width, mut at) = (1, 0);
     while at < rows.len() {
         let end = rows.len().min(at + MEASURED_ROWS);
-        if let Data::Str(texts) = rows.read(index, at..end, 1)?.data {
+        if let Data::Str(texts) = rows.read(index, at..end, rows.query().threads())?.data {
             width = texts.iter().map(String::len).fold(width, usize::max);
         }
         at = end;

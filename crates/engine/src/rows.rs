@@ -30,6 +30,9 @@ pub struct RowField {
     pub unused: Option<Number>,
 }
 
+/// What a text is taken to need.
+const TEXT_BYTES: u64 = 64;
+
 /// What a column's values are of an array of the source; numbers are indices in [`crate::Schema::arrays`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldSource {
@@ -60,12 +63,17 @@ pub struct Rows {
 
 enum Kept {
     Ordered(OrderedRows),
-    Groups { columns: Vec<Column>, len: u64 },
+    /// All values, in memory.
+    Table {
+        columns: Vec<Column>,
+        len: u64,
+    },
 }
 
 impl Rows {
     /// Evaluates the query's condition; reads no other values than its own, those of ORDER BY and, for groups and
-    /// DISTINCT, of the columns.
+    /// DISTINCT, of the columns. What has another order than the source is read at once and kept where a quarter of the
+    /// query's memory has room for it.
     ///
     /// # Errors
     /// Reading errors, `cancelled`, `memory-limit`; `unsupported` for columns of histograms.
@@ -74,7 +82,24 @@ impl Rows {
             query.outputs().iter().map(|o| query.row_field(&o.name, &o.value)).collect::<Result<_>>()?;
         let kept =
             if query.is_grouped() { query.kept_groups()? } else { Kept::Ordered(query.ordered_rows()?) };
-        Ok(Self { query, fields, kept })
+        let rows = Self { query, fields, kept };
+        if rows.is_scattered() { rows.gathered() } else { Ok(rows) }
+    }
+
+    /// Whether each part of the rows lies anywhere in the source, and all of them fit into memory.
+    fn is_scattered(&self) -> bool {
+        let Kept::Ordered(ordered) = &self.kept else { return false };
+        let width = |f: &RowField| if f.dtype == DType::Str { TEXT_BYTES } else { f.dtype.size() as u64 };
+        let row: u64 = self.fields.iter().map(width).sum();
+        ordered.is_listed() && ordered.len().saturating_mul(row) <= self.query.memory() / 4
+    }
+
+    /// The same rows with all values in memory.
+    fn gathered(self) -> Result<Self> {
+        let (len, threads) = (self.len(), self.query.threads());
+        let columns = (0..self.fields.len()).map(|field| self.read(field, 0..len, threads));
+        let kept = Kept::Table { columns: columns.collect::<Result<_>>()?, len };
+        Ok(Self { kept, ..self })
     }
 
     /// The query.
@@ -86,7 +111,7 @@ impl Rows {
     pub fn len(&self) -> u64 {
         match &self.kept {
             Kept::Ordered(rows) => rows.len(),
-            Kept::Groups { len, .. } => *len,
+            Kept::Table { len, .. } => *len,
         }
     }
 
@@ -125,7 +150,7 @@ impl Rows {
                 let column = ordered.read(&all[field].value, rows, threads)?;
                 Ok(typed(column, self.fields[field].dtype))
             }
-            Kept::Groups { columns, .. } => {
+            Kept::Table { columns, .. } => {
                 let wanted: Vec<usize> = (rows.start as usize..rows.end as usize).collect();
                 Ok(columns[field].take(&wanted))
             }
@@ -143,7 +168,7 @@ impl Query {
         });
         let columns = columns.collect::<Result<_>>()?;
         self.lock_stats().hits = Some(order.len() as u64);
-        Ok(Kept::Groups { columns, len: order.len() as u64 })
+        Ok(Kept::Table { columns, len: order.len() as u64 })
     }
 
     fn row_field(&self, name: &str, value: &Value) -> Result<RowField> {

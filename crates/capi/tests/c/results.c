@@ -145,8 +145,6 @@ static void test_isolated(const sieva_source *source, const char *path)
     sieva_result *result;
     uint64_t size, same;
     options.isolated = 1;
-    options.worker = "/nowhere/sieva-worker";
-    EXPECT(sieva_open(path, &options, &isolated) != SIEVA_OK && strstr(sieva_error_message(), "/nowhere/sieva-worker"));
     options.worker = getenv("SIEVA_TEST_WORKER");
     if (!options.worker)
         return;

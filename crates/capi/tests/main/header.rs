@@ -57,7 +57,11 @@ fn one_line(text: &str) -> String {
 fn in_rust() -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     for file in std::fs::read_dir(root().join("src")).unwrap() {
-        let text = std::fs::read_to_string(file.unwrap().path()).unwrap();
+        let path = file.unwrap().path();
+        if path.is_dir() {
+            continue;
+        }
+        let text = std::fs::read_to_string(path).unwrap();
         for (at, _) in text.match_indices("extern \"C\" fn ") {
             let rest = &text[at + "extern \"C\" fn ".len()..];
             let (name, rest) = rest.split_once('(').unwrap();

@@ -117,12 +117,12 @@ impl ArraySource for ManifestSource {
     }
 
     fn will_need_layouts(&self, arrays: &[usize]) {
-        let is_unknown = |&array: &usize| matches!(self.manifest.layout(array), Ok(None));
-        let unknown: Vec<usize> = arrays.iter().copied().filter(is_unknown).collect();
-        if let Some(&first) = unknown.first()
-            && let Ok(source) = self.itself(first)
-        {
-            source.will_need_layouts(&unknown);
+        let is_unknown = |&&array: &&usize| matches!(self.manifest.layout(array), Ok(None));
+        let found: Vec<_> =
+            arrays.iter().filter(is_unknown).filter_map(|&array| self.itself(array).ok()).collect();
+        if let Some((source, _)) = found.first() {
+            let numbers: Vec<usize> = found.iter().map(|(_, number)| *number).collect();
+            source.will_need_layouts(&numbers);
         }
     }
 

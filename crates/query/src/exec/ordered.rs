@@ -69,6 +69,12 @@ impl OrderedRows {
         self.len() == 0
     }
 
+    /// Whether the rows are in another order than their positions, or only some of those selected: then rows that follow
+    /// each other lie anywhere, and reading a part costs as much as reading what it touches.
+    pub fn is_listed(&self) -> bool {
+        matches!(self.order, Order::Listed(_))
+    }
+
     /// The values of `value` (one of the query's outputs) in the rows of a range, which must lie within
     /// [`OrderedRows::len`], fetched by so many threads.
     ///
