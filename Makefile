@@ -37,7 +37,7 @@ services: .venv-services/.ready ## the object stores that the tests of remote st
 		"moto[s3]" flask flask-cors && touch $@; } || \
 		echo 'services: not installed; the tests that need them are skipped' >&2
 
-# With the binding, as CARGO_TEST has it: the same features.
+# With the binding, as CARGO_TEST has it: the same features, Parquet among them.
 gridftp: build ## compile the GridFTP plug-in and the library that it loads
 	cargo build --release --locked -p sieva-capi -p sieva-python
 	$(MAKE) -C plugins/gridftp

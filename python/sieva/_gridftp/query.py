@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
 import tempfile
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -36,19 +38,21 @@ class RemoteQuery(Query):
     def __init__(self, source: RemoteSource, text: str) -> None:
         # There is no native query: every method of it that can be asked is replaced here.
         super().__init__(None, source, text, lambda _extra, _columns: None)  # type: ignore[arg-type]
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._folder: Path | None = None
 
     def _file(self) -> Path:
         """Return the file of Arrow, brought once."""
         if self._folder is not None:
-            return Path(self._folder.name, "rows.arrow")
-        folder = tempfile.TemporaryDirectory(prefix="sieva-")
+            return self._folder / "rows.arrow"
+        folder = Path(tempfile.mkdtemp(prefix="sieva-"))
+        target = folder / "rows.arrow"
         try:
-            target = Path(folder.name, "rows.arrow")
             download(self.source._address, asked(self.text, "arrow"), target, streams=self.source._streams)
         except BaseException:
-            folder.cleanup()
+            shutil.rmtree(folder, ignore_errors=True)
             raise
+        # It goes with the query. A TemporaryDirectory would warn that nobody closed it.
+        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
         self._folder = folder
         return target
 
