@@ -82,7 +82,7 @@ bench: build ## compare with other tools; writes a table and a JSON file
 	$(BIN)/python benches/run.py --page docs/benchmarks/indexes.md
 
 # Needs root, for network namespaces, and the plug-in with the packages of its server and client.
-sdquery: build ## repeat section 5 of SDQuery: results of queries by GridFTP on three networks; 25 minutes
+sdquery: gridftp ## repeat section 5 of SDQuery: results of queries by GridFTP on three networks; 25 minutes
 	$(BIN)/python benches/sdquery/run.py
 
 # Inputs that are found are kept in fuzz/corpus, what makes a target fail in fuzz/artifacts. Stores and replicas are
