@@ -106,14 +106,7 @@ impl OrderedRows {
         };
         let position = |row: u64| selection.select(first + row);
         // The first row at or behind a position, of those up to `high`.
-        let row_at = |target: u64, mut high: u64| {
-            let mut low = start;
-            while low < high {
-                let middle = low + (high - low) / 2;
-                if position(middle).is_none_or(|p| p >= target) { high = middle } else { low = middle + 1 }
-            }
-            low
-        };
+        let row_at = |target: u64, high: u64| (selection.rank(target).max(*first) - first).clamp(start, high);
         let Some(last) = position(wanted) else { return wanted };
         let end = row_at(band.start_of(last), wanted);
         if end > start {

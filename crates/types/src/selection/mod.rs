@@ -3,6 +3,7 @@
 mod build;
 mod coords;
 mod persist;
+mod ranks;
 mod set;
 mod walk;
 
@@ -136,6 +137,11 @@ impl Selection {
     /// The selected position of which `rank` selected ones lie below.
     pub fn select(&self, rank: u64) -> Option<u64> {
         self.set.select(rank)
+    }
+
+    /// The number of selected positions below `position`.
+    pub fn rank(&self, position: u64) -> u64 {
+        self.set.rank(position)
     }
 
     /// Of the selected positions in increasing order, `count` after the first `offset`; fewer where they end.

@@ -9,6 +9,8 @@ use std::sync::Arc;
 
 use roaring::RoaringBitmap;
 
+use super::ranks::Ranks;
+
 /// log2 of the number of positions in a bucket.
 pub(super) const BUCKET_BITS: u32 = 32;
 
@@ -53,12 +55,13 @@ pub(super) struct PositionSet {
     extent: u64,
     len: u64,
     pieces: Vec<Piece>,
+    ranks: Ranks,
 }
 
 impl PositionSet {
     /// Nothing of `0..extent`; `extent` is at most 2^63.
     pub(super) fn empty(extent: u64) -> Self {
-        Self { extent, len: 0, pieces: Vec::new() }
+        Self { extent, len: 0, pieces: Vec::new(), ranks: Ranks::default() }
     }
 
     /// Everything of `0..extent`.
@@ -104,6 +107,7 @@ impl PositionSet {
             return;
         }
         self.len += len;
+        self.ranks = Ranks::default();
         match self.pieces.last_mut() {
             Some(p) if p.end == first && p.part == Part::Full => {
                 p.end = end;
@@ -126,6 +130,7 @@ impl PositionSet {
             self.push_full(bucket, bucket + 1);
         } else if len > 0 {
             self.len += len;
+            self.ranks = Ranks::default();
             self.pieces.push(Piece { first: bucket, end: bucket + 1, len, part: Part::Bits(bits) });
         }
     }
@@ -207,18 +212,13 @@ impl PositionSet {
     }
 
     /// The position of which `rank` positions of the set lie below.
-    pub(super) fn select(&self, mut rank: u64) -> Option<u64> {
-        for piece in &self.pieces {
-            if rank < piece.len {
-                return match &piece.part {
-                    Part::Full => Some(piece.base() + rank),
-                    // Fewer than 2^32 positions are in it, so the rank fits.
-                    Part::Bits(bits) => bits.select(rank as u32).map(|low| piece.base() + u64::from(low)),
-                };
-            }
-            rank -= piece.len;
-        }
-        None
+    pub(super) fn select(&self, rank: u64) -> Option<u64> {
+        if rank >= self.len { None } else { self.ranks.select(&self.pieces, rank) }
+    }
+
+    /// The number of positions of the set below `position`.
+    pub(super) fn rank(&self, position: u64) -> u64 {
+        self.ranks.rank(&self.pieces, position)
     }
 
     /// The largest position.

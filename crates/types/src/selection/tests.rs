@@ -147,6 +147,10 @@ proptest! {
         let slice = x.slice(offset, count);
         prop_assert_eq!(runs(&slice), cut.clone());
         prop_assert_eq!(x.select(offset), x.slice(offset, 1).iter().next());
+        for p in [offset, x.select(offset).unwrap_or(HUGE), x.select(offset).unwrap_or(0) + 1, HUGE] {
+            let below: u64 = runs(&x).iter().map(|&(start, n)| p.clamp(start, start + n) - start).sum();
+            prop_assert_eq!(x.rank(p), below, "{}", p);
+        }
         let head: Vec<u64> = cut.iter().flat_map(|&(s, n)| s..s + n).take(size).collect();
         prop_assert_eq!(x.iter_from(offset).take(head.len()).collect::<Vec<_>>(), head.clone());
         prop_assert_eq!(slice.batches(size).next().unwrap_or_default(), head.clone());

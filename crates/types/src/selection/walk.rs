@@ -94,8 +94,9 @@ impl<'a> Walker<'a> {
     }
 
     /// From the position on of which `rank` positions of the set lie below.
-    pub(super) fn from_rank(set: &'a PositionSet, mut rank: u64) -> Self {
+    pub(super) fn from_rank(set: &'a PositionSet, from: u64) -> Self {
         let mut walker = Self::new(set);
+        let mut rank = from;
         for piece in walker.pieces.by_ref() {
             if rank >= piece.len {
                 rank -= piece.len;
@@ -105,9 +106,9 @@ impl<'a> Walker<'a> {
                 Part::Full => walker.run = piece.base() + rank..piece.base() + piece.len,
                 Part::Bits(bits) => {
                     let mut rest = Bits::new(piece.base(), bits);
-                    // A bucket that is not full holds fewer than 2^32 positions, so the rank fits.
-                    if let Some(low) = bits.select(rank as u32) {
-                        rest.rest.advance_to(low);
+                    // Of a rank of 0 nothing needs to be counted.
+                    if let Some(position) = (rank > 0).then(|| set.select(from)).flatten() {
+                        rest.rest.advance_to((position - piece.base()) as u32);
                     }
                     walker.bits = Some(rest);
                 }
