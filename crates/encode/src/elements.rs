@@ -84,7 +84,7 @@ fn numbers<T: Stored>(
     to: &mut [u8],
 ) -> Result<()> {
     let size = size_of::<T>();
-    check_room(values.len() * size, to)?;
+    check_room(size_of_val(values), to)?;
     // In a loop of its own for each order, which the compiler turns into vector instructions.
     match order {
         Order::Big => values.iter().zip(to.chunks_exact_mut(size)).for_each(|(v, b)| v.put(Order::Big, b)),
