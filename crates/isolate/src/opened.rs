@@ -21,7 +21,8 @@ pub struct Opened {
     pub source: Arc<dyn ArraySource>,
     limits: Limits,
     cache: Arc<ChunkCache>,
-    readers: HashMap<usize, BlockReader>,
+    /// `None` of arrays that the format's library reads.
+    readers: HashMap<usize, Option<BlockReader>>,
     workspace: Workspace,
 }
 
@@ -63,46 +64,59 @@ impl Opened {
 
     /// The stored numbers of a box, in native byte order.
     pub fn numbers(&mut self, array: usize, bx: &Bx) -> Result<Vec<u8>> {
-        let limit = self.limits.answer as u64;
-        let (reader, workspace) = self.reader(array, bx)?;
-        let size = reader.layout().element_size as u64;
+        self.check(array, bx)?;
+        let (layout, limit) = (self.source.layout(array)?, self.limits.answer as u64);
+        let size = layout.element_size as u64;
         let bytes = bx.shape.iter().try_fold(size, |n, &s| n.checked_mul(s));
         let bytes = bytes.filter(|&n| n < limit).ok_or_else(|| too_long(bx, limit))?;
         let mut out = vec![0; bytes as usize];
-        reader.read_native(bx, &mut out, workspace)?;
+        let source = Arc::clone(&self.source);
+        match self.reader(array, &layout)? {
+            Some((reader, workspace)) => reader.read_native(bx, &mut out, workspace)?,
+            None => source.read_library(array, bx, &mut out)?,
+        }
         Ok(out)
     }
 
     /// The texts of a box.
     pub fn texts(&mut self, array: usize, bx: &Bx) -> Result<Vec<String>> {
-        let limit = self.limits.answer as u64;
+        self.check(array, bx)?;
+        let (layout, limit) = (self.source.layout(array)?, self.limits.answer as u64);
         let texts = bx.shape.iter().try_fold(1_u64, |n, &s| n.checked_mul(s));
         texts.filter(|&n| n < limit).ok_or_else(|| too_long(bx, limit))?;
-        let (reader, workspace) = self.reader(array, bx)?;
-        reader.read_texts(bx, workspace)
+        let source = Arc::clone(&self.source);
+        match self.reader(array, &layout)? {
+            Some((reader, workspace)) => reader.read_texts(bx, workspace),
+            None => source.read_library_strings(array, bx),
+        }
     }
 
-    /// The reader of an array in which the box lies.
-    fn reader(&mut self, array: usize, bx: &Bx) -> Result<(&BlockReader, &mut Workspace)> {
+    /// The reader of an array whose boxes are read here; `None` of one that the format's library reads.
+    fn reader(&mut self, array: usize, layout: &Layout) -> Result<Option<(&BlockReader, &mut Workspace)>> {
+        let reader = match self.readers.entry(array) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(free) => free.insert(match encode_layout(layout) {
+                Some(_) => None,
+                None => Some(BlockReader::new(
+                    Arc::clone(&self.source),
+                    array,
+                    Arc::clone(&self.cache),
+                    self.limits.memory,
+                )?),
+            }),
+        };
+        Ok(reader.as_ref().map(|reader| (reader, &mut self.workspace)))
+    }
+
+    /// Whether a box lies in an array.
+    fn check(&self, array: usize, bx: &Bx) -> Result<()> {
         let shape = &self.source.schema().arrays[self.known(array)?].shape;
         // Texts of character arrays lack their last dimension; a box of numbers may have it.
         let inside = bx.rank() >= shape.len()
             && (0..shape.len())
                 .all(|d| bx.start[d].checked_add(bx.shape[d]).is_some_and(|end| end <= shape[d]));
-        if !inside {
-            let message = format!("box {bx:?} does not lie in an array of shape {shape:?}");
-            return Err(Error::new(ErrorKind::InvalidValue, message));
-        }
-        let reader = match self.readers.entry(array) {
-            Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(free) => free.insert(BlockReader::new(
-                Arc::clone(&self.source),
-                array,
-                Arc::clone(&self.cache),
-                self.limits.memory,
-            )?),
-        };
-        Ok((reader, &mut self.workspace))
+        let message = || format!("box {bx:?} does not lie in an array of shape {shape:?}");
+        if inside { Ok(()) } else { Err(Error::new(ErrorKind::InvalidValue, message())) }
     }
 
     fn known(&self, array: usize) -> Result<usize> {
