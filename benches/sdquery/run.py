@@ -78,7 +78,7 @@ class Effort:
     bulk: float
 
 
-THOROUGH = Effort(FULL, 5, 12, {"200 Mb/s": 5, "20 Mb/s": 6}, 1.5, 2, 4, 2, 2, 4)
+THOROUGH = Effort(FULL, 5, 8, {"200 Mb/s": 4, "20 Mb/s": 5}, 1.5, 2, 3, 2, 2, 3)
 BRIEF = Effort(QUICK, 2, 0.1, {"200 Mb/s": 0.4, "20 Mb/s": 0.8}, 0.2, 1, 0, 0, 1, 1)
 
 
