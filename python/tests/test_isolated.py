@@ -20,9 +20,20 @@ def file(tmp_path):
     with h5py.File(path, "w") as f:
         f.create_dataset("x", data=np.arange(5000.0), chunks=(100,), compression="gzip")
         f.create_dataset("text", data=["one", "two", "three"])
-        f.create_dataset("packed", data=np.arange(50), chunks=(10,), scaleoffset=0)
+        write_nbit(f, "packed", np.arange(50))
         f["out"] = h5py.ExternalLink("/etc/passwd", "/")
     return path
+
+
+def write_nbit(f: h5py.File, name: str, values: np.ndarray) -> None:
+    """Write integers with a filter that only libhdf5 undoes."""
+    plist = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+    plist.set_chunk((10,))
+    plist.set_filter(h5py.h5z.FILTER_NBIT, 0, ())
+    space = h5py.h5s.create_simple(values.shape)
+    h5py.h5d.create(f.id, name.encode(), h5py.h5t.py_create(values.dtype), space, plist).write(
+        h5py.h5s.ALL, h5py.h5s.ALL, values
+    )
 
 
 def test_answers_are_the_same(file):

@@ -67,6 +67,9 @@ pub(crate) fn physical(tree: &Tree, d: &Dataset, file_len: u64) -> Result<Physic
         nbit::check(&tree.files[d.found.file], &handle)?;
     }
     // Types that need converting go through libhdf5 wherever their data lie.
+    if matches!(out.placement, Placement::Library(_)) || !matches!(d.info.kind, Kind::Number { .. }) {
+        scaleoffset::check_chunks(&tree.files[d.found.file], &handle)?;
+    }
     if d.storage == Storage::Chunked {
         scaleoffset::check(&d.filters, chunk_bytes(d))?;
     }

@@ -23,7 +23,7 @@ const DEPTH_LIMIT: usize = 32;
 /// Most chunks that are looked at.
 const CHUNK_LIMIT: usize = 4 << 20;
 /// Largest packed chunk that is looked at.
-const SIZE_LIMIT: u64 = 4 << 30;
+pub(crate) const SIZE_LIMIT: u64 = 4 << 30;
 
 /// Checks all chunks of a dataset; nothing to do where nbit is not among its filters.
 pub(crate) fn check(file: &File, dataset: &Handle) -> Result<()> {
@@ -60,13 +60,14 @@ pub(crate) fn check(file: &File, dataset: &Handle) -> Result<()> {
 }
 
 /// A chunk in the file.
-struct Stored {
-    address: u64,
-    size: u64,
-    mask: u32,
+pub(crate) struct Stored {
+    pub(crate) address: u64,
+    pub(crate) size: u64,
+    pub(crate) mask: u32,
 }
 
-fn stored_chunks(dataset: &Handle) -> Result<Vec<Stored>> {
+/// The chunks that the file has of a dataset.
+pub(crate) fn stored_chunks(dataset: &Handle) -> Result<Vec<Stored>> {
     let mut chunks: Vec<Stored> = Vec::new();
     call("cannot find its data", || {
         // SAFETY: called under the lock with an open dataset; the callback only writes to `chunks`.

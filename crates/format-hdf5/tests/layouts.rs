@@ -5,7 +5,6 @@ mod common;
 
 use common::{array, layout, open, written};
 use hdf5_metno::dataset::{ChunkOpts, Layout as Kind};
-use hdf5_metno::filters::ScaleOffset;
 use hdf5_metno::{Extent, H5Type};
 use sieva_format::ArraySource;
 use sieva_format::filters::Filter;
@@ -134,17 +133,13 @@ fn compact_data_are_inline() {
 fn what_only_libhdf5_decodes_is_read_by_it_and_counted() {
     let (_dir, source) = written(|file| {
         let x = file.new_dataset::<i32>().shape((4, 3)).chunk((2, 3));
-        let x = x.scale_offset(ScaleOffset::Integer(0)).create("x")?;
+        let x = x.nbit().create("x")?;
         x.write_raw(&(100..112).collect::<Vec<i32>>())
     });
     let (i, info) = array(&source, "x");
-    assert_eq!(info.storage.filters, ["scaleoffset"]);
+    assert_eq!(info.storage.filters, ["nbit"]);
     let x = source.layout(i).unwrap();
-    assert!(
-        matches!(&x.placement, Placement::Library(why) if why.contains("scaleoffset")),
-        "{:?}",
-        x.placement
-    );
+    assert!(matches!(&x.placement, Placement::Library(why) if why.contains("nbit")), "{:?}", x.placement);
     let mut out = [0; 16];
     let before = source.store().counters().snapshot();
     source.read_library(i, &Bx::new(vec![1, 1], vec![2, 2]), &mut out).unwrap();

@@ -4,6 +4,7 @@ use super::bitshuffle::Bitshuffle;
 use super::checksum::{self, Checksum};
 use super::numbers::Numbers;
 use super::pipeline::Tools;
+use super::scaleoffset::ScaleOffset;
 use super::szip::Szip;
 use super::{
     blosc, blosc2, bzip2, deflate, fletcher32, lz4, lzf, lzma, packbits, pcodec, shuffle, utf32, zstd,
@@ -27,8 +28,8 @@ pub enum Filter {
     Szip(Szip),
     /// HDF5's packing of types with fewer significant bits than they store. Not decoded here.
     Nbit,
-    /// HDF5's scale and offset packing. Not decoded here.
-    ScaleOffset,
+    /// HDF5's packing of numbers as distances from the least one.
+    ScaleOffset(ScaleOffset),
     /// LZF.
     Lzf,
     /// LZ4 in the framing of the HDF5 plug-in.
@@ -92,7 +93,7 @@ impl Filter {
             3 => Filter::Fletcher32,
             4 => Filter::Szip(Szip::from_hdf5(client_data)?),
             5 => Filter::Nbit,
-            6 => Filter::ScaleOffset,
+            6 => Filter::ScaleOffset(ScaleOffset::from_hdf5(client_data)?),
             307 => Filter::Bzip2,
             32000 => Filter::Lzf,
             32001 => Filter::Blosc,
@@ -112,7 +113,7 @@ impl Filter {
             Filter::Fletcher32 => "fletcher32",
             Filter::Szip(_) => "szip",
             Filter::Nbit => "nbit",
-            Filter::ScaleOffset => "scaleoffset",
+            Filter::ScaleOffset(_) => "scaleoffset",
             Filter::Lzf => "lzf",
             Filter::Lz4 => "lz4",
             Filter::Zstd => "zstd",
@@ -135,7 +136,7 @@ impl Filter {
     /// Whether data behind this filter can be decoded here.
     pub fn is_supported(&self) -> bool {
         match self {
-            Filter::Nbit | Filter::ScaleOffset | Filter::Other { .. } => false,
+            Filter::Nbit | Filter::Other { .. } => false,
             Filter::Numbers(numbers) => numbers.is_supported(),
             _ => true,
         }
@@ -173,6 +174,7 @@ impl Filter {
                 shuffle::unshuffle(*element_size, src, dst);
             }),
             Filter::Szip(szip) => szip.decode(input, out, tools),
+            Filter::ScaleOffset(packing) => packing.decode(input, out),
             Filter::Lzf => lzf::decode(input, out),
             Filter::Lz4 => lz4::decode(input, out),
             Filter::Zstd => zstd::decode(tools.zstd()?, input, out),
@@ -187,11 +189,9 @@ impl Filter {
             Filter::PackBits => packbits::decode(input, out),
             Filter::Numbers(numbers) => numbers.decode(input, out),
             Filter::Utf32 { text_size, endian } => utf32::decode(*text_size, *endian, input, out),
-            Filter::Nbit
-            | Filter::ScaleOffset
-            | Filter::Fletcher32
-            | Filter::Checksum(_)
-            | Filter::Other { .. } => Err(self.unavailable()),
+            Filter::Nbit | Filter::Fletcher32 | Filter::Checksum(_) | Filter::Other { .. } => {
+                Err(self.unavailable())
+            }
         }
     }
 
@@ -201,7 +201,7 @@ impl Filter {
 }
 
 /// Runs a stage whose output is as long as its input.
-fn copy_through(
+pub(super) fn copy_through(
     name: &str,
     input: &[u8],
     out: &mut [u8],

@@ -40,6 +40,7 @@ mod numbers;
 mod packbits;
 mod pcodec;
 mod pipeline;
+mod scaleoffset;
 mod shuffle;
 mod szip;
 #[cfg(test)]
@@ -53,4 +54,5 @@ pub use checksum::{Checksum, ChecksumKind};
 pub use filter::Filter;
 pub use numbers::{Computation, NumberType, Numbers};
 pub use pipeline::{Pipeline, Scratch};
+pub use scaleoffset::ScaleOffset;
 pub use szip::Szip;

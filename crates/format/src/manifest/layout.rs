@@ -106,7 +106,7 @@ fn number_of(filter: &Filter) -> Option<u32> {
         Filter::Fletcher32 => 3,
         Filter::Szip(_) => 4,
         Filter::Nbit => 5,
-        Filter::ScaleOffset => 6,
+        Filter::ScaleOffset(_) => 6,
         Filter::Bzip2 => 307,
         Filter::Lzf => 32000,
         Filter::Blosc => 32001,
@@ -127,6 +127,7 @@ fn write_filter(w: &mut Writer, filter: &Filter) {
     match filter {
         Filter::Shuffle { element_size } => w.uint(*element_size as u64),
         Filter::Szip(szip) => szip.to_hdf5().into_iter().for_each(|v| w.uint(u64::from(v))),
+        Filter::ScaleOffset(packing) => packing.to_hdf5().into_iter().for_each(|v| w.uint(u64::from(v))),
         Filter::Bitshuffle(b) => {
             w.uint(b.element_size as u64);
             w.uint(b.block_size as u64);
@@ -150,6 +151,7 @@ fn read_filter(r: &mut Reader<'_>) -> Result<Filter> {
     let client_data = match id {
         2 => vec![number(r)?],
         4 => vec![number(r)?, number(r)?, number(r)?, number(r)?],
+        6 => (0..20).map(|_| number(r)).collect::<Result<_>>()?,
         32008 => vec![0, 0, number(r)?, number(r)?, u32::from(r.byte()?)],
         _ => Vec::new(),
     };
