@@ -10,6 +10,7 @@ use sieva_format::decoding::Number;
 use sieva_query::aggregate::Aggregate;
 use sieva_query::bind::{Body, Value};
 use sieva_query::exec::{Column, OrderedRows};
+use sieva_types::keys::key_range;
 use sieva_types::{DType, Error, ErrorKind, Result};
 
 use crate::arrow::typed;
@@ -221,8 +222,9 @@ impl Query {
     /// A stored integer that means "missing": no decoded value is equal to it, unless values are unpacked.
     fn unused(&self, index: usize, dtype: DType) -> Option<Number> {
         let decoding = &self.source().schema().arrays[index].decoding;
+        let (low, high) = key_range(dtype);
         let fits = |n: &Number| match n {
-            Number::Int(i) => integers(dtype).is_some_and(|(low, high)| (low..=high).contains(i)),
+            Number::Int(i) => dtype.is_integer() && (low..=high).contains(i),
             Number::Float(_) => false,
         };
         let decoded = decoding.packing.is_none() && decoding.stored == dtype;
@@ -234,19 +236,4 @@ impl Query {
         };
         decoded.then(|| decoding.missing.iter().copied().find(fits).or(outside)).flatten()
     }
-}
-
-/// The least and the greatest value of an integer type.
-fn integers(dtype: DType) -> Option<(i128, i128)> {
-    Some(match dtype {
-        DType::I8 => (i8::MIN.into(), i8::MAX.into()),
-        DType::I16 => (i16::MIN.into(), i16::MAX.into()),
-        DType::I32 => (i32::MIN.into(), i32::MAX.into()),
-        DType::I64 => (i64::MIN.into(), i64::MAX.into()),
-        DType::U8 => (0, u8::MAX.into()),
-        DType::U16 => (0, u16::MAX.into()),
-        DType::U32 => (0, u32::MAX.into()),
-        DType::U64 => (0, u64::MAX.into()),
-        _ => return None,
-    })
 }
