@@ -79,11 +79,12 @@ def prepare(directory: Path, size: Size, wanted: Collection[str]) -> Files:
     }
     for name, write in makers.items():
         if name in wanted:
-            _once(getattr(files, name), write)
+            once(getattr(files, name), write)
     return files
 
 
-def _once(path: Path, write: Callable[[Path], None]) -> None:
+def once(path: Path, write: Callable[[Path], None]) -> None:
+    """Make a file that is missing; it has its name when it is complete."""
     if path.exists():
         return
     print(f"making {path.name} ...", file=sys.stderr)

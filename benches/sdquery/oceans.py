@@ -10,6 +10,7 @@ from typing import Any
 import h5py
 import netCDF4
 import numpy as np
+from data import once
 from sieva import generate
 
 # The generator that the stated figures are of, where it is beside the checkout; else the package's own.
@@ -101,18 +102,9 @@ def prepare(directory: Path, size: Size) -> tuple[Ocean, Ocean]:
     target = directory / size.name
     target.mkdir(parents=True, exist_ok=True)
     first, second = target / "pop.nc", target / "modb.h5"
-    _once(first, lambda path: _write_pop(path, size.pop))
-    _once(second, lambda path: _write_modb(path, size.modb))
+    once(first, lambda path: _write_pop(path, size.pop))
+    once(second, lambda path: _write_modb(path, size.modb))
     return pop(first), modb(second)
-
-
-def _once(path: Path, write: Callable[[Path], None]) -> None:
-    if path.exists():
-        return
-    print(f"making {path.name} ...", file=sys.stderr)
-    partial = path.with_name(f"partial_{path.name}")
-    write(partial)
-    partial.replace(path)
 
 
 def _write_pop(path: Path, shape: Shape) -> None:
