@@ -8,8 +8,6 @@ from urllib.parse import quote, unquote, urlsplit
 from sieva import errors
 
 _PORTS = {"ftp": 21, "gsiftp": 2811}
-# The formats that servers send.
-FORMATS = ("netcdf", "hdf5", "parquet", "arrow", "csv")
 
 
 def is_gridftp(path: str) -> bool:

@@ -8,10 +8,10 @@ from pathlib import Path
 import click
 
 from sieva import errors
-from sieva._gridftp.address import FORMATS, Address, asked
+from sieva._gridftp.address import Address, asked
 from sieva._gridftp.transfer import download
 from sieva._memory import size_text
-from sieva._output import format_of
+from sieva._output import COLUMN_FORMATS, format_of
 from sieva._output.atomic import replacing
 from sieva._progress import progress_to
 from sieva._sqltext import without_from
@@ -42,9 +42,9 @@ def _statement(sql: str) -> str:
 
 def _format(path: Path, kind: str | None) -> str:
     kind = kind or format_of(path)
-    if kind not in FORMATS:
+    if kind not in COLUMN_FORMATS:
         raise errors.Unsupported(
-            f"servers send {', '.join(FORMATS)}, not {kind or repr(path.suffix)}",
+            f"servers send {', '.join(COLUMN_FORMATS)}, not {kind or repr(path.suffix)}",
             "name a file .nc, .h5, .parquet, .arrow or .csv, or say --format; sieva query writes the others",
         )
     return kind

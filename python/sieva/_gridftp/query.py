@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from sieva import errors
-from sieva._gridftp.address import FORMATS, asked
+from sieva._gridftp.address import asked
 from sieva._gridftp.transfer import download
+from sieva._output import COLUMN_FORMATS
 from sieva._query import BATCH_ROWS, Query
 
 if TYPE_CHECKING:
@@ -153,7 +154,7 @@ class RemoteQuery(Query):
     def is_sent(self, kind: str, layout: Layout | None) -> bool:
         """Return whether the server makes such a file, in columns; raise where there can be none."""
         if kind == "zarr":
-            self._refuse("the format zarr", f"servers send {', '.join(FORMATS)}")
+            self._refuse("the format zarr", f"servers send {', '.join(COLUMN_FORMATS)}")
         if layout not in (None, "columns"):
             self._refuse(f"the layout {layout}", "rows come as a list along obs; name idx(dim) in SELECT")
         return layout == "columns" or kind in ("netcdf", "hdf5")
