@@ -429,9 +429,11 @@ def _stderr_note(asked: Query, path: Path | None) -> Iterator[None]:
 
 def stats_text(stats: dict[str, Any]) -> str:
     """Return what a query did, for people."""
-    seconds = stats["seconds"]
     if "objects" in stats:
         return collection_text(stats)
+    if "bytes_received" in stats:
+        return f"received    {stats['bytes_received']} bytes ({size_text(stats['bytes_received'])})"
+    seconds = stats["seconds"]
     scanned, skipped = stats["tiles_scanned"], stats["tiles_skipped"]
     ways = ", ".join(f"{stats['by_' + way]} by {name}" for way, name in _WAYS.items())
     lines = [

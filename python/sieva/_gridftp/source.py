@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from sieva import errors
 from sieva._expr import Expr, col, quote
@@ -13,11 +14,14 @@ from sieva._gridftp.address import SCHEMA, Address
 from sieva._gridftp.query import RemoteQuery
 from sieva._gridftp.transfer import download
 from sieva._schema import Schema
-from sieva._source import _condition_text
+from sieva._source import Source, _condition_text
 from sieva._sqltext import without_from
 
 if TYPE_CHECKING:
     from types import TracebackType
+
+# Names that mean the same with and without quotes: no question to the server is needed.
+_PLAIN = re.compile(r"[^\W\d]\w*(/\w+)*")
 
 
 class RemoteSource:
@@ -94,8 +98,18 @@ class RemoteSource:
         self.close()
 
     def _item(self, item: str | Expr) -> str:
-        is_path = isinstance(item, str) and self._schema is not None and item in self
-        return quote(str(item)) if is_path else str(item)
+        """Return an item of select as text; a path is taken as one, whatever characters it has."""
+        if not isinstance(item, str) or _PLAIN.fullmatch(item) or item not in self:
+            return str(item)
+        return quote(item)
+
+    def __getattr__(self, name: str) -> NoReturn:
+        """Refuse what a `Source` can do here alone: the file is the server's."""
+        if name.startswith("_") or not (name == "arrays" or hasattr(Source, name)):
+            raise AttributeError(f"'RemoteSource' has no attribute {name!r}")
+        raise errors.Unsupported(
+            f"{name} of '{self.path}', a file on a server", "ask for it where the file lies"
+        )
 
     def __repr__(self) -> str:
         return f"<sieva.RemoteSource {self.path}>"

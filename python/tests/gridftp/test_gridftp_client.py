@@ -119,6 +119,9 @@ def test_the_command_line_asks_a_server(server, ocean_file, tmp_path):
     assert run("query", sql.format(server.url(ocean_file)), "-o", tmp_path / "q.nc").returncode == 0
     with netCDF4.Dataset(tmp_path / "q.nc") as file:
         assert file["TEMP"].shape == (5,)
+    done = run("query", sql.format(server.url(ocean_file)), "--format", "csv", "--stats")
+    assert done.returncode == 0
+    assert done.stderr.startswith("received ")
 
 
 def test_errors_are_those_of_the_engine(remote, server, share, tmp_path):
@@ -165,6 +168,16 @@ def test_what_is_the_servers_to_know_is_refused(remote, server, ocean_file, tmp_
         query.to_netcdf(tmp_path / "r.nc", layout="grid")
     with pytest.raises(errors.Unsupported, match="access"):
         remote.query("TEMP > 20", access="scan")
+    for name in ("build_index", "histogram", "calibrate", "arrays"):
+        with pytest.raises(errors.Unsupported, match=f"{name} of .* on a server"):
+            getattr(remote, name)
+    for words in (["index"], ["calibrate"], ["references", "-"]):
+        done = run(words[0], server.url(ocean_file), *words[1:])
+        assert (done.returncode, done.stderr.splitlines()[0][:7]) == (1, "sieva: "), words
+        assert "server" in done.stderr
+        assert "Traceback" not in done.stderr
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        remote.nothing  # noqa: B018
     with pytest.raises(errors.Unsupported, match="isolated"):
         sieva.open(server.url(ocean_file), isolated=True)
 
