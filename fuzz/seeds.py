@@ -1,0 +1,123 @@
+"""Fills fuzz/corpus with what targets begin with: small files of directories, and what tests are made of.
+
+Run as ``python fuzz/seeds.py DIR...`` in the project's environment, after ``make conformance``. What is
+larger than a target is fed with is left out.
+"""
+
+import json
+import os
+import struct
+import sys
+import tempfile
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import sieva
+
+ROOT = Path(__file__).resolve().parent.parent
+CORPUS = ROOT / "fuzz" / "corpus"
+sys.path.insert(0, str(ROOT / "python" / "tests"))
+
+from services.range_server import RangeServer  # noqa: E402
+
+# The largest input of a target, as docs/benchmarks/fuzzing.md has them.
+MOST = {"hdf5_file": 24576, "fits_file": 20160, "manifest_file": 8192, "reference_set": 8192}
+SIGNATURES = {
+    b"\x89HDF\r\n\x1a\n": "hdf5_file",
+    b"CDF": "netcdf3_file",
+    b"SIMPLE": "fits_file",
+    b"SVMF": "manifest_file",
+}
+# What lies between two objects of a tree in one input of zarr_tree.
+BETWEEN = b"\0\0=="
+
+# The filters of filter_pipeline in its order, and the bytes of the data in the fixtures.
+FILTERS = (1, 2, 3, 4, 5, 6, 307, 32000, 32001, 32004, 32008, 32015, 32026)
+LENGTHS = {"ramp": 256, "steps": 600, "grid": 480, "zeros": 1040}
+
+
+def keep(target: str, content: bytes) -> None:
+    """Add an input to a target's corpus."""
+    if len(content) > MOST.get(target, 16384):
+        return
+    directory = CORPUS / target
+    directory.mkdir(parents=True, exist_ok=True)
+    (directory / f"seed_{zlib.crc32(content):08x}").write_bytes(content)
+
+
+def keep_files(directory: Path) -> None:
+    """Add the files of all formats, by what they begin with."""
+    for path in directory.rglob("*"):
+        if not path.is_file() or path.stat().st_size > max(MOST.values()):
+            continue
+        content = path.read_bytes()
+        target = next((t for signature, t in SIGNATURES.items() if content.startswith(signature)), None)
+        if target:
+            keep(target, content)
+        if path.name in ("zarr.json", ".zgroup", ".zarray") and not is_within_a_tree(path.parent):
+            keep("zarr_tree", BETWEEN.join(objects(path.parent)))
+
+
+def is_within_a_tree(directory: Path) -> bool:
+    """Return whether the directory above is a Zarr group, too."""
+    return any((directory.parent / name).exists() for name in ("zarr.json", ".zgroup"))
+
+
+def objects(tree: Path) -> Iterator[bytes]:
+    """Yield the objects of a Zarr hierarchy, each after its key."""
+    for path in sorted(tree.rglob("*")):
+        if path.is_file():
+            yield str(path.relative_to(tree)).encode() + b"\n" + path.read_bytes()
+
+
+def keep_manifests(directory: Path) -> None:
+    """Add the manifests that sieva keeps of remote files, and reference sets made of them."""
+    with tempfile.TemporaryDirectory() as cache, RangeServer(directory) as server:
+        os.environ["SIEVA_CACHE"] = cache
+        for path in (p for p in directory.rglob("*") if p.is_file() and p.stat().st_size < 1 << 20):
+            references = Path(cache) / "references.json"
+            try:
+                with sieva.open(f"{server.url}/{path.relative_to(directory)}") as source:
+                    for name in source:
+                        shape = source[name].shape
+                        source[name].read_stored([0] * len(shape), [min(1, n) for n in shape])
+                    source.to_references(references)
+                    keep("reference_set", references.read_bytes())
+            except (sieva.SievaError, OSError, ValueError):
+                continue
+        keep_files(Path(cache))
+
+
+def keep_texts() -> None:
+    """Add the conditions and queries of the conformance cases."""
+    for path in (ROOT / "conformance" / "cases").glob("*.json"):
+        for line in path.read_text().splitlines():
+            case = json.loads(line.strip().rstrip(",")) if line.startswith("{") else {}
+            for key in ("where", "sql", "select"):
+                if isinstance(case.get(key), str):
+                    keep("query_text", case[key].encode())
+                    keep("query_run", case[key].encode())
+                    keep("catalog_find", case[key].encode())
+
+
+def keep_chunks() -> None:
+    """Add the stored chunks of the filters' tests."""
+    fixtures = ROOT / "crates" / "format" / "src" / "filters" / "fixtures" / "chunks.txt"
+    for line in fixtures.read_text().splitlines():
+        data, filters, stored = line.split(" | ")
+        stages = [stage.split(":") for stage in filters.split(";")]
+        content = bytes([len(stages)])
+        for number, client_data in stages:
+            words = [int(n) for n in client_data.split(",") if n][:5]
+            content += struct.pack("<B5H", FILTERS.index(int(number)), *words, *[0] * (5 - len(words)))
+        keep("filter_pipeline", content + struct.pack("<BH", 0, LENGTHS[data]) + bytes.fromhex(stored))
+
+
+for given in (ROOT / "target" / "conformance", *map(Path, sys.argv[1:])):
+    keep_files(given)
+    keep_manifests(given)
+keep_texts()
+keep_chunks()
+for target in sorted(CORPUS.iterdir()):
+    print(f"{target.name}: {len(list(target.iterdir()))} inputs")
