@@ -147,9 +147,11 @@ typedef struct sieva_options {
     int32_t isolated;          /* 1: a process of its own, under limits, parses the file: of use for foreign files */
     int32_t reserved;
     const char *worker;        /* the program for that; NULL: sieva-worker, found by $PATH */
+    const char *user;          /* of a server: the account that the client has; NULL: it asks for nobody else */
+    const char *subject;       /* of a server: what the client proved to be, such as a distinguished name; or NULL */
 } sieva_options;
 
-#define SIEVA_OPTIONS_INIT { sizeof(sieva_options), 0, 0, 0, NULL, NULL, 0, 0, NULL, 0, 0, NULL }
+#define SIEVA_OPTIONS_INIT { sizeof(sieva_options), 0, 0, 0, NULL, NULL, 0, 0, NULL, 0, 0, NULL, NULL, NULL }
 
 /* Opens the file at path, which may be a URL; its first bytes tell the format. Where nothing has that very path and it
  * has one of *, ? and [, the files that match it are one source, joined along a dimension. options may be NULL. *source

@@ -3,7 +3,7 @@
 use std::ffi::c_char;
 use std::path::PathBuf;
 
-use sieva::{Learn, OpenOptions, QueryOptions, Result};
+use sieva::{Identity, Learn, OpenOptions, QueryOptions, Result};
 
 use crate::given;
 use crate::status::invalid;
@@ -40,6 +40,10 @@ pub struct Options {
     pub reserved: i32,
     /// The worker's program, or NULL.
     pub worker: *const c_char,
+    /// The account that the client of a server has, or NULL.
+    pub user: *const c_char,
+    /// What it proved to be, or NULL.
+    pub subject: *const c_char,
 }
 
 impl Options {
@@ -57,6 +61,8 @@ impl Options {
         isolated: 0,
         reserved: 0,
         worker: std::ptr::null(),
+        user: std::ptr::null(),
+        subject: std::ptr::null(),
     };
 
     /// The options of the caller: those that its struct has, and the defaults of the others.
@@ -110,6 +116,10 @@ pub unsafe fn open_options(pointer: *const Options) -> Result<(OpenOptions, Quer
     let dims = text(options.dims, "options.dims")?.map(named_dims).transpose()?.unwrap_or_default();
     let worker = text(options.worker, "options.worker")?.unwrap_or(WORKER);
     let isolated = if options.isolated != 0 { vec![worker.into()] } else { Vec::new() };
+    let (user, subject) = (text(options.user, "options.user")?, text(options.subject, "options.subject")?);
+    let owned = |text: Option<&str>| text.unwrap_or_default().to_owned();
+    let identity = (user.is_some() || subject.is_some())
+        .then(|| Identity { user: owned(user), subject: owned(subject) });
     // It may get fields that C has no use for.
     #[allow(clippy::needless_update)]
     let open = OpenOptions {
@@ -118,6 +128,7 @@ pub unsafe fn open_options(pointer: *const Options) -> Result<(OpenOptions, Quer
         external_roots: path(options.external_root, "options.external_root")?.into_iter().collect(),
         valid_range: options.valid_range != 0,
         isolated,
+        identity,
         learn: if options.no_learning != 0 { Learn { share: 0.0, ..learn } } else { learn },
         ..OpenOptions::default()
     };

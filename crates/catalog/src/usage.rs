@@ -25,6 +25,8 @@ pub struct Usage {
     pub bytes_read: u64,
     /// When, in seconds since 1970 (UTC).
     pub at: f64,
+    /// Who asked, as a server knows its client; empty for the owner of the process. At most 512 bytes are kept.
+    pub asked_by: String,
 }
 
 /// A text cut to what is kept.
@@ -70,6 +72,7 @@ pub(crate) fn record(pool: &Pool, batch: &[Usage]) -> Result<()> {
                 usage.seconds.into(),
                 Cell::Int(usage.bytes_read as i64),
                 usage.at.into(),
+                shortened(&usage.asked_by).into(),
             ]
         });
         session.insert(&tables::USAGE, &mut rows)?;
@@ -82,7 +85,8 @@ pub(crate) fn latest(pool: &Pool, prefix: &str, limit: usize) -> Result<Vec<Usag
     let (condition, mut parameters) = begins("location", prefix);
     parameters.push(Cell::Int(i64::try_from(limit).unwrap_or(i64::MAX)));
     let sql = format!(
-        "SELECT location, path, operation, condition, selectivity, seconds, bytes_read, at FROM usage
+        "SELECT location, path, operation, condition, selectivity, seconds, bytes_read, at,
+             asked_by FROM usage
          WHERE {condition} ORDER BY id DESC LIMIT $3"
     );
     pool.read(|session| {
@@ -96,6 +100,7 @@ pub(crate) fn latest(pool: &Pool, prefix: &str, limit: usize) -> Result<Vec<Usag
                 seconds: row.real(5)?,
                 bytes_read: row.count(6)?,
                 at: row.real(7)?,
+                asked_by: row.text(8)?.to_owned(),
             })
         })
     })

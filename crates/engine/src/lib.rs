@@ -24,6 +24,7 @@ mod conditions;
 mod explain;
 mod foreign;
 mod formats;
+mod identity;
 mod many;
 mod open;
 mod query;
@@ -46,6 +47,7 @@ pub use augment::{
 };
 pub use collection::{Collection, CollectionBatches, CollectionQuery, CollectionStats};
 pub use conditions::Points;
+pub use identity::Identity;
 pub use many::expand;
 pub use open::{OpenOptions, Source};
 pub use query::{Query, QueryOptions};

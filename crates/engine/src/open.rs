@@ -21,6 +21,7 @@ use sieva_types::{Bx, DType, Error, ErrorKind, Result};
 use crate::augment::{Augmented, Learn};
 use crate::catalog::known;
 use crate::formats;
+use crate::identity::Identity;
 use crate::many::Many;
 use crate::query::{Query, QueryOptions};
 use crate::remembered;
@@ -52,6 +53,8 @@ pub struct OpenOptions {
     pub limits: Limits,
     /// What is known of local files: those that have not changed since they were registered are not parsed.
     pub catalog: Option<Arc<Catalog>>,
+    /// Who asks, where that is somebody else than the owner of the process.
+    pub identity: Option<Identity>,
 }
 
 impl Default for OpenOptions {
@@ -68,6 +71,7 @@ impl Default for OpenOptions {
             isolated: Vec::new(),
             limits: Limits::default(),
             catalog: None,
+            identity: None,
         }
     }
 }

@@ -54,7 +54,12 @@ static bool engine_failed(struct making *making, int32_t status)
     return true;
 }
 
-static sieva_options options_of(const struct config *config)
+static const char *known(const char *text)
+{
+    return strcmp(text, "-") == 0 ? NULL : text;
+}
+
+static sieva_options options_of(const struct config *config, const struct identity *who)
 {
     sieva_options options = SIEVA_OPTIONS_INIT;
     options.memory = config->memory;
@@ -63,6 +68,8 @@ static sieva_options options_of(const struct config *config)
     options.no_learning = config->store == NULL; /* a query leaves nothing beside a file that it was to read */
     options.isolated = config->isolated;
     options.worker = config->isolated ? config->worker : NULL;
+    options.user = known(who->user);
+    options.subject = known(who->subject);
     return options;
 }
 
@@ -97,7 +104,7 @@ static void make_result(struct making *making)
     const struct engine *engine = making->engine;
     const struct config *config = config_get();
     struct answer *answer = making->answer;
-    sieva_options options = options_of(config);
+    sieva_options options = options_of(config, &answer->who);
     sieva_result_options result_options = SIEVA_RESULT_OPTIONS_INIT;
     result_options.format = answer->request.format;
     result_options.spool = config->spool;
@@ -121,7 +128,7 @@ static void make_result(struct making *making)
 static void make(void *argument)
 {
     struct making *making = argument;
-    sieva_options options = options_of(config_get());
+    sieva_options options = options_of(config_get(), &making->answer->who);
     if (engine_failed(making, making->engine->open(making->answer->request.path, &options, &making->answer->source)))
         return;
     if (making->answer->request.kind == REQUEST_SCHEMA)
@@ -144,9 +151,11 @@ static void finish(void *argument)
     free(making);
 }
 
-static bool is_same(const struct answer *kept, const struct request *request, const struct stat *file)
+static bool is_same(const struct answer *kept, const struct identity *who, const struct request *request,
+                    const struct stat *file)
 {
-    return kept != NULL && kept->request.kind == request->kind && strcmp(kept->request.path, request->path) == 0 &&
+    return kept != NULL && strcmp(kept->who.user, who->user) == 0 && strcmp(kept->who.subject, who->subject) == 0 &&
+           kept->request.kind == request->kind && strcmp(kept->request.path, request->path) == 0 &&
            strcmp(kept->request.sql, request->sql) == 0 && strcmp(kept->request.format, request->format) == 0 &&
            (request->id[0] == '\0' || strcmp(kept->id, request->id) == 0) && kept->file.st_dev == file->st_dev &&
            kept->file.st_ino == file->st_ino && kept->file.st_size == file->st_size &&
@@ -174,7 +183,7 @@ static bool find_file(struct request *request, struct stat *file, struct failure
     return true;
 }
 
-void answer_get(struct session *session, struct request *request,
+void answer_get(struct session *session, const struct identity *who, struct request *request,
                 void (*done)(struct answer *answer, const struct failure *failure, void *argument), void *argument)
 {
     struct failure failure = {0};
@@ -185,7 +194,7 @@ void answer_get(struct session *session, struct request *request,
         done(NULL, &failure, argument);
         return;
     }
-    if (is_same(session->kept, request, &file)) {
+    if (is_same(session->kept, who, request, &file)) {
         request_clear(request);
         done(answer_hold(session->kept), NULL, argument);
         return;
@@ -193,7 +202,7 @@ void answer_get(struct session *session, struct request *request,
     struct making *making = calloc(1, sizeof *making);
     struct answer *answer = calloc(1, sizeof *answer);
     if (making != NULL && answer != NULL) {
-        *answer = (struct answer){.references = 1, .request = *request, .file = file};
+        *answer = (struct answer){.references = 1, .request = *request, .who = *who, .file = file};
         *making = (struct making){
             .engine = engine, .session = session, .answer = answer, .done = done, .argument = argument};
         memset(request, 0, sizeof *request);

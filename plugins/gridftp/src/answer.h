@@ -15,6 +15,7 @@
 struct answer {
     int references;
     struct request request; /* what was asked; its path is the real one */
+    struct identity who;    /* asked */
     struct stat file;       /* of the file when it was asked */
     sieva_source *source;
     sieva_result *result;   /* NULL where text is the answer */
@@ -23,10 +24,10 @@ struct answer {
     char id[160];
 };
 
-/* The answer of a request, which it takes over: the session's kept one where it was the same and the file did not
+/* The answer of a request, which it takes over: the session's kept one where that asked the same and the file did not
  * change, else a new one, made in a thread. done() is called once, from the event loop, perhaps before this returns; it
  * gets a reference of its own, or NULL and the failure. */
-void answer_get(struct session *session, struct request *request,
+void answer_get(struct session *session, const struct identity *who, struct request *request,
                 void (*done)(struct answer *answer, const struct failure *failure, void *argument), void *argument);
 
 struct answer *answer_hold(struct answer *answer);

@@ -124,5 +124,5 @@ void checksum_tell(globus_gfs_operation_t op, struct session *session, const glo
         finish(checksum);
         return;
     }
-    answer_get(session, request, begin, checksum);
+    answer_get(session, &checksum->entry.identity, request, begin, checksum);
 }

@@ -9,6 +9,7 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stdlib.h>
 
 static struct engine engine;
 static struct failure loading;
@@ -21,6 +22,9 @@ static void load(void)
                     "this server's settings for queries are wrong: %s; hint: tell its administrator", config->error);
         return;
     }
+    /* Where uses are noted, with who asked: the engine looks there. */
+    if (config->catalog != NULL)
+        setenv("SIEVA_CATALOG", config->catalog, 0);
     void *library = dlopen(config->library, RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND);
     if (library == NULL) {
         globus_gfs_log_message(GLOBUS_GFS_LOG_ERR, "sieva: %s\n", dlerror());

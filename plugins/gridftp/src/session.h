@@ -16,9 +16,9 @@ struct session {
     struct session *next;
 };
 
-/* Whom a request comes from: for the log, and for the engine, once it knows grants. */
+/* Whom a request comes from: for the log and for the engine. */
 struct identity {
-    char user[128];
+    char user[128];    /* `-` where there is none */
     char subject[512]; /* `-` where no certificate was shown */
 };
 

@@ -53,5 +53,5 @@ void status_tell(globus_gfs_operation_t op, struct session *session, struct requ
     }
     status->op = op;
     journal_begin(&status->entry, "STAT", request, session, op);
-    answer_get(session, request, tell, status);
+    answer_get(session, &status->entry.identity, request, tell, status);
 }

@@ -284,5 +284,5 @@ void transfer_send(globus_gfs_operation_t op, struct session *session, struct re
     transfer->op = op;
     transfer->wait = SHORTEST_WAIT;
     journal_begin(&transfer->entry, "RETR", request, session, op);
-    answer_get(session, request, begin, transfer);
+    answer_get(session, &transfer->entry.identity, request, begin, transfer);
 }

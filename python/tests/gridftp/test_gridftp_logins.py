@@ -1,12 +1,15 @@
 """Who asks: anonymous, by password, or by certificate; the log tells, and the result is the same."""
 
+import contextlib
 import os
 import shutil
+import sqlite3
 import subprocess
+import time
 
 import pytest
 from conftest import FEW, MANY
-from gridftp_server import Server, copy, fetch, retrieve
+from gridftp_server import SECONDS, Server, copy, fetch, retrieve
 from local_result import local_result
 
 GSI_PROGRAMS = ("openssl", "grid-proxy-init")
@@ -173,3 +176,42 @@ def test_certificate_and_eret(share, ocean_file, target, grid):
         got = fetch(url, target, "-smn", "sieva", "-smp", FEW, environment=grid.client())
         assert got == local_result(ocean_file, FEW)
         assert server.requests()[-1]["dn"] == Grid.USER
+
+
+def test_the_engine_notes_who_asked(share, ocean_file, target, grid):
+    """What is noted of uses, for advice, bears the identity that the server found out."""
+    notes = share / "notes"
+    notes.mkdir()
+    notes.chmod(0o777)
+    asked_by = {}
+    for name, is_proved in (("proved", True), ("anonymous", False)):
+        catalog = notes / f"{name}.db"
+        settings = {
+            "SIEVA_GRIDFTP_STORE": str(notes / f"{name}-store"),
+            "SIEVA_GRIDFTP_CATALOG": str(catalog),
+            **(grid.server() if is_proved else {}),
+        }
+        with Server(share, anonymous=not is_proved, settings=settings) as server:
+            if is_proved:
+                url = server.url(ocean_file, f";sql={FEW}", scheme="gsiftp", host="localhost")
+                fetch(url, target, environment=grid.client())
+            else:
+                session = server.session()
+                retrieve(session, f"{ocean_file};sql={FEW}")
+                session.quit()
+            asked_by[name] = _noted(catalog)
+            user = server.requests()[-1]["user"]
+    assert asked_by == {"proved": {(Grid.USER, "TEMP")}, "anonymous": {(user, "TEMP")}}
+
+
+def _noted(catalog):
+    """Return who asked for which array, once it is written: within seconds of the query."""
+    until = time.monotonic() + SECONDS
+    while time.monotonic() < until:
+        if catalog.exists():
+            database = sqlite3.connect(f"file:{catalog}?mode=ro", uri=True)
+            with contextlib.closing(database), contextlib.suppress(sqlite3.OperationalError):
+                if found := database.execute("SELECT asked_by, path FROM usage").fetchall():
+                    return set(found)
+        time.sleep(0.05)
+    return set()

@@ -79,12 +79,13 @@ pub(crate) mod tables {
             ("seconds", Real),
             ("bytes_read", Int),
             ("at", Real),
+            ("asked_by", Text),
         ],
     };
 }
 
 /// The statements that make version n + 1 of version n. Never changed, only added to.
-pub(super) const MIGRATIONS: [&str; 1] = ["
+pub(super) const MIGRATIONS: [&str; 2] = ["
     CREATE TABLE names (id {id}, name {text} NOT NULL UNIQUE);
     CREATE TABLE sources (id {id}, location {text} NOT NULL UNIQUE, format {text} NOT NULL, size {int} NOT NULL,
         version {text} NOT NULL, registered {real} NOT NULL, error {text}, first {int} NOT NULL, last {int} NOT NULL,
@@ -115,6 +116,8 @@ pub(super) const MIGRATIONS: [&str; 1] = ["
         condition {text} NOT NULL, selectivity {real}, seconds {real}, bytes_read {int} NOT NULL, at {real});
     INSERT INTO meta VALUES ('next_object', 1);
     INSERT INTO meta VALUES ('usage_retention', 100000);
+", "
+    ALTER TABLE usage ADD COLUMN asked_by {text} NOT NULL DEFAULT '';
 "];
 
 fn in_words_of(dialect: Dialect, sql: &str) -> String {

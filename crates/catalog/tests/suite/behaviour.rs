@@ -190,6 +190,7 @@ fn records(url: &str) {
         seconds: 0.5,
         bytes_read: n,
         at: n as f64,
+        asked_by: if n.is_multiple_of(2) { "/O=Grid/CN=Ada".into() } else { String::new() },
     };
     catalog.record_usage(&(0..50).map(usage).collect::<Vec<_>>()).unwrap();
     catalog.set_usage_retention(10).unwrap();

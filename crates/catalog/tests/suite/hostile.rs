@@ -79,7 +79,7 @@ fn what_is_no_catalog_is_refused() {
     rusqlite::Connection::open(&path).unwrap().execute("UPDATE meta SET value = 99", []).unwrap();
     let e = opened(&path);
     assert_eq!(e.kind(), ErrorKind::Unsupported);
-    assert!(e.message().contains("of version 99, newer than 1"), "{e}");
+    assert!(e.message().contains("of version 99, newer than 2"), "{e}");
 }
 
 #[test]

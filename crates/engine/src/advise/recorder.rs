@@ -37,6 +37,8 @@ pub(super) struct Note {
     pub catalog: Arc<str>,
     /// Absolute, or a URL; its name in the catalog is found by the thread.
     pub source: PathBuf,
+    /// Who asked; empty for the owner of the process.
+    pub asked_by: String,
     pub operation: &'static str,
     pub arrays: Vec<Used>,
     pub selectivity: f64,
@@ -231,6 +233,7 @@ fn uses(note: &Note, location: &str, at: f64) -> Vec<Usage> {
         seconds: note.seconds,
         bytes_read: note.bytes_read,
         at,
+        asked_by: note.asked_by.clone(),
     };
     // What a catalog does not keep would spoil the batch.
     let fits = |name: &str| name.len() <= NAME && !name.contains('\0') && name.matches('/').count() < LEVELS;

@@ -49,6 +49,7 @@ fn send(
     recorder::send(Note {
         catalog,
         source: recorder::absolute(query.source().path()),
+        asked_by: query.source().options().identity.as_ref().map_or_else(String::new, ToString::to_string),
         operation,
         arrays,
         selectivity: hits.map_or(f64::NAN, |n| n as f64 / query.bound().rows.len().max(1) as f64),
