@@ -43,8 +43,9 @@ def _statement(sql: str) -> str:
 def _format(path: Path, kind: str | None) -> str:
     kind = kind or format_of(path)
     if kind not in COLUMN_FORMATS:
+        given = kind or (repr(path.suffix) if path.suffix else f"{path.name!r}, which has no suffix")
         raise errors.Unsupported(
-            f"servers send {', '.join(COLUMN_FORMATS)}, not {kind or repr(path.suffix)}",
+            f"servers send {', '.join(COLUMN_FORMATS)}, not {given}",
             "name a file .nc, .h5, .parquet, .arrow or .csv, or say --format; sieva query writes the others",
         )
     return kind

@@ -32,13 +32,21 @@ class RemoteQuery(Query):
 
     netCDF, HDF5 and Parquet files are made by the server. What needs the file itself is refused: selections,
     estimates, plans.
+
+    Parameters
+    ----------
+    source, text
+        Whose query, as a SELECT without FROM.
+    where
+        Its condition, as `` WHERE ...`` or empty, where other arrays may be asked at the same points.
     """
 
     source: RemoteSource  # type: ignore[assignment] # a file elsewhere is what is asked
 
-    def __init__(self, source: RemoteSource, text: str) -> None:
+    def __init__(self, source: RemoteSource, text: str, where: str | None = None) -> None:
         # There is no native query: every method of it that can be asked is replaced here.
         super().__init__(None, source, text, lambda _extra, _columns: None)  # type: ignore[arg-type]
+        self._where = where
         self._folder: Path | None = None
 
     def _file(self) -> Path:
@@ -96,24 +104,49 @@ class RemoteQuery(Query):
             return found
 
     def read(self, name: str | Expr | None = None) -> NDArray[Any]:
-        """Return the values of a column; None is the only one.
+        """Return the values of a column, or of another array or expression at the points of a condition.
+
+        Parameters
+        ----------
+        name
+            None is the only column. What is not selected is asked of the server.
 
         Returns
         -------
         (n,) ndarray
-            Integers with missing values as float64 with NaN.
+            As of `Query.read`: integers with missing values as float64 with NaN, times as the numbers of the
+            file.
         """
-        table = self.to_arrow()
-        if name is None and table.num_columns != 1:
-            raise errors.InvalidValue(f"read() without a name of a query of {table.num_columns} columns")
-        key = table.schema.names[0] if name is None else str(name).strip('"')
-        if key not in table.schema.names:
-            raise errors.UnknownArray(
-                f"the answer has no column '{key}': it has {', '.join(table.schema.names)}",
-                "name it in SELECT",
-            )
-        values: NDArray[np.generic] = table.column(key).to_numpy()
+        columns = self.columns
+        if name is None and len(columns) != 1:
+            raise errors.InvalidValue(f"read() without a name of a query of {len(columns)} columns")
+        key = columns[0] if name is None else str(name).strip('"')
+        if key not in columns:
+            return self._other(name).read()
+        # Dates of calendars that Arrow does not have are texts there.
+        if self.dtypes[key] in ("datetime", "str"):
+            return self._stored(key)
+        values: NDArray[np.generic] = self.to_arrow().column(key).to_numpy()
         return values
+
+    def _other(self, name: str | Expr | None) -> RemoteQuery:
+        """Return the query of something else at the same points."""
+        if self._where is None or name is None:
+            raise errors.UnknownArray(
+                f"the answer has no column '{name}': it has {', '.join(self.columns)}", "name it in SELECT"
+            )
+        return RemoteQuery(self.source, f"SELECT {self.source._item(name)}{self._where}")
+
+    def _stored(self, key: str) -> NDArray[Any]:
+        """Return what an HDF5 file of the same rows has: times as numbers, which Arrow has as dates."""
+        from sieva._open import open as open_source
+
+        target = self._file().with_name("rows.h5")
+        if not target.exists():
+            self.send_to(target, "hdf5")
+        with open_source(target) as source:
+            values: NDArray[Any] = source[key][...]
+            return values
 
     def _reader(self, size: int = BATCH_ROWS) -> pa.RecordBatchReader:
         import pyarrow as pa

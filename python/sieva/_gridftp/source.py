@@ -79,7 +79,7 @@ class RemoteSource:
         text = _condition_text(condition)
         items = "*" if select is None else ", ".join(self._item(item) for item in select)
         where = "" if text is None else f" WHERE {text}"
-        return RemoteQuery(self, f"SELECT {items}{where}")
+        return RemoteQuery(self, f"SELECT {items}{where}", where)
 
     def sql(self, text: str, **how: Any) -> RemoteQuery:  # noqa: ANN401 - as of Source.sql
         """Return the query of a SELECT over this source; see `Source.sql`."""

@@ -47,6 +47,20 @@ def test_groups_dates_and_expressions(remote, ocean_file):
     np.testing.assert_array_equal(got, local.query(str(condition), select=["SALT"]).read("SALT"))
 
 
+def test_values_are_read_as_of_a_file_here(remote, ocean_file):
+    """Selected or not, and times as the numbers that the file has."""
+    local = sieva.open(ocean_file)
+    here, there = (s.query("TEMP > 20", select=["TEMP", "time"]) for s in (local, remote))
+    for name in ("TEMP", "time", "SALT", "TEMP * 2 + z_t", remote["SALT"] * 2):
+        got, expected = there.read(name), here.read(name)
+        assert got.dtype == expected.dtype, name
+        np.testing.assert_array_equal(got, expected)
+    with pytest.raises(errors.UnknownArray, match="no column 'SALT'"):
+        remote.sql("SELECT TEMP WHERE TEMP > 20 LIMIT 5").read("SALT")
+    with pytest.raises(errors.UnknownArray, match="nothing"):
+        there.read("nothing")
+
+
 def test_the_from_of_a_query_may_be_a_url(server, ocean_file):
     url = server.url(ocean_file)
     there = sieva.sql(f"SELECT TEMP FROM '{url}' WHERE TEMP > 20")

@@ -5,9 +5,11 @@ import os
 import shutil
 import sqlite3
 import subprocess
+import sys
 import time
 
 import pytest
+import sieva
 from conftest import FEW, MANY
 from gridftp_server import SECONDS, Server, copy, fetch, retrieve
 from local_result import local_result
@@ -168,6 +170,23 @@ def test_certificate(share, ocean_file, target, grid, options):
         assert got == local_result(ocean_file, MANY)
         request = server.requests()[-1]
         assert request["dn"] == Grid.USER
+
+
+def test_certificate_and_the_client_of_sieva(share, ocean_file, target, grid):
+    """``sieva get`` and ``FROM 'gsiftp://...'``, with the certificate that globus-url-copy finds."""
+    environment = {**os.environ, **grid.client()}
+    with Server(share, anonymous=False, settings=grid.server()) as server:
+        url = server.url(ocean_file, scheme="gsiftp", host="localhost")
+        command = [sys.executable, "-m", "sieva", "get", url, FEW, "-o", target.with_suffix(".nc")]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        assert target.with_suffix(".nc").read_bytes() == local_result(ocean_file, FEW)
+        sql = f"SELECT count(*) AS n FROM '{url}' WHERE TEMP > 20"
+        command = [sys.executable, "-m", "sieva", "query", sql, "--format", "csv"]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        assert int(done.stdout.split()[1]) == sieva.open(ocean_file).query("TEMP > 20").count()
+        assert {request["dn"] for request in server.requests()} == {Grid.USER}
 
 
 def test_certificate_and_eret(share, ocean_file, target, grid):
