@@ -397,12 +397,16 @@ impl<'a> Reader<'a> {
     /// As [`Writer::error`].
     ///
     /// # Errors
-    /// Where the code is unknown.
+    /// Where the code is unknown, or nothing is said.
     pub fn error(&mut self) -> Result<Error> {
         let code = self.text()?;
         let kind = ErrorKind::ALL.into_iter().find(|k| k.code() == code);
         let kind = kind.ok_or_else(|| self.damaged(format!("'{code}' is no kind of error")))?;
-        let e = Error::new(kind, self.text()?);
+        let message = self.text()?;
+        if message.is_empty() {
+            return Err(self.damaged("an error that says nothing"));
+        }
+        let e = Error::new(kind, message);
         Ok(match self.option(Self::text)? {
             Some(hint) => e.hint(hint),
             None => e,

@@ -73,23 +73,30 @@ impl<'a> Lexer<'a> {
 
     fn path(&mut self) -> bool {
         let path = &self.rest()[..path_len(self.rest()).unwrap_or(0)];
-        if let Some(value) = special_float(path) {
-            self.push(TokenKind::Float(value), path.len());
-        } else if let Some(keyword) = Keyword::of(path) {
-            self.push(TokenKind::Keyword(keyword), path.len());
-        } else if let Some(is_known) = self.is_known.filter(|_| path.contains('/')) {
+        if let Some(is_known) = self.is_known.filter(|_| path.contains('/')) {
             for part in divide(path, self.pos, is_known) {
                 self.part(&part);
             }
         } else {
-            self.push(TokenKind::Word, path.len());
+            self.word(path);
         }
         true
     }
 
+    /// Reads a name, which may be another word's.
+    fn word(&mut self, text: &str) {
+        let kind = match (special_float(text), Keyword::of(text)) {
+            (Some(value), _) => TokenKind::Float(value),
+            (None, Some(keyword)) => TokenKind::Keyword(keyword),
+            (None, None) => TokenKind::Word,
+        };
+        self.push(kind, text.len());
+    }
+
     fn part(&mut self, part: &Part) {
         match part {
-            Part::Name(span) => self.push(TokenKind::Word, span.end - span.start),
+            // `x/nan` divides by a number.
+            Part::Name(span) => self.word(&self.text[span.start..span.end]),
             Part::Slash(span) => self.push(TokenKind::Symbol(Symbol::Slash), span.end - span.start),
             Part::Number(span) => {
                 self.push(scan_number(&self.text[span.start..span.end]).0, span.end - span.start)

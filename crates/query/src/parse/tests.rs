@@ -190,6 +190,8 @@ fn unknown_paths_are_divided_with_the_precedence_of_division() {
         ("2^a/b", "2 ^ a / b"),
         ("2*a/2/b - g/a/b", "2 * a / 2 / b - g/a / b"),
         ("-a/b", "-a / b"),
+        ("a/nan", "a / nan"),
+        ("a/null", "a / null"),
         ("(a/b)^2", "(a / b) ^ 2"),
         ("g/a > 0", "g/a > 0"),
         ("x/y > 0", "x/y > 0"),
