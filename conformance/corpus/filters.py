@@ -47,6 +47,7 @@ _DECODABLE: dict[str, tuple[str, Mapping[str, Any]]] = {
     "bitshuffle": ("f4", dict(hdf5plugin.Bitshuffle(cname="none"))),
     "bitshuffle_lz4": ("i4", dict(hdf5plugin.Bitshuffle(cname="lz4"))),
     "bitshuffle_zstd": ("f8", dict(hdf5plugin.Bitshuffle(cname="zstd"))),
+    "zfp_reversible": ("f4", dict(hdf5plugin.Zfp(reversible=True))),
     "blosc_noshuffle": ("f8", _blosc(cname="lz4", shuffle=0)),
     "blosc_bitshuffle": ("f4", _blosc(cname="zstd", shuffle=2)),
     "blosc2_bitshuffle": ("f4", _blosc2(cname="zstd", filters=2)),
@@ -78,7 +79,7 @@ def write_filters(path: Path) -> None:
             f.create_dataset(
                 "szip", data=_smooth("i4"), chunks=(16, 20), compression="szip", compression_opts=("nn", 8)
             )
-        f.create_dataset("zfp", data=_smooth("f4"), chunks=(16, 20), **dict(hdf5plugin.Zfp(reversible=True)))
+        f.create_dataset("sperr", data=_smooth("f4"), chunks=(16, 20), **dict(hdf5plugin.Sperr(rate=16)))
 
 
 @file("filter_masks.h5")
@@ -106,4 +107,4 @@ def _field_case(name: str, file: str = "filters.h5") -> None:
 for _name in (*_DECODABLE, "nbit"):
     _field_case(_name)
 _field_case("masked", "filter_masks.h5")
-_topic.error("zfp_is_not_available", "zfp > 0", "filter-unavailable", "zfp")
+_topic.error("sperr_is_not_available", "sperr > 0", "filter-unavailable", "32028")

@@ -4,7 +4,8 @@
 //! | bytes | what |
 //! |---|---|
 //! | 1 | stages, at most 4 |
-//! | 11 each | the filter, and five numbers of client data (2, little-endian); ten for scale-offset, so 21 bytes |
+//! | 11 each | the filter, and five numbers of client data (2, little-endian) |
+//! | or 21 | the same of scale-offset with ten numbers, of zfp with five of 4 bytes |
 //! | 1 | filter mask |
 //! | 2 | decoded length (little-endian) |
 //! | the rest | stored bytes |
@@ -16,8 +17,10 @@ use sieva_fuzz::check_error;
 use sieva_types::ErrorKind;
 
 /// Numbers in the registry; the last is nobody's.
-const FILTERS: [u32; 14] = [1, 2, 3, 4, 5, 6, 307, 32000, 32001, 32004, 32008, 32015, 32026, 40000];
+const FILTERS: [u32; 15] =
+    [1, 2, 3, 4, 5, 6, 307, 32000, 32001, 32004, 32008, 32015, 32026, 32013, 40000];
 const SCALE_OFFSET: u32 = 6;
+const ZFP: u32 = 32013;
 
 struct Input<'a> {
     pipeline: Pipeline,
@@ -58,10 +61,14 @@ fn read(bytes: &[u8]) -> Option<Input<'_>> {
 fn stage(bytes: &[u8]) -> Option<(u32, Vec<u32>, &[u8])> {
     let (&filter, rest) = bytes.split_first()?;
     let number = FILTERS[usize::from(filter) % FILTERS.len()];
-    let given = if number == SCALE_OFFSET { 10 } else { 5 };
+    let given = if matches!(number, SCALE_OFFSET | ZFP) { 10 } else { 5 };
     let (client_data, rest) = rest.split_at_checked(2 * given)?;
-    let client_data = client_data.as_chunks().0.iter().map(|&n| u16::from_le_bytes(n).into());
+    let words: Vec<u32> = match number {
+        // Whole words of a header.
+        ZFP => client_data.as_chunks().0.iter().map(|&n| u32::from_le_bytes(n)).collect(),
+        _ => client_data.as_chunks().0.iter().map(|&n| u16::from_le_bytes(n).into()).collect(),
+    };
     // Scale-offset always has as many, most of them unused.
     let unused = if number == SCALE_OFFSET { 10 } else { 0 };
-    Some((number, client_data.chain(std::iter::repeat_n(0, unused)).collect(), rest))
+    Some((number, words.into_iter().chain(std::iter::repeat_n(0, unused)).collect(), rest))
 }

@@ -66,7 +66,7 @@ pub use sieva_query::exec::{Access, Column, Data, FetchWay};
 pub use sieva_query::{ast, parse, with_data};
 pub use sieva_store::RemoteOptions;
 pub use sieva_types::keys;
-pub use sieva_types::{Bx, DType, Error, ErrorKind, Result, Selection};
+pub use sieva_types::{Bx, DType, Error, ErrorKind, Result, Selection, lookup3};
 pub use stats::{Phase, QueryStats};
 
 /// Version of this crate and of everything built from it.

@@ -4,7 +4,7 @@
 //! the others. Of stages that only change what a writer keeps (`quantize`, `bitround`) nothing is left to a reader but a type.
 
 use serde_json::Value;
-use sieva_format::filters::{Checksum, ChecksumKind, Computation, Filter, NumberType, Numbers};
+use sieva_format::filters::{Checksum, ChecksumKind, Computation, Filter, NumberType, Numbers, Zfp};
 use sieva_types::{Endian, Error, Result};
 
 use crate::element::Kind;
@@ -57,12 +57,21 @@ impl<'a> Codec<'a> {
             // With a header that tells the rest.
             "lzma" if member(self.parameters, "format").as_u64() != Some(LZMA_RAW) => Filter::Lzma,
             "pcodec" => Filter::Pcodec,
+            "zfpy" => Filter::Zfp(Zfp::with_header()),
             "fletcher32" => Filter::Fletcher32,
             "packbits" => Filter::PackBits,
             "shuffle" => self.shuffle()?,
             "crc32c" => self.checksum(ChecksumKind::Crc32c, "end")?,
             "crc32" => self.checksum(ChecksumKind::Crc32, "start")?,
             "adler32" => self.checksum(ChecksumKind::Adler32, "start")?,
+            "jenkins_lookup3" if member(self.parameters, "prefix").is_null() => {
+                let given = member(self.parameters, "initval");
+                let initial = if given.is_null() { Some(0) } else { given.as_u64() };
+                let initial = initial.and_then(|n| u32::try_from(n).ok());
+                let initial = initial
+                    .ok_or_else(|| wrong("jenkins_lookup3's initval", "a number of 32 bits", given))?;
+                Filter::Checksum(Checksum { kind: ChecksumKind::Lookup3(initial), at_start: false })
+            }
             "delta" => self.numbers(Computation::Delta, ("astype", "dtype"), endian)?,
             // What was rounded stays rounded; it may be stored as another type.
             "quantize" => self.numbers(Computation::AsType, ("astype", "dtype"), endian)?,
@@ -209,8 +218,8 @@ impl Chain {
             }
             Stage::Filter(filter) => {
                 let is_array_to_bytes = match &filter {
-                    Filter::Pcodec => true,
-                    Filter::Other { name, .. } => matches!(name.as_str(), "zfpy" | "zfp" | "vlen-array"),
+                    Filter::Pcodec | Filter::Zfp(_) => true,
+                    Filter::Other { name, .. } => matches!(name.as_str(), "zfp" | "vlen-array"),
                     _ => false,
                 };
                 self.filters.push(filter);

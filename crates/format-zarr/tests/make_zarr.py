@@ -267,6 +267,7 @@ def filters() -> list[dict[str, Any]]:
         v2("crc32 end", "<i8", ramp, numcodecs.CRC32(location="end")),
         v2("crc32c", "<i8", ramp, numcodecs.CRC32C()),
         v2("adler32", "<i8", ramp, numcodecs.Adler32()),
+        v2("jenkins_lookup3", "<i8", ramp, numcodecs.JenkinsLookup3(initval=7)),
         v3("delta", "i4", ramp, n3.Delta(dtype="<i4", astype="<i4")),
         # Not with big-endian bytes: zarr-python 3.1 reads other numbers than it was given.
         v3(

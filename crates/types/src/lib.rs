@@ -7,6 +7,7 @@ mod bx;
 mod dtype;
 mod error;
 pub mod keys;
+mod lookup3;
 mod selection;
 
 pub use buffer::{Buffer, Element};
@@ -14,4 +15,5 @@ pub use bx::{Bx, checked_len};
 pub use dtype::{DType, Endian};
 pub use error::{Error, ErrorKind, Result};
 pub use keys::KeySet;
+pub use lookup3::lookup3;
 pub use selection::{Batches, Positions, Runs, Selection, SelectionBuilder, unravel};

@@ -3,8 +3,8 @@
 use sieva::{Attr, AttrValue, DType, Number};
 
 use super::UNDEFINED;
-use super::sum::lookup3;
 use crate::variable::Kind;
+use sieva::lookup3;
 
 const DATASPACE: u8 = 0x01;
 const LINK_INFO: u8 = 0x02;
@@ -30,7 +30,7 @@ impl Header {
         out.extend([2, 2]);
         out.extend((self.0.len() as u32).to_le_bytes());
         out.extend(self.0);
-        let sum = lookup3(&out);
+        let sum = lookup3(&out, 0);
         out.extend(sum.to_le_bytes());
         out
     }

@@ -12,15 +12,13 @@
 //! ```
 
 mod message;
-mod sum;
 
-use sieva::{Attr, Error, ErrorKind, Result};
+use sieva::{Attr, Error, ErrorKind, Result, lookup3};
 
 use crate::elements::Order;
 use crate::plan::{Place, Plan};
 use crate::variable::Variable;
 use message::Header;
-use sum::lookup3;
 
 const SIGNATURE: &[u8] = b"\x89HDF\r\n\x1a\n";
 const SUPERBLOCK_LEN: u64 = 48;
@@ -78,7 +76,7 @@ fn superblock(end: u64) -> Vec<u8> {
     for address in [0, UNDEFINED, end, SUPERBLOCK_LEN] {
         out.extend(address.to_le_bytes());
     }
-    let sum = lookup3(&out);
+    let sum = lookup3(&out, 0);
     out.extend(sum.to_le_bytes());
     out
 }

@@ -81,13 +81,13 @@ fn names_that_lead_out_are_left_out() {
 #[test]
 fn what_is_not_understood_is_named() {
     let grid = v3("").replace("regular", "rectilinear");
-    let codec = v3("").replace(r#"}}]"#, r#"}},"numcodecs.zfpy"]"#);
+    let codec = v3("").replace(r#"}}]"#, r#"}},"numcodecs.lzma2"]"#);
     let around = sharded()
-        .replace(r#""index_codecs":["bytes"]}}]"#, r#""index_codecs":["bytes"]}},"numcodecs.zfpy"]"#);
+        .replace(r#""index_codecs":["bytes"]}}]"#, r#""index_codecs":["bytes"]}},"numcodecs.lzma2"]"#);
     for (document, kind, word) in [
         (grid, ErrorKind::Unsupported, "rectilinear"),
-        (codec, ErrorKind::FilterUnavailable, "'zfpy'"),
-        (around, ErrorKind::Unsupported, "codec 'zfpy' over whole shards"),
+        (codec, ErrorKind::FilterUnavailable, "'lzma2'"),
+        (around, ErrorKind::Unsupported, "codec 'lzma2' over whole shards"),
     ] {
         let source = open(MemoryTree::of(&[("zarr.json", &document)])).unwrap();
         let e = source.layout(0).unwrap_err();

@@ -1,9 +1,9 @@
-//! Checksums of four bytes, little-endian, before or after the data: CRC-32, CRC-32C and Adler-32, as Zarr codecs.
+//! Checksums of four bytes, little-endian, before or after the data: CRC-32, CRC-32C, Adler-32 and lookup3, as Zarr codecs.
 //!
 //! CRC-32C is that of the Zarr v3 core codec `crc32c` (RFC 3720, appendix B.4); the others are those of RFC 1952 and
 //! RFC 1950, as `numcodecs` writes them.
 
-use sieva_types::{Error, Result};
+use sieva_types::{Error, Result, lookup3};
 
 /// Bytes of the checksum.
 pub(super) const LEN: usize = 4;
@@ -17,6 +17,8 @@ pub enum ChecksumKind {
     Crc32c,
     /// Adler-32 of RFC 1950.
     Adler32,
+    /// Bob Jenkins' lookup3, from an initial value on.
+    Lookup3(u32),
 }
 
 /// A checksum and where it lies.
@@ -35,6 +37,7 @@ impl Checksum {
             ChecksumKind::Crc32 => "crc32",
             ChecksumKind::Crc32c => "crc32c",
             ChecksumKind::Adler32 => "adler32",
+            ChecksumKind::Lookup3(_) => "jenkins_lookup3",
         }
     }
 
@@ -64,6 +67,7 @@ impl Checksum {
             ChecksumKind::Crc32 => libdeflater::crc32(data),
             ChecksumKind::Crc32c => crc32c::crc32c(data),
             ChecksumKind::Adler32 => libdeflater::adler32(data),
+            ChecksumKind::Lookup3(initial) => lookup3(data, initial),
         }
     }
 }
@@ -79,6 +83,7 @@ mod tests {
             (ChecksumKind::Crc32, &b"123456789"[..], 0xcbf4_3926_u32),
             (ChecksumKind::Crc32c, b"123456789", 0xe306_9283),
             (ChecksumKind::Adler32, b"Wikipedia", 0x11e6_0398),
+            (ChecksumKind::Lookup3(1), b"Four score and seven years ago", 0xcd62_8161),
         ];
         for (kind, data, sum) in known {
             let before = [&sum.to_le_bytes()[..], data].concat();

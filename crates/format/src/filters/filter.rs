@@ -6,6 +6,7 @@ use super::numbers::Numbers;
 use super::pipeline::Tools;
 use super::scaleoffset::ScaleOffset;
 use super::szip::Szip;
+use super::zfp::Zfp;
 use super::{
     blosc, blosc2, bzip2, deflate, fletcher32, lz4, lzf, lzma, packbits, pcodec, shuffle, utf32, zstd,
 };
@@ -40,6 +41,8 @@ pub enum Filter {
     Bzip2,
     /// LZMA, as an .xz or .lzma file.
     Lzma,
+    /// zfp: numbers, which come out little-endian.
+    Zfp(Zfp),
     /// Pcodec: numbers, which come out little-endian.
     Pcodec,
     /// A Blosc chunk of either version.
@@ -99,6 +102,7 @@ impl Filter {
             32001 => Filter::Blosc,
             32004 => Filter::Lz4,
             32008 => Filter::Bitshuffle(Bitshuffle::from_hdf5(client_data)?),
+            32013 => Filter::Zfp(Zfp::from_hdf5(client_data)?),
             32015 => Filter::Zstd,
             32026 => Filter::Blosc2,
             _ => return None,
@@ -119,6 +123,7 @@ impl Filter {
             Filter::Zstd => "zstd",
             Filter::Bzip2 => "bzip2",
             Filter::Lzma => "lzma",
+            Filter::Zfp(_) => "zfp",
             Filter::Pcodec => "pcodec",
             Filter::Blosc => "blosc",
             Filter::Blosc2 => "blosc2",
@@ -180,6 +185,7 @@ impl Filter {
             Filter::Zstd => zstd::decode(tools.zstd()?, input, out),
             Filter::Bzip2 => bzip2::decode(input, out),
             Filter::Lzma => lzma::decode(input, out),
+            Filter::Zfp(zfp) => zfp.decode(input, out),
             Filter::Pcodec => pcodec::decode(input, out),
             Filter::Blosc => blosc::decode(input, out, tools),
             Filter::Blosc2 => blosc2::decode(input, out, tools),

@@ -47,6 +47,7 @@ mod szip;
 mod tests;
 mod unsized_pipeline;
 mod utf32;
+mod zfp;
 mod zstd;
 
 pub use bitshuffle::{Bitshuffle, BitshuffleCodec};
@@ -56,3 +57,4 @@ pub use numbers::{Computation, NumberType, Numbers};
 pub use pipeline::{Pipeline, Scratch};
 pub use scaleoffset::ScaleOffset;
 pub use szip::Szip;
+pub use zfp::Zfp;

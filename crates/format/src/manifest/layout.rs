@@ -112,6 +112,7 @@ fn number_of(filter: &Filter) -> Option<u32> {
         Filter::Blosc => 32001,
         Filter::Lz4 => 32004,
         Filter::Bitshuffle(_) => 32008,
+        Filter::Zfp(_) => 32013,
         Filter::Zstd => 32015,
         Filter::Blosc2 => 32026,
         Filter::Other { id, .. } => *id,
@@ -128,6 +129,10 @@ fn write_filter(w: &mut Writer, filter: &Filter) {
         Filter::Shuffle { element_size } => w.uint(*element_size as u64),
         Filter::Szip(szip) => szip.to_hdf5().into_iter().for_each(|v| w.uint(u64::from(v))),
         Filter::ScaleOffset(packing) => packing.to_hdf5().into_iter().for_each(|v| w.uint(u64::from(v))),
+        Filter::Zfp(zfp) => {
+            w.uint(zfp.to_hdf5().len() as u64);
+            zfp.to_hdf5().iter().for_each(|&v| w.uint(u64::from(v)));
+        }
         Filter::Bitshuffle(b) => {
             w.uint(b.element_size as u64);
             w.uint(b.block_size as u64);
@@ -152,6 +157,7 @@ fn read_filter(r: &mut Reader<'_>) -> Result<Filter> {
         2 => vec![number(r)?],
         4 => vec![number(r)?, number(r)?, number(r)?, number(r)?],
         6 => (0..20).map(|_| number(r)).collect::<Result<_>>()?,
+        32013 => (0..number(r)?.min(16)).map(|_| number(r)).collect::<Result<_>>()?,
         32008 => vec![0, 0, number(r)?, number(r)?, u32::from(r.byte()?)],
         _ => Vec::new(),
     };

@@ -54,7 +54,7 @@ fn storage() -> impl Strategy<Value = StorageInfo> {
 
 fn error() -> impl Strategy<Value = Error> {
     (0..ErrorKind::ALL.len(), name(), proptest::option::of(name())).prop_map(|(kind, message, hint)| {
-        let e = Error::new(ErrorKind::ALL[kind], message);
+        let e = Error::new(ErrorKind::ALL[kind], format!("{message}!"));
         hint.into_iter().fold(e, Error::hint)
     })
 }
@@ -164,7 +164,7 @@ fn layouts_of_all_kinds_come_back() {
 
 #[test]
 fn every_filter_comes_back() {
-    let described: [(u32, &[u32], &str); 16] = [
+    let described: [(u32, &[u32], &str); 17] = [
         (1, &[4], ""),
         (2, &[8], ""),
         (3, &[], ""),
@@ -178,6 +178,7 @@ fn every_filter_comes_back() {
         (32001, &[], ""),
         (32004, &[], ""),
         (32008, &[0, 3, 4, 0, 2], ""),
+        (32013, &[1, 0x0570_667a, 0x0000_0547, 0x8800_0005], ""),
         (32015, &[], ""),
         (32026, &[], ""),
         (40000, &[1], "somebody's"),
