@@ -17,10 +17,11 @@ RUST_SOURCES := $(shell find crates python/src -type f \( -name '*.rs' -o -name 
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup build demo services gridftp gridftp-packages test test-rust test-python conformance lint bench sdquery fuzz clean
+.PHONY: help setup build demo services gridftp gridftp-packages test test-rust test-python conformance lint \
+	bench bench-objects bench-many bench-catalog bench-remote sdquery fuzz clean
 
 help: ## list the targets
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1	\2/p' $(MAKEFILE_LIST) | expand -t 18
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1	\2/p' $(MAKEFILE_LIST) | expand -t 23
 
 setup: $(VENV)/.ready ## make .venv with the build requirements; names missing system tools
 
@@ -80,6 +81,26 @@ lint: build ## formatting, lints, types and the repository's own checks
 
 bench: build ## compare with other tools; writes a table and a JSON file
 	$(BIN)/python benches/run.py --page docs/benchmarks/indexes.md
+
+bench-objects: build ## small objects by metadata and data, beside a traversal with h5py
+	$(BIN)/python benches/objects/h5boss.py
+
+bench-many: build ## 10 000 files as one source, beside xarray
+	$(BIN)/python benches/catalog/many_files.py
+
+BENCH_CATALOG := target/bench-data/catalog.sqlite
+bench-catalog: build ## ingest of 5 million objects into a catalog, and finding them
+	@mkdir -p $(dir $(BENCH_CATALOG)) && rm -f $(BENCH_CATALOG)*
+	cargo run --release --locked -p sieva-catalog --example fill -- --objects 5000000 --db $(BENCH_CATALOG)
+	cargo run --release --locked -p sieva-catalog --example fill -- --objects 5000000 --db $(BENCH_CATALOG) --find
+
+bench-remote: build target/rivals-venv/.ready ## first queries on a remote object, beside h5py over fsspec
+	$(BIN)/python benches/remote/latency.py --rivals target/rivals-venv/bin/python
+
+target/rivals-venv/.ready:
+	python3 -m venv $(dir $@)
+	$(dir $@)bin/pip install --quiet --disable-pip-version-check fsspec aiohttp h5py numpy
+	@touch $@
 
 # Needs root, for network namespaces, and the plug-in with the packages of its server and client.
 sdquery: gridftp ## repeat section 5 of SDQuery: results of queries by GridFTP on three networks; 25 minutes
