@@ -14,7 +14,7 @@ use crate::descriptors::Descriptors;
 use crate::ffi::{self, Handle, call};
 use crate::file;
 use crate::memory::{self, MemoryType, decode_text};
-use crate::types::Leaf;
+use crate::types::{IntegerBit, Kind, Leaf};
 use crate::walk::Tree;
 
 /// Most bytes of a buffer between libhdf5 and the caller's.
@@ -112,12 +112,15 @@ pub(crate) fn read(tree: &Tree, d: &Dataset, leaf: &Leaf, bx: &Bx, out: &mut [u8
     }
     let transfer = file::property_list(*H5P_CLS_DATASET_XFER)?;
     let outer = Bx::new(bx.start[..rank].to_vec(), bx.shape[..rank].to_vec());
+    let inner = Bx::new(bx.start[rank..].to_vec(), bx.shape[rank..].to_vec());
+    if let Kind::Converted { integer_bit: Some(integer_bit), .. } = &leaf.element.kind {
+        check_numbers(&reader, leaf, integer_bit, &outer, &inner, &transfer)?;
+    }
     let memory = &reader.memory;
     if leaf.inner.is_empty() && memory.size == memory.element {
         return reader.read(&outer, &transfer, out.as_mut_ptr().cast());
     }
-    let per_item = memory.element * bx.shape[rank..].iter().product::<u64>() as usize;
-    let inner = Bx::new(bx.start[rank..].to_vec(), bx.shape[rank..].to_vec());
+    let per_item = memory.element * inner.len() as usize;
     let mut filled = 0;
     for slab in slabs(&outer, (BUFFER_LIMIT / memory.size.max(1) as u64).max(1)) {
         let items = slab.len() as usize;
@@ -126,6 +129,32 @@ pub(crate) fn read(tree: &Tree, d: &Dataset, leaf: &Leaf, bx: &Bx, out: &mut [u8
         for item in buffer.chunks_exact(memory.size) {
             gather(item, memory, &inner, &mut out[filled..filled + per_item]);
             filled += per_item;
+        }
+    }
+    Ok(())
+}
+
+/// Refuses a box with an item that is no number: libhdf5 converts it to whatever lay in its buffer before.
+fn check_numbers(
+    reader: &Reader,
+    leaf: &Leaf,
+    integer_bit: &IntegerBit,
+    outer: &Bx,
+    inner: &Bx,
+    transfer: &Handle,
+) -> Result<()> {
+    let stored = memory::as_stored(&reader.stored, &leaf.steps)?;
+    let mut elements = vec![0; stored.element * inner.len() as usize];
+    for slab in slabs(outer, (BUFFER_LIMIT / stored.size.max(1) as u64).max(1)) {
+        let mut buffer = vec![0_u8; slab.len() as usize * stored.size];
+        reader.read_as(&stored, &slab, transfer, buffer.as_mut_ptr().cast())?;
+        for item in buffer.chunks_exact(stored.size) {
+            gather(item, &stored, inner, &mut elements);
+            let mut each = elements.chunks_exact(stored.element);
+            if let Some(bytes) = each.find(|element| !integer_bit.is_number(element)) {
+                let message = format!("an item is no floating-point number: {bytes:02x?}");
+                return Err(Error::corrupt(message));
+            }
         }
     }
     Ok(())

@@ -35,6 +35,11 @@ pub(crate) fn widened(stored: &Handle, steps: &[Step], dtype: DType) -> Result<M
     build(stored, steps, &|leaf| copy(wide_type(leaf, dtype)))
 }
 
+/// The same with the leaf as it is stored.
+pub(crate) fn as_stored(stored: &Handle, steps: &[Step]) -> Result<MemoryType> {
+    build(stored, steps, &|leaf| copy(leaf.id()))
+}
+
 /// The same with `size` plain bytes as the leaf, whatever its type.
 pub(crate) fn plain_bytes(stored: &Handle, steps: &[Step], size: usize) -> Result<MemoryType> {
     // SAFETY: called under the lock.

@@ -1,6 +1,7 @@
 //! HDF5 datatypes as a tree of what sieva can show, and the leaves of that tree: one leaf is one array.
 
 use std::ffi::{CString, c_uint, c_void};
+use std::ops::Range;
 
 use hdf5_metno_sys::h5::H5free_memory;
 use hdf5_metno_sys::h5t::*;
@@ -19,7 +20,7 @@ pub(crate) enum Kind {
     /// A number as this machine knows it, save for the byte order.
     Number { dtype: DType, endian: Endian },
     /// A number that libhdf5 has to convert to `dtype`.
-    Converted { dtype: DType, what: String },
+    Converted { dtype: DType, what: String, integer_bit: Option<IntegerBit> },
     /// Text of a fixed number of bytes.
     Text { space_padded: bool },
     /// Text of any length, in the file's heap.
@@ -34,6 +35,27 @@ pub(crate) enum Kind {
     Reference,
     /// None of these, in words.
     Other(String),
+}
+
+/// Where floating-point numbers that write down their integer bit, as x87's do, have it and their exponent.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct IntegerBit {
+    endian: Endian,
+    bit: usize,
+    exponent: Range<usize>,
+}
+
+impl IntegerBit {
+    /// Whether an item is a number: an integer bit of zero goes with an exponent of zero. No processor writes others.
+    pub(crate) fn is_number(&self, item: &[u8]) -> bool {
+        let is_set = |bit: usize| {
+            let byte = bit / 8;
+            let byte =
+                if self.endian == Endian::Little { byte } else { (item.len() - 1).saturating_sub(byte) };
+            item.get(byte).is_some_and(|b| b >> (bit % 8) & 1 == 1)
+        };
+        is_set(self.bit) || !self.exponent.clone().any(is_set)
+    }
 }
 
 /// One member of a compound.
@@ -140,7 +162,10 @@ fn integer(t: &Handle, size: u64) -> Kind {
     };
     match byte_order(t) {
         Some(endian) if width == size && is_full(t, size) => Kind::Number { dtype, endian },
-        _ => Kind::Converted { dtype, what: format!("{bits}-bit integers in {size} bytes") },
+        _ => {
+            let what = format!("{bits}-bit integers in {size} bytes");
+            Kind::Converted { dtype, what, integer_bit: None }
+        }
     }
 }
 
@@ -164,7 +189,13 @@ fn float(t: &Handle, size: u64) -> Result<Kind> {
         }
         _ => {
             let what = format!("floating-point numbers of {size} bytes with {exp_len} bits of exponent");
-            Kind::Converted { dtype: DType::F64, what }
+            let integer_bit = match (norm, byte_order(t)) {
+                (H5T_NORM_NONE, Some(endian)) if man_len > 0 => {
+                    Some(IntegerBit { endian, bit: man + man_len - 1, exponent: exp..exp + exp_len })
+                }
+                _ => None,
+            };
+            Kind::Converted { dtype: DType::F64, what, integer_bit }
         }
     })
 }
