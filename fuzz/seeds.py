@@ -13,6 +13,9 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
+import h5py
+import hdf5plugin
+import numpy as np
 import sieva
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -33,7 +36,8 @@ SIGNATURES = {
 BETWEEN = b"\0\0=="
 
 # The filters of filter_pipeline in its order, and the bytes of the data in the fixtures.
-FILTERS = (1, 2, 3, 4, 5, 6, 307, 32000, 32001, 32004, 32008, 32015, 32026)
+FILTERS = (1, 2, 3, 4, 5, 6, 307, 32000, 32001, 32004, 32008, 32015, 32026, 32013)
+SCALE_OFFSET = 6
 LENGTHS = {"ramp": 256, "steps": 600, "grid": 480, "zeros": 1040}
 
 
@@ -114,10 +118,28 @@ def keep_chunks() -> None:
         keep("filter_pipeline", content + struct.pack("<BH", 0, LENGTHS[data]) + bytes.fromhex(stored))
 
 
+def keep_packed() -> None:
+    """Add chunks of filters that depend on the type: scale-offset with ten numbers, zfp with five words."""
+    values = np.add.outer(np.arange(9) ** 2, np.arange(7))
+    packings = [{"scaleoffset": 3}, *(hdf5plugin.Zfp(**mode) for mode in ({"rate": 6}, {"reversible": True}))]
+    for dtype in ("i4", "i8", "f4", "f8"):
+        for options in packings:
+            with h5py.File("packed.h5", "w", driver="core", backing_store=False) as file:
+                dataset = file.create_dataset("x", data=values.astype(dtype), chunks=(9, 7), **options)
+                number, _, words, _ = dataset.id.get_create_plist().get_filter(0)
+                if number == SCALE_OFFSET:
+                    given = struct.pack("<10H", *(n & 0xFFFF for n in words[:10]))
+                else:
+                    given = struct.pack("<5I", *words[:5], *[0] * (5 - len(words)))
+                head = bytes([1, FILTERS.index(number)]) + given + struct.pack("<BH", 0, dataset.nbytes)
+                keep("filter_pipeline", head + dataset.id.read_direct_chunk((0, 0))[1])
+
+
 for given in (ROOT / "target" / "conformance", *map(Path, sys.argv[1:])):
     keep_files(given)
     keep_manifests(given)
 keep_texts()
 keep_chunks()
+keep_packed()
 for target in sorted(CORPUS.iterdir()):
     print(f"{target.name}: {len(list(target.iterdir()))} inputs")
