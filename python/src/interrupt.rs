@@ -41,6 +41,10 @@ pub fn interruptible<R: Send>(
             }
         })
     });
+    // A reader in Python may have been interrupted in place of this thread, which was not told yet.
+    if signal.is_none() && matches!(result, Some(Err(_))) {
+        signal = py.check_signals().err();
+    }
     if let Some(e) = signal {
         // The next question may be asked anew.
         cancel.store(false, Ordering::Relaxed);
