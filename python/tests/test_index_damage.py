@@ -2,6 +2,7 @@
 
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -205,6 +206,21 @@ def test_builders_that_are_killed_spoil_nothing(path):
     listed = {file.name for file in source.index_status().store.iterdir()}
     assert len([name for name in listed if name.endswith(".zarr")]) == 1
     assert not [name for name in listed if name.endswith(".tmp")]
+
+
+def test_a_build_of_nothing_new_removes_what_killed_builders_left(path):
+    source = sieva.open(path)
+    source.build_index("energy")
+    source.build_index("energy", kinds=["sorted"])
+    store = source.index_status().store
+    [replica] = store.glob("*.zarr")
+    left = store / "0123456789abcdef.zarr"
+    shutil.copytree(replica, left)
+    (store / "0123456789abcdef.seg").write_bytes(b"")
+    source.build_index("energy")
+    assert sorted(store.glob("*.zarr")) == [replica]
+    assert not (store / "0123456789abcdef.seg").exists()
+    assert assert_right(path)
 
 
 def test_an_interrupted_build_goes_on(path):

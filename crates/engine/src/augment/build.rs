@@ -151,7 +151,10 @@ impl Source {
         let mut report = BuildReport::default();
         let built = self.build(&arrays, options, strict, &mut report);
         self.augmented().forget();
-        built.map(|()| report)
+        built?;
+        // A builder that was killed once all was published left what it had not swept, and nothing is published now.
+        Store::tidy(&self.loaded()?.write);
+        Ok(report)
     }
 
     fn build(

@@ -123,6 +123,12 @@ impl Store {
         publish::publish(dir, fingerprint, change, durable)
     }
 
+    /// Removes what killed builders left in a store, as [`Store::publish`] does, where there is nothing to publish.
+    /// What cannot be removed is left to the next time.
+    pub fn tidy(dir: &Path) {
+        publish::tidy(dir);
+    }
+
     /// Removes a store; fine if there is none. What is being built there stays, as do files that are not ours.
     ///
     /// # Errors

@@ -38,6 +38,15 @@ pub(super) fn publish(
     }
 }
 
+/// See [`Store::tidy`](super::Store::tidy).
+pub(super) fn tidy(dir: &Path) {
+    let Ok(Some(_)) = Manifest::read(dir) else { return };
+    let Ok(_locked) = lock_shared_file(&dir.join(names::LOCK)) else { return };
+    if let Ok(Some(manifest)) = Manifest::read(dir) {
+        sweep(dir, &manifest.listing);
+    }
+}
+
 /// See [`Store::drop_all`](super::Store::drop_all).
 pub(super) fn drop_all(dir: &Path) -> Result<()> {
     if !dir.is_dir() {
