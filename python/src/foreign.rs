@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use numpy::PyReadonlyArray1;
 use pyo3::exceptions::{PyKeyboardInterrupt, PyMemoryError, PyOSError};
@@ -17,6 +18,7 @@ use sieva::{
 };
 
 use crate::foreign_values::{attributes, dtype_named, limits_keys};
+use crate::interrupt::INTERRUPTED;
 
 /// A source as plain data; `sieva._foreign.Description` says what its entries are.
 #[derive(FromPyObject)]
@@ -238,6 +240,7 @@ fn native_error(py: Python<'_>, e: &PyErr) -> Error {
 fn interrupt_again(py: Python<'_>, e: &PyErr) -> bool {
     let is_interrupt = e.is_instance_of::<PyKeyboardInterrupt>(py);
     if is_interrupt {
+        INTERRUPTED.store(true, Ordering::Relaxed);
         // SAFETY: it sets a flag, and may be called with or without the interpreter's lock.
         unsafe { pyo3::ffi::PyErr_SetInterrupt() };
     }

@@ -5,13 +5,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
-use pyo3::exceptions::PyRuntimeError;
+use pyo3::exceptions::{PyKeyboardInterrupt, PyRuntimeError};
 use pyo3::prelude::*;
 
 use crate::errors::to_python;
 
 /// How often signals are looked for while work is done.
 const POLL: Duration = Duration::from_millis(50);
+
+/// That work on another thread met a KeyboardInterrupt, which it could not raise.
+pub static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
 /// Runs `work` on a thread of its own while this one looks for signals; a signal sets `cancel`, and its
 /// exception (KeyboardInterrupt) is raised once the work has ended.
@@ -41,9 +44,12 @@ pub fn interruptible<R: Send>(
             }
         })
     });
-    // A reader in Python may have been interrupted in place of this thread, which was not told yet.
+    // A reader in Python may have been interrupted in place of this thread, which was not told yet, or never is: where
+    // SIGINT is ignored, as of a shell's background jobs, no signal can be asked for anew.
+    let is_passed_on = INTERRUPTED.swap(false, Ordering::Relaxed);
     if signal.is_none() && matches!(result, Some(Err(_))) {
-        signal = py.check_signals().err();
+        let passed_on = || is_passed_on.then(|| PyKeyboardInterrupt::new_err(()));
+        signal = py.check_signals().err().or_else(passed_on);
     }
     if let Some(e) = signal {
         // The next question may be asked anew.

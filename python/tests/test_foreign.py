@@ -247,7 +247,17 @@ def test_bytes_are_taken_as_they_are():
         assert reader.open().query("a > 100").count() == (values > 100).sum()
 
 
-def test_ctrl_c_in_the_reader_passes():
+@pytest.mark.parametrize("handler", [signal.default_int_handler, signal.SIG_IGN])
+def test_ctrl_c_in_the_reader_passes(handler):
+    """Also where SIGINT is ignored, as in a shell's background jobs: the reader may raise it by itself."""
+    before = signal.signal(signal.SIGINT, handler)
+    try:
+        check_ctrl_c_in_the_reader()
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def check_ctrl_c_in_the_reader():
     reader = Arrays({"a": drawn("i4")})
     asked = threading.Event()
 

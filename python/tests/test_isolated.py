@@ -1,6 +1,7 @@
 """Files that are parsed in a process of their own: the same answers, and errors where a reader crashes."""
 
 import os
+import re
 import threading
 from pathlib import Path
 
@@ -158,3 +159,20 @@ def test_no_odd_file_brings_us_down(part):
                 broken.append((path, str(error)))
     assert seen > 10
     assert broken == []
+
+
+def test_items_that_are_not_all_stored_are_an_error(tmp_path):
+    """Of items that are said to be larger than their storage, libhdf5 gives what its buffer held before."""
+    path = tmp_path / "a.h5"
+    records = np.zeros(3, np.dtype([("name", h5py.string_dtype()), ("v", "<f4", (3,))]))
+    records["name"], records["v"] = ["a", "b", "c"], np.arange(9).reshape(3, 3)
+    with h5py.File(path, "w") as f:
+        f["r"] = records
+    assert sieva.open(path)["r.v"][...].tolist() == records["v"].tolist()
+    # A compound of two members, 16 + 12 bytes in the file: its size becomes 32, a blank.
+    content, count = re.subn(rb"([\x16\x26\x36]\x02\0\0)\x1c\0\0\0", rb"\1 \0\0\0", path.read_bytes())
+    assert count == 1
+    path.write_bytes(content)
+    for isolated in (False, True):
+        with pytest.raises(errors.CorruptFile, match="3 items of 32 bytes in 84 bytes of storage"):
+            sieva.open(path, isolated=isolated).query('"r.v" > 0').count()

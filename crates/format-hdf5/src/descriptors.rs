@@ -22,7 +22,7 @@ use crate::types::Step;
 
 const WHAT: &str = "cannot look at items of variable length";
 /// Bytes of an item besides the address.
-const BESIDES_ADDRESS: usize = 8;
+pub(crate) const BESIDES_ADDRESS: usize = 8;
 /// Most bytes of one item in memory.
 const ITEM_LIMIT: u64 = 512 << 20;
 
@@ -68,7 +68,7 @@ impl Descriptors {
 }
 
 /// Bytes of an address in the object's file, and of the file.
-fn file_sizes(object: &Handle) -> Result<(usize, u64)> {
+pub(crate) fn file_sizes(object: &Handle) -> Result<(usize, u64)> {
     // SAFETY: called under the lock with an open object.
     let file = ffi::open(WHAT, || unsafe { H5Iget_file_id(object.id()) })?;
     // SAFETY: as above, with an open file.

@@ -14,6 +14,7 @@ use sieva_types::{Endian, Error, ErrorKind, Result};
 
 use crate::dataset::{self, Dataset, Storage};
 use crate::ffi::{self, Handle, call};
+use crate::items;
 use crate::nbit;
 use crate::scaleoffset;
 use crate::types::{Kind, Leaf};
@@ -58,6 +59,7 @@ pub(crate) fn physical(tree: &Tree, d: &Dataset, file_len: u64) -> Result<Physic
         return Err(Error::new(ErrorKind::Unsupported, format!("items of {} bytes", d.info.size)));
     }
     let handle = tree.files[d.found.file].object(d.found.token)?;
+    items::check(d, &handle)?;
     out.fill = fill_value(&handle, d)?;
     out.placement = match library_reason(d) {
         Some(reason) => Placement::Library(reason),

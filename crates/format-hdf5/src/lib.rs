@@ -13,6 +13,7 @@ mod driver;
 mod ffi;
 mod file;
 mod heaps;
+mod items;
 mod kept;
 mod layout;
 mod library;
