@@ -9,6 +9,7 @@ from sieva import errors
 if np.finfo(np.longdouble).nmant != 63:
     pytest.skip("this machine's long double is not that of x87", allow_module_level=True)
 
+TINY = np.nextafter(np.longdouble(0), np.longdouble(1))
 VALUES = np.array([1, -2.5, 0, -0.0, np.inf, -np.inf, 1e-320, 3.7, np.nan], np.longdouble) / 3
 RECORDS = np.dtype([("id", "i4"), ("x", np.longdouble, (3,))])
 
@@ -32,6 +33,17 @@ def test_numbers_are_rounded_as_by_numpy(path):
         np.testing.assert_array_equal(source[name].read_stored([0], [9]), expected)
     np.testing.assert_array_equal(source["r.x"].read_stored([0, 0], [3, 3]), expected.reshape(3, 3))
     assert source.query("x > 0.5").count() == 2
+
+
+def test_the_least_numbers_are_zeros_or_an_error(path):
+    """Without an integer bit: libhdf5 converts them in this machine's byte order alone."""
+    with h5py.File(path, "r+") as f:
+        f["x"][1] = TINY
+        f["big"][1] = TINY
+    source = sieva.open(path)
+    assert source["x"].read_stored([0], [3]).tolist() == [VALUES[0].astype("f8"), 0, 0]
+    with pytest.raises(errors.CorruptFile, match="no floating-point number that libhdf5 converts"):
+        source["big"].read_stored([0], [3])
 
 
 def test_what_is_no_number_is_an_error(path):

@@ -152,7 +152,8 @@ fn check_numbers(
             gather(item, &stored, inner, &mut elements);
             let mut each = elements.chunks_exact(stored.element);
             if let Some(bytes) = each.find(|element| !integer_bit.is_number(element)) {
-                let message = format!("an item is no floating-point number: {bytes:02x?}");
+                let message =
+                    format!("an item is no floating-point number that libhdf5 converts: {bytes:02x?}");
                 return Err(Error::corrupt(message));
             }
         }

@@ -43,10 +43,12 @@ pub(crate) struct IntegerBit {
     endian: Endian,
     bit: usize,
     exponent: Range<usize>,
+    mantissa: Range<usize>,
 }
 
 impl IntegerBit {
-    /// Whether an item is a number: an integer bit of zero goes with an exponent of zero. No processor writes others.
+    /// Whether libhdf5 converts an item: with an integer bit of zero it does so to zeros alone and, of x87's own form,
+    /// to what has an exponent of zero. No processor writes others under an exponent.
     pub(crate) fn is_number(&self, item: &[u8]) -> bool {
         let is_set = |bit: usize| {
             let byte = bit / 8;
@@ -54,7 +56,9 @@ impl IntegerBit {
                 if self.endian == Endian::Little { byte } else { (item.len() - 1).saturating_sub(byte) };
             item.get(byte).is_some_and(|b| b >> (bit % 8) & 1 == 1)
         };
-        is_set(self.bit) || !self.exponent.clone().any(is_set)
+        let is_native = self.endian == Endian::NATIVE && (self.bit, &self.exponent) == (63, &(64..79));
+        let is_zero = || is_native || !self.mantissa.clone().any(is_set);
+        is_set(self.bit) || (!self.exponent.clone().any(is_set) && is_zero())
     }
 }
 
@@ -190,9 +194,12 @@ fn float(t: &Handle, size: u64) -> Result<Kind> {
         _ => {
             let what = format!("floating-point numbers of {size} bytes with {exp_len} bits of exponent");
             let integer_bit = match (norm, byte_order(t)) {
-                (H5T_NORM_NONE, Some(endian)) if man_len > 0 => {
-                    Some(IntegerBit { endian, bit: man + man_len - 1, exponent: exp..exp + exp_len })
-                }
+                (H5T_NORM_NONE, Some(endian)) if man_len > 0 => Some(IntegerBit {
+                    endian,
+                    bit: man + man_len - 1,
+                    exponent: exp..exp + exp_len,
+                    mantissa: man..man + man_len,
+                }),
                 _ => None,
             };
             Kind::Converted { dtype: DType::F64, what, integer_bit }
