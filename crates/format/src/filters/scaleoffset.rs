@@ -8,8 +8,9 @@
 //! libhdf5 takes as many values as the parameters say from a chunk of any length where values take all their bits;
 //! here a chunk that is too short is an error.
 //!
-//! Reference: HDF5 file format specification, version 3.0, section IV.A.2.l; the filter's parameters are those that
-//! `H5Pset_scaleoffset` documents, completed by the dataset's type and fill value.
+//! Reference: HDF5 file format specification, version 3.0, section IV.A.2.l for the pipeline; it says nothing of the
+//! chunk and the parameters, which are those that libhdf5 writes: what `H5Pset_scaleoffset` is given,
+//! completed by the dataset's type and fill value.
 
 use super::bytes::{le_u32, length_within, slice};
 use sieva_types::{Endian, Error, Result};
