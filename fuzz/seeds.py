@@ -37,6 +37,7 @@ BETWEEN = b"\0\0=="
 
 # The filters of filter_pipeline in its order, and the bytes of the data in the fixtures.
 FILTERS = (1, 2, 3, 4, 5, 6, 307, 32000, 32001, 32004, 32008, 32015, 32026, 32013)
+NBIT = 5
 SCALE_OFFSET = 6
 LENGTHS = {"ramp": 256, "steps": 600, "grid": 480, "zeros": 1040}
 
@@ -119,7 +120,7 @@ def keep_chunks() -> None:
 
 
 def keep_packed() -> None:
-    """Add chunks of filters that depend on the type: scale-offset with ten numbers, zfp with five words."""
+    """Add chunks of filters that depend on the type, nbit and scale-offset with ten numbers of it."""
     values = np.add.outer(np.arange(9) ** 2, np.arange(7))
     packings = [{"scaleoffset": 3}, *(hdf5plugin.Zfp(**mode) for mode in ({"rate": 6}, {"reversible": True}))]
     for dtype in ("i4", "i8", "f4", "f8"):
@@ -133,6 +134,76 @@ def keep_packed() -> None:
                     given = struct.pack("<5I", *words[:5], *[0] * (5 - len(words)))
                 head = bytes([1, FILTERS.index(number)]) + given + struct.pack("<BH", 0, dataset.nbytes)
                 keep("filter_pipeline", head + dataset.id.read_direct_chunk((0, 0))[1])
+    with h5py.File("packed.h5", "w", driver="core", backing_store=False) as file:
+        for name, kind in odd_types().items():
+            dataset = create(file, name, kind, (9, 7), packed=True)
+            words = dataset.get_create_plist().get_filter(0)[2]
+            given = struct.pack("<10H", *words[:10], *[0] * (10 - len(words)))
+            head = bytes([1, FILTERS.index(NBIT)]) + given + struct.pack("<BH", 0, 63 * kind.get_size())
+            keep("filter_pipeline", head + dataset.read_direct_chunk((0, 0))[1])
+
+
+def odd_types() -> dict[str, h5py.h5t.TypeID]:
+    """Return types of numbers that no machine computes with, and a compound of them."""
+    small, big = h5py.h5t.STD_I32LE.copy(), h5py.h5t.STD_U64BE.copy()
+    small.set_precision(20)
+    small.set_offset(5)
+    big.set_precision(33)
+    half = h5py.h5t.IEEE_F64LE.copy()
+    half.set_fields(15, 7, 8, 0, 7)
+    half.set_precision(16)
+    half.set_size(2)
+    half.set_ebias(127)
+    both = h5py.h5t.create(h5py.h5t.COMPOUND, 16)
+    both.insert(b"n", 0, small)
+    both.insert(b"x", 6, half)
+    return {"small": small, "big": big, "half": half, "both": both}
+
+
+def create(
+    file: h5py.File, name: str, kind: h5py.h5t.TypeID, shape: tuple[int, ...], *, packed: bool
+) -> h5py.h5d.DatasetID:
+    """Create a dataset of a type, as one chunk packed by nbit or contiguous."""
+    plist = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+    if packed:
+        plist.set_chunk(shape)
+        plist.set_filter(NBIT, 0, ())
+    dataset = h5py.h5d.create(file.id, name.encode(), kind, h5py.h5s.create_simple(shape), plist)
+    values = np.arange(np.prod(shape)).reshape(shape)
+    if kind.get_class() == h5py.h5t.COMPOUND:
+        values = np.array([(n, n / 4) for n in values.flat], [("n", "i4"), ("x", "f8")]).reshape(shape)
+    dataset.write(h5py.h5s.ALL, h5py.h5s.ALL, values)
+    return dataset
+
+
+def keep_items() -> None:
+    """Add files of items that elements are made of: odd numbers, texts in heaps, alone and in compounds."""
+    record = [("id", "i2"), ("t", h5py.string_dtype()), ("x", ">f8"), ("r", h5py.ref_dtype)]
+    texts = np.array(["", "one", "zwölf", "four" * 9] * 4, object)
+    for libver in ("earliest", "latest"):
+        with tempfile.TemporaryDirectory() as directory:
+            path = Path(directory) / "a.h5"
+            with h5py.File(path, "w", libver=libver) as file:
+                for name, kind in odd_types().items():
+                    create(file, name, kind, (6, 5), packed=False)
+                    create(file, f"packed {name}", kind, (6, 5), packed=True)
+                file["long"] = (np.arange(12) / 7).astype(np.longdouble)
+            keep("hdf5_file", path.read_bytes())
+            with h5py.File(path, "w", libver=libver) as file:
+                file.create_dataset("plain", data=texts, dtype=h5py.string_dtype())
+                file.create_dataset("fill", (9,), h5py.string_dtype(), chunks=(4,), fillvalue="none")
+                file.create_dataset(
+                    "chunked",
+                    data=texts.reshape(4, 4),
+                    dtype=h5py.string_dtype(),
+                    chunks=(3, 3),
+                    compression="gzip",
+                )
+                records = np.zeros(16, record)
+                records["t"], records["r"] = texts, file.ref
+                file["records"] = records
+                file.create_dataset("packed", data=records, chunks=(5,), shuffle=True)
+            keep("hdf5_file", path.read_bytes())
 
 
 for given in (ROOT / "target" / "conformance", *map(Path, sys.argv[1:])):
@@ -141,5 +212,6 @@ for given in (ROOT / "target" / "conformance", *map(Path, sys.argv[1:])):
 keep_texts()
 keep_chunks()
 keep_packed()
+keep_items()
 for target in sorted(CORPUS.iterdir()):
     print(f"{target.name}: {len(list(target.iterdir()))} inputs")

@@ -19,6 +19,7 @@ use sieva_types::ErrorKind;
 /// Numbers in the registry; the last is nobody's.
 const FILTERS: [u32; 15] =
     [1, 2, 3, 4, 5, 6, 307, 32000, 32001, 32004, 32008, 32015, 32026, 32013, 40000];
+const NBIT: u32 = 5;
 const SCALE_OFFSET: u32 = 6;
 const ZFP: u32 = 32013;
 
@@ -61,9 +62,14 @@ fn read(bytes: &[u8]) -> Option<Input<'_>> {
 fn stage(bytes: &[u8]) -> Option<(u32, Vec<u32>, &[u8])> {
     let (&filter, rest) = bytes.split_first()?;
     let number = FILTERS[usize::from(filter) % FILTERS.len()];
-    let given = if matches!(number, SCALE_OFFSET | ZFP) { 10 } else { 5 };
+    let given = if matches!(number, NBIT | SCALE_OFFSET | ZFP) { 10 } else { 5 };
     let (client_data, rest) = rest.split_at_checked(2 * given)?;
     let words: Vec<u32> = match number {
+        // The first is their number.
+        NBIT => {
+            let words = client_data[2..].as_chunks().0.iter().map(|&n| u16::from_le_bytes(n).into());
+            std::iter::once(given as u32).chain(words).collect()
+        }
         // Whole words of a header.
         ZFP => client_data.as_chunks().0.iter().map(|&n| u32::from_le_bytes(n)).collect(),
         _ => client_data.as_chunks().0.iter().map(|&n| u16::from_le_bytes(n).into()).collect(),

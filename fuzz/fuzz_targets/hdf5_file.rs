@@ -12,7 +12,8 @@ use xxhash_rust::xxh3::xxh3_64;
 
 fuzz_target!(|bytes: &[u8]| {
     let store = Arc::new(MemoryStore::new("a.h5", bytes));
-    match Hdf5Source::open_store(store, &Hdf5Options::default()) {
+    let options = Hdf5Options { chunk_limit: Some(1 << 20), ..Hdf5Options::default() };
+    match Hdf5Source::open_store(store, &options) {
         Ok(source) => explore(&(Arc::new(source) as Arc<dyn ArraySource>), xxh3_64(bytes)),
         Err(e) => check_error(&e),
     }

@@ -24,7 +24,9 @@ _OPTIONAL = {
     "adios2": "reading ADIOS2 BP files",
 }
 _FEATURES = ("sse4_2", "avx2", "avx512f", "bmi2", "neon", "asimd")
-_OWN_FILTERS = "deflate shuffle fletcher32 szip zstd lz4 lzf blosc blosc2 bitshuffle bzip2"
+_OWN_FILTERS = (
+    "deflate shuffle fletcher32 szip nbit scale-offset zstd lz4 lzf blosc blosc2 bitshuffle bzip2 zfp"
+)
 
 
 def report() -> str:
@@ -40,7 +42,7 @@ def report() -> str:
         f"indexes     {_stores()}",
         f"learning    {_learning()}",
         "formats     HDF5, netCDF-4, netCDF-3 (classic, 64-bit offset, CDF-5)",
-        f"filters     {_OWN_FILTERS}; nbit and scale-offset through the HDF5 library",
+        f"filters     {_OWN_FILTERS}; plug-ins of the HDF5 library",
         "packages",
     ]
     lines += [f"  {name:<10}{_version(name) or 'missing: reinstall sieva'}" for name in _NEEDED]

@@ -89,7 +89,7 @@ fn text(plan: &Plan) -> String {
     }
     let _ = writeln!(out, "output     {}", plan.output);
     for (array, why) in &plan.by_library {
-        let _ = writeln!(out, "note       '{array}' is read through the format's library: {why}");
+        let _ = writeln!(out, "note       '{array}' is read by the format's own reader, box by box: {why}");
     }
     for note in &plan.notes {
         let _ = writeln!(out, "note       {note}");

@@ -111,7 +111,11 @@ fn open_object(
         return Ok(Some(Arc::new(FitsSource::open(Arc::clone(store), &options.dims)?)));
     }
     if is_hdf5(&**store) {
-        let hdf5 = Hdf5Options { external_roots: options.external_roots.clone(), dims: options.dims.clone() };
+        let hdf5 = Hdf5Options {
+            external_roots: options.external_roots.clone(),
+            dims: options.dims.clone(),
+            ..Hdf5Options::default()
+        };
         return Ok(Some(match path {
             Some(path) => Arc::new(Hdf5Source::open(path, &hdf5)?),
             None => Arc::new(Hdf5Source::open_store(Arc::clone(store), &hdf5)?),

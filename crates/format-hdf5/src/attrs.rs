@@ -11,13 +11,14 @@ use hdf5_metno_sys::h5r::{H5R_ref_t, H5Rdestroy, H5Ropen_object};
 use hdf5_metno_sys::h5s::*;
 use hdf5_metno_sys::h5t::*;
 use sieva_format::schema::{Attr, AttrValue};
-use sieva_types::{DType, Error, Result};
+use sieva_types::{Buffer, DType, Endian, Error, Result};
 
 use crate::descriptors::Descriptors;
 use crate::ffi::{self, Handle, Token, call};
 use crate::file::File;
 use crate::memory::{self, decode_text, fixed_text};
-use crate::types::{Kind, TypeInfo};
+use crate::numbers::OddNumber;
+use crate::types::{Kind, TypeInfo, integer_of};
 
 /// Largest attribute that is read.
 const SIZE_LIMIT: u64 = 16 << 20;
@@ -149,7 +150,7 @@ fn value(attr: &Handle) -> Result<AttrValue> {
     let (mut count, mut item, mut steps) = (n, &info, Vec::new());
     while let Kind::Array(dims, inner) = &item.kind {
         count = count.saturating_mul(dims.iter().product());
-        steps.push(crate::types::Step::Items(dims.clone()));
+        steps.push(crate::leaves::Step::Items(dims.clone()));
         item = inner;
     }
     let limit = if item.relocated { ITEM_LIMIT } else { SIZE_LIMIT / item.size.max(8) };
@@ -161,9 +162,8 @@ fn value(attr: &Handle) -> Result<AttrValue> {
     }
     let count = count as usize;
     match item.kind.clone() {
-        Kind::Number { dtype, .. } | Kind::Converted { dtype, .. } => {
-            numbers(attr, &handle, &steps, dtype, count)
-        }
+        Kind::Number { dtype, .. } => numbers(attr, &handle, &steps, dtype, count),
+        Kind::Odd(number) => odd_numbers(attr, &memory::of(&handle, &steps, item)?.handle, &number, count),
         Kind::Text { space_padded } => {
             let memory = memory::of(&handle, &steps, item)?;
             let mut bytes = vec![0_u8; count * item.size as usize];
@@ -188,13 +188,15 @@ fn value(attr: &Handle) -> Result<AttrValue> {
 /// What an attribute without any item is: netCDF writes empty texts so.
 fn empty(kind: &Kind) -> AttrValue {
     match kind {
-        Kind::Number { dtype, .. } | Kind::Converted { dtype, .. } if dtype.is_float() => {
-            AttrValue::Floats(*dtype, Vec::new())
-        }
-        Kind::Number { dtype, .. } | Kind::Converted { dtype, .. } => AttrValue::Ints(*dtype, Vec::new()),
+        Kind::Number { dtype, .. } => no_numbers(*dtype),
+        Kind::Odd(number) => no_numbers(number.dtype()),
         Kind::Text { .. } | Kind::VlenText => AttrValue::Text(String::new()),
         _ => AttrValue::Other("nothing".into()),
     }
+}
+
+fn no_numbers(dtype: DType) -> AttrValue {
+    if dtype.is_float() { AttrValue::Floats(dtype, Vec::new()) } else { AttrValue::Ints(dtype, Vec::new()) }
 }
 
 fn texts(mut texts: Vec<String>) -> AttrValue {
@@ -209,7 +211,7 @@ fn read_into(attr: &Handle, memory: &Handle, out: *mut c_void) -> Result<()> {
 fn numbers(
     attr: &Handle,
     handle: &Handle,
-    steps: &[crate::types::Step],
+    steps: &[crate::leaves::Step],
     dtype: DType,
     count: usize,
 ) -> Result<AttrValue> {
@@ -231,11 +233,26 @@ fn numbers(
     })
 }
 
+/// Numbers that no machine computes with; `stored` is their own type.
+fn odd_numbers(attr: &Handle, stored: &Handle, number: &OddNumber, count: usize) -> Result<AttrValue> {
+    let dtype = number.dtype();
+    let mut items = vec![0_u8; count * number.size];
+    read_into(attr, stored, items.as_mut_ptr().cast())?;
+    let mut converted = Buffer::default();
+    converted.resize(count * dtype.size());
+    number.convert(&items, converted.bytes_mut())?;
+    if dtype.is_float() {
+        return Ok(AttrValue::Floats(dtype, converted.as_slice::<f64>().to_vec()));
+    }
+    let integers = converted.bytes().chunks_exact(dtype.size());
+    Ok(AttrValue::Ints(dtype, integers.map(|bytes| integer_of(bytes, dtype, Endian::NATIVE)).collect()))
+}
+
 /// Refuses an attribute whose `count` items of variable length say more than there can be.
 fn check_items(
     attr: &Handle,
     stored: &Handle,
-    steps: &[crate::types::Step],
+    steps: &[crate::leaves::Step],
     count: usize,
     element: u64,
 ) -> Result<()> {

@@ -46,6 +46,11 @@ impl FileBytes {
         &*self.store
     }
 
+    /// The same, to keep.
+    pub(crate) fn shared_store(&self) -> Arc<dyn RangedRead> {
+        Arc::clone(&self.store)
+    }
+
     /// Length of the file.
     pub(crate) fn len(&self) -> u64 {
         self.store.len()

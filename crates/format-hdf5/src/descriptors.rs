@@ -17,12 +17,11 @@ use hdf5_metno_sys::h5t::*;
 use sieva_types::{Error, ErrorKind, Result};
 
 use crate::ffi::{self, Handle, call};
+use crate::leaves::Step;
 use crate::memory::{self, MemoryType};
-use crate::types::Step;
+use crate::texts::BESIDES_ADDRESS;
 
 const WHAT: &str = "cannot look at items of variable length";
-/// Bytes of an item besides the address.
-pub(crate) const BESIDES_ADDRESS: usize = 8;
 /// Most bytes of one item in memory.
 const ITEM_LIMIT: u64 = 512 << 20;
 

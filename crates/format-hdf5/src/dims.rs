@@ -7,7 +7,7 @@ use sieva_format::schema::{AttrValue, Dimension, leaf};
 
 use crate::dataset::Dataset;
 use crate::ffi::Token;
-use crate::types;
+use crate::leaves;
 use crate::walk::{FileNumber, Group};
 
 /// What the `NAME` of a scale says that netCDF wrote for a dimension without a variable.
@@ -43,7 +43,7 @@ pub(crate) fn is_only_dimension(dataset: &Dataset) -> bool {
 
 /// Whether the dataset has anything that is listed; others must not use up the numbers of phony dimensions.
 fn has_arrays(dataset: &Dataset) -> bool {
-    !is_only_dimension(dataset) && !types::leaves(&dataset.info).0.is_empty()
+    !is_only_dimension(dataset) && !leaves::leaves(&dataset.info).0.is_empty()
 }
 
 /// The path of the array, without what netCDF puts before a name.

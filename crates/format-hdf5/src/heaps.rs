@@ -18,12 +18,33 @@ const MOST_FREE_BLOCKS: u64 = 1 << 20;
 /// Bytes that are read at once where numbers stand near each other.
 const WINDOW: u64 = 1024;
 
+/// What the superblock says of numbers in a file's structures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Sizes {
+    /// Where the superblock is, from which addresses count.
+    pub(crate) start: u64,
+    /// Bytes of an address.
+    pub(crate) address: usize,
+    /// Bytes of a length.
+    pub(crate) length: usize,
+}
+
+impl Sizes {
+    /// Those of a file; 8 bytes each where it has no superblock.
+    ///
+    /// # Errors
+    /// Those of the storage.
+    pub(crate) fn of(bytes: &FileBytes) -> Result<Self> {
+        let mut start = Window::new(bytes);
+        let sizes = sizes(&mut start, bytes.len()).unwrap_or(Self { start: 0, address: 8, length: 8 });
+        start.finish(sizes)
+    }
+}
+
 /// The heaps of one file. Addresses are offsets from the file's start.
 #[derive(Debug)]
 pub(crate) struct Heaps {
-    /// Bytes of an address and of a length in the file's structures.
-    address_size: usize,
-    length_size: usize,
+    sizes: Sizes,
     /// The local heap that each block of heap data was first seen with.
     owner: HashMap<u64, u64>,
 }
@@ -34,9 +55,7 @@ impl Heaps {
     /// # Errors
     /// Those of the storage.
     pub(crate) fn of(bytes: &FileBytes) -> Result<Self> {
-        let mut start = Window::new(bytes);
-        let (address_size, length_size) = sizes(&mut start, bytes.len()).unwrap_or((8, 8));
-        start.finish(Self { address_size, length_size, owner: HashMap::new() })
+        Ok(Self { sizes: Sizes::of(bytes)?, owner: HashMap::new() })
     }
 
     /// What is wrong with the global heap collection at `address`, if anything is.
@@ -51,9 +70,9 @@ impl Heaps {
 
     fn wrong_global(&self, window: &mut Window, len: u64, address: u64) -> Option<&'static str> {
         // A collection that does not fit into the file is refused by libhdf5 itself.
-        let size = window.number(address.checked_add(8)?, self.length_size)?;
+        let size = window.number(address.checked_add(8)?, self.sizes.length)?;
         address.checked_add(size).filter(|&end| end <= len)?;
-        let header = (8 + self.length_size as u64).next_multiple_of(8);
+        let header = (8 + self.sizes.length as u64).next_multiple_of(8);
         let mut at = header;
         while at.checked_add(header).is_some_and(|end| end <= size) {
             match self.object(window, address + at, header) {
@@ -67,7 +86,7 @@ impl Heaps {
     /// Bytes that the object at `address` takes with its header.
     fn object(&self, window: &mut Window, address: u64, header: u64) -> Option<u64> {
         let index = window.number(address, 2)?;
-        let size = window.number(address + 8, self.length_size)?;
+        let size = window.number(address + 8, self.sizes.length)?;
         // Object 0 is the free space, whose size counts its header.
         if index == 0 { Some(size) } else { size.checked_next_multiple_of(8)?.checked_add(header) }
     }
@@ -88,10 +107,10 @@ impl Heaps {
     }
 
     fn wrong_local(&mut self, window: &mut Window, address: u64, base: u64) -> Option<&'static str> {
-        let width = self.length_size;
+        let width = self.sizes.length;
         let size = window.number(address.checked_add(8)?, width)?;
         let free = window.number(address + 8 + width as u64, width)?;
-        let data = window.number(address + 8 + 2 * width as u64, self.address_size)?;
+        let data = window.number(address + 8 + 2 * width as u64, self.sizes.address)?;
         if size == 0 {
             return None;
         }
@@ -104,14 +123,14 @@ impl Heaps {
     }
 
     fn has_endless_list(&self, window: &mut Window, data: u64, size: u64, first: u64) -> bool {
-        let node = 2 * self.length_size as u64;
+        let node = 2 * self.sizes.length as u64;
         let mut next = first;
         // As many free blocks as fit, into the file too; the list ends with 1. Anything else libhdf5 refuses itself.
         for _ in 0..=(size.min(window.bytes.len()) / node).min(MOST_FREE_BLOCKS) {
             if next == 1 || next.checked_add(node).is_none_or(|end| end > size) {
                 return false;
             }
-            match data.checked_add(next).and_then(|at| window.number(at, self.length_size)) {
+            match data.checked_add(next).and_then(|at| window.number(at, self.sizes.length)) {
                 Some(offset) => next = offset,
                 None => return false,
             }
@@ -165,14 +184,14 @@ impl<'a> Window<'a> {
     }
 }
 
-/// How many bytes addresses and lengths take, as the superblock says.
-fn sizes(window: &mut Window, len: u64) -> Option<(usize, usize)> {
+fn sizes(window: &mut Window, len: u64) -> Option<Sizes> {
     let mut offset = 0;
     while offset < len {
         let start = window.get(offset, 16)?;
         if start.starts_with(b"\x89HDF\r\n\x1a\n") {
             let at = if start[8] < 2 { 13 } else { 9 };
-            return Some((usize::from(start[at].clamp(2, 8)), usize::from(start[at + 1].clamp(2, 8))));
+            let size = |at: usize| usize::from(start[at].clamp(2, 8));
+            return Some(Sizes { start: offset, address: size(at), length: size(at + 1) });
         }
         offset = (2 * offset).max(512);
     }

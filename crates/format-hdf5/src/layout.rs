@@ -1,31 +1,30 @@
 //! Where the bytes of a dataset lie.
 
-use std::ffi::{c_int, c_uint, c_void};
+use std::ffi::{c_char, c_int};
 use std::sync::Arc;
 
-use hdf5_metno_sys::h5::{HADDR_UNDEF, haddr_t, hsize_t};
+use hdf5_metno_sys::h5::H5free_memory;
 use hdf5_metno_sys::h5d::*;
 use hdf5_metno_sys::h5p::*;
 use hdf5_metno_sys::h5s::H5S_ALL;
 use hdf5_metno_sys::h5z::H5Zfilter_avail;
-use sieva_format::filters::Pipeline;
-use sieva_format::layout::{ChunkIndex, ChunkRef, Layout, Placement, c_strides};
-use sieva_types::{Endian, Error, ErrorKind, Result};
+use sieva_format::filters::{Filter, Pipeline};
+use sieva_format::layout::{ChunkIndex, Layout, Placement, c_strides};
+use sieva_types::{DType, Endian, Error, ErrorKind, Result};
 
+use crate::chunks;
 use crate::dataset::{self, Dataset, Storage};
+use crate::descriptors::file_sizes;
 use crate::ffi::{self, Handle, call};
-use crate::items;
-use crate::nbit;
-use crate::scaleoffset;
-use crate::types::{Kind, Leaf};
+use crate::leaves::{Leaf, leaves};
+use crate::packed;
+use crate::types::{Kind, TypeInfo};
 use crate::walk::Tree;
 
-/// `H5D_CHUNK_DONT_FILTER_PARTIAL_CHUNKS`.
-const UNFILTERED_EDGES: c_uint = 2;
-/// `H5D_CHUNK_IDX_EARRAY`, which the bindings leave out.
-const EXTENSIBLE_ARRAY: H5D_chunk_index_t = 4;
 /// Largest data of a compact dataset: they have to fit into an object header's message.
 const COMPACT_LIMIT: u64 = 1 << 20;
+/// Filters with lower numbers are HDF5's own.
+const FIRST_OF_OTHERS: u32 = 256;
 /// Largest item of a dataset, so that a fill value can be held.
 const ITEM_LIMIT: u64 = 16 << 20;
 
@@ -38,17 +37,20 @@ pub(crate) struct Physical {
     pub(crate) pipeline: Pipeline,
     /// Fill value of a whole item in stored byte order; empty where it is zeros.
     fill: Vec<u8>,
+    /// The type of the items as they lie in the file, or as libhdf5 has it where only that can tell.
+    form: TypeInfo,
     /// Why not even libhdf5 can read the data.
     pub(crate) unreadable: Option<Error>,
 }
 
-/// Finds the physical storage of a dataset in a file of `file_len` bytes.
-pub(crate) fn physical(tree: &Tree, d: &Dataset, file_len: u64) -> Result<Physical> {
+/// Finds the physical storage of a dataset.
+pub(crate) fn physical(tree: &Tree, d: &Dataset) -> Result<Physical> {
     let _guard = ffi::lock();
     let mut out = Physical {
         placement: Placement::Unallocated,
         pipeline: Pipeline { filters: d.filters.iter().map(dataset::RawFilter::filter).collect() },
         fill: Vec::new(),
+        form: d.info.clone(),
         unreadable: d.refused.clone(),
     };
     if out.unreadable.is_some() {
@@ -58,45 +60,68 @@ pub(crate) fn physical(tree: &Tree, d: &Dataset, file_len: u64) -> Result<Physic
     if d.info.size > ITEM_LIMIT {
         return Err(Error::new(ErrorKind::Unsupported, format!("items of {} bytes", d.info.size)));
     }
-    let handle = tree.files[d.found.file].object(d.found.token)?;
-    items::check(d, &handle)?;
+    let file = &tree.files[d.found.file];
+    let handle = file.object(d.found.token)?;
     out.fill = fill_value(&handle, d)?;
-    out.placement = match library_reason(d) {
-        Some(reason) => Placement::Library(reason),
-        None => place(&handle, d, file_len, &out.pipeline)?,
+    let form =
+        if d.info.relocated { d.info.in_file(file_sizes(&handle)?.0 as u64) } else { Some(d.info.clone()) };
+    if let Some(form) = &form {
+        check_stored(&handle, d, form)?;
+    }
+    out.placement = match (library_reason(&handle, d, &out.fill)?, form) {
+        (Some(reason), _) => Placement::Library(reason),
+        (None, None) => Placement::Library("references in its items".into()),
+        (None, Some(form)) => {
+            out.form = form;
+            place(&handle, d, &out, file.bytes().len())?
+        }
     };
-    if matches!(out.placement, Placement::Library(_)) {
-        nbit::check(&tree.files[d.found.file], &handle)?;
-    }
-    // Types that need converting go through libhdf5 wherever their data lie.
-    if matches!(out.placement, Placement::Library(_)) || !matches!(d.info.kind, Kind::Number { .. }) {
-        scaleoffset::check_chunks(&tree.files[d.found.file], &handle)?;
-    }
-    if d.storage == Storage::Chunked {
-        scaleoffset::check(&d.filters, chunk_bytes(d))?;
-    }
-    if let (Placement::Library(_), Some(missing)) = (&out.placement, missing_filter(d)) {
-        out.unreadable = Some(missing);
+    if let Placement::Library(_) = out.placement {
+        packed::check_chunks(file, &handle)?;
+        out.unreadable = missing_filter(d);
     }
     Ok(out)
 }
 
-/// Bytes of one decoded chunk.
-fn chunk_bytes(d: &Dataset) -> Option<u64> {
-    d.chunk_shape.iter().try_fold(d.info.size, |n, &c| n.checked_mul(c))
+/// Why all arrays of a dataset have to be read by libhdf5, where they have.
+fn library_reason(handle: &Handle, d: &Dataset, fill: &[u8]) -> Result<Option<String>> {
+    let has_fill = || Ok(!fill.is_empty() || has_user_fill(&dataset::creation_list(handle)?));
+    let reason = match d.storage {
+        Storage::External => "raw data in other files",
+        Storage::Virtual => "virtual",
+        _ if !d.info.relocated => return Ok(None),
+        // Its bytes are in the object header, of which libhdf5 gives items in memory only.
+        Storage::Compact => "variable-length data or references in compact storage",
+        // netCDF-4 gives texts an empty one.
+        _ if d.info.kind == Kind::VlenText && fill.is_empty() => return Ok(None),
+        _ if has_fill()? => "variable-length data or references with a fill value",
+        _ => return Ok(None),
+    };
+    Ok(Some(reason.into()))
 }
 
-/// Why all arrays of a dataset have to be read by libhdf5, where they have.
-fn library_reason(d: &Dataset) -> Option<String> {
-    if d.found.file != 0 {
-        return Some("in another file, behind an external link".into());
+fn has_user_fill(creation: &Handle) -> bool {
+    let mut defined = H5D_fill_value_t::H5D_FILL_VALUE_ERROR;
+    // SAFETY: called under the lock with an open creation list and a pointer to a local.
+    let status = unsafe { H5Pfill_value_defined(creation.id(), &mut defined) };
+    status >= 0 && defined == H5D_fill_value_t::H5D_FILL_VALUE_USER_DEFINED
+}
+
+/// Refuses contiguous items with heap data that are said to be more than is stored: others would be taken for the last.
+fn check_stored(handle: &Handle, d: &Dataset, form: &TypeInfo) -> Result<()> {
+    if d.storage != Storage::Contiguous || !form.relocated {
+        return Ok(());
     }
-    match d.storage {
-        Storage::External => Some("raw data in other files".into()),
-        Storage::Virtual => Some("virtual".into()),
-        _ if d.info.relocated => Some("variable-length data or references in its items".into()),
-        _ => None,
+    // SAFETY: called under the lock with an open dataset.
+    let stored = unsafe { H5Dget_storage_size(handle.id()) };
+    let needed = d.shape.iter().try_fold(form.size, |n, &length| n.checked_mul(length));
+    // Nothing is stored before something is written.
+    if stored > 0 && needed.is_none_or(|needed| needed > stored) {
+        let items = d.shape.iter().product::<u64>();
+        let size = form.size;
+        return Err(Error::corrupt(format!("{items} items of {size} bytes in {stored} bytes of storage")));
     }
+    Ok(())
 }
 
 /// The error for the first filter that neither sieva nor libhdf5 has.
@@ -112,25 +137,30 @@ fn missing_filter(d: &Dataset) -> Option<Error> {
     ))
 }
 
-fn place(handle: &Handle, d: &Dataset, file_len: u64, pipeline: &Pipeline) -> Result<Placement> {
+fn place(handle: &Handle, d: &Dataset, physical: &Physical, file_len: u64) -> Result<Placement> {
     match d.storage {
-        Storage::Contiguous => contiguous(handle, d, file_len),
-        Storage::Compact => compact(handle, d),
-        Storage::Chunked => chunks(handle, d, file_len, pipeline),
+        Storage::Contiguous => contiguous(handle, byte_len(d, &physical.form)?, file_len),
+        Storage::Compact => compact(handle, byte_len(d, &physical.form)?),
+        Storage::Chunked => {
+            let index = chunks::index(handle, d, file_len)?;
+            Ok(match undecodable(&physical.pipeline, &index)? {
+                Some(reason) => Placement::Library(reason),
+                None => Placement::Chunks(index),
+            })
+        }
         Storage::External | Storage::Virtual => Ok(Placement::Unallocated),
     }
 }
 
-fn byte_len(d: &Dataset) -> Result<u64> {
+fn byte_len(d: &Dataset, form: &TypeInfo) -> Result<u64> {
     d.shape
         .iter()
-        .try_fold(d.info.size, |n, &s| n.checked_mul(s))
+        .try_fold(form.size, |n, &s| n.checked_mul(s))
         .ok_or_else(|| Error::corrupt(format!("shape {:?} takes more than 2^64 bytes", d.shape)))
 }
 
-fn contiguous(handle: &Handle, d: &Dataset, file_len: u64) -> Result<Placement> {
+fn contiguous(handle: &Handle, len: u64, file_len: u64) -> Result<Placement> {
     let Some(offset) = dataset::data_offset(handle) else { return Ok(Placement::Unallocated) };
-    let len = byte_len(d)?;
     if offset.checked_add(len).is_none_or(|end| end > file_len) {
         return Err(Error::corrupt(format!(
             "its {len} bytes at offset {offset} reach past the end of the file ({file_len} bytes)"
@@ -139,8 +169,7 @@ fn contiguous(handle: &Handle, d: &Dataset, file_len: u64) -> Result<Placement> 
     Ok(Placement::Direct { offset })
 }
 
-fn compact(handle: &Handle, d: &Dataset) -> Result<Placement> {
-    let len = byte_len(d)?;
+fn compact(handle: &Handle, len: u64) -> Result<Placement> {
     if len > COMPACT_LIMIT {
         return Err(Error::corrupt(format!("compact data of {len} bytes")));
     }
@@ -154,184 +183,33 @@ fn compact(handle: &Handle, d: &Dataset) -> Result<Placement> {
     Ok(Placement::Inline(Arc::from(bytes)))
 }
 
-/// What the callback of [`chunks`] collects.
-struct Collected<'a> {
-    shape: &'a [u64],
-    chunk: &'a [u64],
-    grid: Vec<u64>,
-    swizzle: Option<Swizzle>,
-    unfiltered_edges: bool,
-    file_len: u64,
-    limit: u64,
-    seen: u64,
-    stored: Vec<(u64, ChunkRef)>,
-    wrong: Option<Error>,
-}
-
-fn chunks(handle: &Handle, d: &Dataset, file_len: u64, pipeline: &Pipeline) -> Result<Placement> {
-    let grid: Vec<u64> = d.shape.iter().zip(&d.chunk_shape).map(|(&s, &c)| s.div_ceil(c)).collect();
-    let grid_len = sieva_types::checked_len(&grid)?;
-    let mut collected = Collected {
-        shape: &d.shape,
-        chunk: &d.chunk_shape,
-        grid,
-        swizzle: Swizzle::of(handle, d)?,
-        unfiltered_edges: leaves_edges_unfiltered(handle)?,
-        file_len,
-        limit: grid_len.saturating_mul(2).saturating_add(1024),
-        seen: 0,
-        stored: Vec::new(),
-        wrong: None,
-    };
-    if grid_len > 0 {
-        let status = call(WHAT, || {
-            // SAFETY: the caller holds the lock, the dataset is open; the callback only writes to `collected`.
-            unsafe { H5Dchunk_iter(handle.id(), H5P_DEFAULT, Some(keep_chunk), (&raw mut collected).cast()) }
-        });
-        if let Some(wrong) = collected.wrong {
-            return Err(wrong);
-        }
-        status?;
-    }
-    if let Some(reason) = undecodable(pipeline, &collected.stored) {
-        return Ok(Placement::Library(reason));
-    }
-    Ok(Placement::Chunks(ChunkIndex::new(grid_len, collected.stored)))
-}
-
-/// How an extensible array numbers chunks when its only unlimited dimension is not the first: with that
-/// dimension put first (HDF5 file format, version 4 layout). libhdf5 up to 2.2 does not undo it when it lists
-/// the chunks: it counts the coordinates up in the order of the dimensions.
-struct Swizzle {
-    unlimited: usize,
-    /// Most chunks along each dimension; not used for the unlimited one.
-    most: Vec<u64>,
-}
-
-impl Swizzle {
-    /// `None` where libhdf5 lists chunks under their own coordinates.
-    fn of(handle: &Handle, d: &Dataset) -> Result<Option<Self>> {
-        let growing = d.unlimited.iter().filter(|&&u| u).count();
-        let Some(unlimited) = d.unlimited.iter().position(|&u| u).filter(|&u| u > 0 && growing == 1) else {
-            return Ok(None);
-        };
-        let mut kind = H5D_CHUNK_IDX_BTREE;
-        // SAFETY: the caller holds the lock, the dataset is open; the result goes to a local.
-        call(WHAT, || unsafe { H5Dget_chunk_index_type(handle.id(), &mut kind) })?;
-        if kind != EXTENSIBLE_ARRAY {
-            return Ok(None);
-        }
-        let most = dataset::most_extent(handle)?;
-        let most = most.iter().zip(&d.chunk_shape).map(|(&n, &c)| n.div_ceil(c)).collect();
-        Ok(Some(Self { unlimited, most }))
-    }
-
-    /// The chunk's own coordinates, from those that it is listed under (both in chunks).
-    fn undo(&self, listed: &[u64]) -> Option<Vec<u64>> {
-        let number = (self.unlimited + 1..listed.len())
-            .try_fold(listed[self.unlimited], |n, k| n.checked_mul(self.most[k])?.checked_add(listed[k]))?;
-        let mut coords = vec![0; listed.len()];
-        let mut rest = number;
-        for k in (0..listed.len()).rev().filter(|&k| k != self.unlimited) {
-            coords[k] = rest % self.most[k];
-            rest /= self.most[k];
-        }
-        coords[self.unlimited] = rest;
-        Some(coords)
-    }
-}
-
 /// The filter that keeps us from decoding, unless every stored chunk says that it was skipped.
-fn undecodable(pipeline: &Pipeline, stored: &[(u64, ChunkRef)]) -> Option<String> {
+///
+/// # Errors
+/// `corrupt-file` for one of HDF5's own, with client data that mean nothing: libhdf5 would believe them.
+fn undecodable(pipeline: &Pipeline, index: &ChunkIndex) -> Result<Option<String>> {
     let unsupported = pipeline.filters.iter().enumerate().filter(|(_, f)| !f.is_supported());
-    let mut needed = unsupported.filter(|(stage, _)| {
-        *stage >= 32 || stored.iter().any(|(_, chunk)| chunk.filter_mask >> stage & 1 == 0)
-    });
-    needed.next().map(|(_, filter)| format!("filter '{}'", filter.name()))
-}
-
-fn leaves_edges_unfiltered(handle: &Handle) -> Result<bool> {
-    let creation = dataset::creation_list(handle)?;
-    let mut options = 0;
-    // SAFETY: called under the lock with an open creation list and a pointer to a local.
-    call(WHAT, || unsafe { H5Pget_chunk_opts(creation.id(), &mut options) })?;
-    Ok(options & UNFILTERED_EDGES != 0)
-}
-
-unsafe extern "C" fn keep_chunk(
-    offset: *const hsize_t,
-    filter_mask: c_uint,
-    address: haddr_t,
-    size: hsize_t,
-    data: *mut c_void,
-) -> c_int {
-    // SAFETY: `data` is the caller's record; libhdf5 passes one offset per dimension.
-    let (collected, offset) = unsafe {
-        let collected = &mut *data.cast::<Collected>();
-        let rank = collected.shape.len();
-        (collected, std::slice::from_raw_parts(offset, rank))
-    };
-    match collected.keep(offset, filter_mask, address, size) {
-        Ok(()) => 0,
-        Err(wrong) => {
-            collected.wrong = Some(wrong);
-            1
+    let mut needed = unsupported
+        .filter(|(stage, _)| *stage >= 32 || index.chunks().any(|chunk| chunk.filter_mask >> stage & 1 == 0));
+    match needed.next() {
+        Some((_, Filter::Other { id, name })) if *id < FIRST_OF_OTHERS => {
+            Err(Error::corrupt(format!("client data of its filter {id} ('{name}') that mean nothing")))
         }
+        needed => Ok(needed.map(|(_, filter)| format!("filter '{}'", filter.name()))),
     }
 }
 
-impl Collected<'_> {
-    fn keep(&mut self, offset: &[u64], filter_mask: u32, address: u64, size: u64) -> Result<()> {
-        self.seen += 1;
-        if self.seen > self.limit {
-            let what = format!("its index lists more than {} chunks, the grid has fewer", self.limit);
-            return Err(Error::corrupt(what));
-        }
-        let own = match &self.swizzle {
-            None => None,
-            Some(swizzle) => {
-                let listed: Vec<u64> = offset.iter().zip(self.chunk).map(|(o, c)| o / c).collect();
-                let Some(coords) = swizzle.undo(&listed) else { return Ok(()) };
-                Some(coords.iter().zip(self.chunk).map(|(i, c)| i.saturating_mul(*c)).collect::<Vec<_>>())
-            }
-        };
-        let offset = own.as_deref().unwrap_or(offset);
-        let is_outside = offset.iter().zip(self.shape).any(|(&o, &s)| o >= s);
-        if address == HADDR_UNDEF || is_outside {
-            // Room kept for growth, or left over from it.
-            return Ok(());
-        }
-        if address.checked_add(size).is_none_or(|end| end > self.file_len) {
-            return Err(Error::corrupt(format!(
-                "chunk {offset:?} of {size} bytes at offset {address} reaches past the end of the file ({} bytes)",
-                self.file_len
-            )));
-        }
-        let mut number = 0;
-        let mut is_edge = false;
-        for (k, &first) in offset.iter().enumerate() {
-            number = number * self.grid[k] + first / self.chunk[k];
-            is_edge |= first.saturating_add(self.chunk[k]) > self.shape[k];
-        }
-        let filter_mask = if is_edge && self.unfiltered_edges { u32::MAX } else { filter_mask };
-        self.stored.push((number, ChunkRef { offset: address, size, filter_mask }));
-        Ok(())
-    }
-}
-
-/// The fill value of an item; empty for zeros.
+/// The fill value of an item, or the text that it is; empty for zeros, and of other items with heap data.
 fn fill_value(handle: &Handle, d: &Dataset) -> Result<Vec<u8>> {
-    if d.info.relocated {
-        return Ok(Vec::new());
-    }
     let creation = dataset::creation_list(handle)?;
-    let mut defined = H5D_fill_value_t::H5D_FILL_VALUE_ERROR;
-    // SAFETY: called under the lock with an open creation list and a pointer to a local.
-    let status = unsafe { H5Pfill_value_defined(creation.id(), &mut defined) };
-    if status < 0 || defined != H5D_fill_value_t::H5D_FILL_VALUE_USER_DEFINED {
+    let is_text = d.info.kind == Kind::VlenText;
+    if d.info.relocated && !is_text || !has_user_fill(&creation) {
         return Ok(Vec::new());
     }
     let stored = dataset::stored_type(handle)?;
+    if is_text {
+        return fill_text(&creation, &stored);
+    }
     let mut fill = vec![0_u8; d.info.size as usize];
     call("cannot read its fill value", || {
         // SAFETY: as above; the buffer holds one item of the stored type.
@@ -340,64 +218,93 @@ fn fill_value(handle: &Handle, d: &Dataset) -> Result<Vec<u8>> {
     Ok(fill)
 }
 
-/// The layout of one leaf of a dataset.
-pub(crate) fn of_leaf(d: &Dataset, leaf: &Leaf, physical: &Physical, char_dim: bool) -> Result<Layout> {
-    let element_size = leaf.element_size();
+/// The fill value of a dataset of texts of variable length.
+fn fill_text(creation: &Handle, stored: &Handle) -> Result<Vec<u8>> {
+    let mut text: *mut c_char = std::ptr::null_mut();
+    call("cannot read its fill value", || {
+        // SAFETY: called under the lock with open handles; an item of the type is a pointer.
+        unsafe { H5Pget_fill_value(creation.id(), stored.id(), (&raw mut text).cast()) }
+    })?;
+    // SAFETY: libhdf5 left null or a C string, which is ours to free with the library's own free.
+    unsafe {
+        let fill = ffi::bytes_of(text);
+        H5free_memory(text.cast());
+        Ok(fill)
+    }
+}
+
+/// The layout of one leaf's items as they are stored: those of numbers that no machine computes with, and of texts of
+/// variable length, as bytes that nobody looks into.
+pub(crate) fn of_items(d: &Dataset, leaf: &Leaf, physical: &Physical, char_dim: bool) -> Result<Layout> {
+    let form = &physical.form;
+    let wrong = || Error::new(ErrorKind::Internal, format!("no member '{}' in the file's type", leaf.suffix));
+    let stored = leaves(form).0.into_iter().find(|l| l.steps == leaf.steps).ok_or_else(wrong)?;
     let mut chunk_shape = if d.storage == Storage::Chunked { d.chunk_shape.clone() } else { d.shape.clone() };
-    let item_strides = c_strides(&chunk_shape, d.info.size);
-    let chunk_bytes = chunk_shape.iter().try_fold(d.info.size, |n, &c| n.checked_mul(c));
+    let mut strides = c_strides(&chunk_shape, form.size);
+    let chunk_bytes = chunk_shape.iter().try_fold(form.size, |n, &c| n.checked_mul(c));
     let chunk_bytes =
         chunk_bytes.ok_or_else(|| Error::corrupt(format!("chunks {chunk_shape:?} are too large")))?;
     let mut extent = d.shape.clone();
-    let mut strides = item_strides;
-    for &(len, stride) in &leaf.inner {
+    for &(len, stride) in &stored.inner {
         extent.push(len);
         chunk_shape.push(len);
         strides.push(stride);
     }
-    let placement = placement_of(leaf, &physical.placement);
-    let mut fill = fill_of(leaf, &physical.fill, element_size);
-    let mut endian = match leaf.element.kind {
-        Kind::Number { endian, .. } => endian,
-        _ => Endian::NATIVE,
+    let element_size = stored.element.size as usize;
+    let (dtype, endian) = match stored.element.kind {
+        Kind::Number { dtype, endian } => (dtype, endian),
+        _ => (DType::Str, Endian::NATIVE),
     };
-    if matches!(placement, Placement::Library(_)) && endian != Endian::NATIVE {
-        // What libhdf5 hands over is in native order, so the fill value has to be, too.
-        endian = Endian::NATIVE;
-        fill.reverse();
-    }
     Ok(Layout {
-        dtype: leaf.dtype().ok_or_else(|| Error::new(ErrorKind::Internal, "a leaf without a type"))?,
+        dtype,
         endian,
         element_size,
         extent,
         chunk_shape,
         strides,
-        base: leaf.base,
+        base: stored.base,
         chunk_bytes,
         pipeline: physical.pipeline.clone(),
-        placement,
-        fill,
+        placement: physical.placement.clone(),
+        fill: fill_of(&stored, &physical.fill, element_size),
         char_dim,
-        space_padded: matches!(leaf.element.kind, Kind::Text { space_padded: true }),
+        space_padded: matches!(stored.element.kind, Kind::Text { space_padded: true }),
     })
 }
 
-/// A leaf that needs converting goes through libhdf5 wherever its dataset lies, unless nothing was written.
-fn placement_of(leaf: &Leaf, whole: &Placement) -> Placement {
-    match (&leaf.element.kind, whole) {
-        (_, Placement::Library(_)) => whole.clone(),
-        (Kind::Converted { what, .. }, _) => Placement::Library(what.clone()),
-        _ => whole.clone(),
+/// The layout of one leaf of a dataset: that of its items, or what is made of them.
+pub(crate) fn of_leaf(d: &Dataset, leaf: &Leaf, physical: &Physical, char_dim: bool) -> Result<Layout> {
+    let items = of_items(d, leaf, physical, char_dim)?;
+    let reason = match (&items.placement, &leaf.element.kind) {
+        (Placement::Library(reason), _) => reason.clone(),
+        (_, Kind::Odd(number)) => number.name(),
+        (_, Kind::VlenText) => "texts of variable length".into(),
+        _ if d.found.file != 0 => "in another file, behind an external link".into(),
+        _ => return Ok(items),
+    };
+    let element_size = leaf.element_size();
+    let mut fill = vec![0; element_size];
+    match &leaf.element.kind {
+        Kind::Odd(number) => number.convert(&items.fill, &mut fill)?,
+        Kind::VlenText => fill.clone_from(&physical.fill),
+        _ => fill.copy_from_slice(&items.fill),
     }
+    if items.endian != Endian::NATIVE {
+        // What is handed over is in native order, so the fill value has to be, too.
+        fill.reverse();
+    }
+    Ok(Layout {
+        dtype: leaf.dtype().ok_or_else(|| Error::new(ErrorKind::Internal, "a leaf without a type"))?,
+        endian: Endian::NATIVE,
+        element_size,
+        placement: Placement::Library(reason),
+        fill,
+        ..items
+    })
 }
 
 /// The element's part of an item's fill value.
 fn fill_of(leaf: &Leaf, fill: &[u8], size: usize) -> Vec<u8> {
     let start = leaf.base as usize;
-    let is_plain = matches!(leaf.element.kind, Kind::Number { .. } | Kind::Text { .. });
-    match fill.get(start..start.saturating_add(size)) {
-        Some(part) if is_plain => part.to_vec(),
-        _ => vec![0; size],
-    }
+    fill.get(start..start.saturating_add(size)).map_or_else(|| vec![0; size], <[u8]>::to_vec)
 }

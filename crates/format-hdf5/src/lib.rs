@@ -6,6 +6,7 @@
 
 mod attrs;
 mod bytes;
+mod chunks;
 mod dataset;
 mod descriptors;
 mod dims;
@@ -13,17 +14,20 @@ mod driver;
 mod ffi;
 mod file;
 mod heaps;
-mod items;
 mod kept;
 mod layout;
+mod leaves;
 mod library;
 mod links;
 mod memory;
-mod nbit;
-mod scaleoffset;
+mod numbers;
+mod packed;
 mod schema;
 mod scout;
+mod slabs;
 mod source;
+mod stored;
+mod texts;
 mod types;
 mod walk;
 

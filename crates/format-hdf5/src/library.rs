@@ -7,14 +7,17 @@ use hdf5_metno_sys::h5d::H5Dread;
 use hdf5_metno_sys::h5p::{H5P_CLS_DATASET_XFER, H5Pset_vlen_mem_manager};
 use hdf5_metno_sys::h5s::{H5S_SELECT_SET, H5Screate_simple, H5Sget_simple_extent_type, H5Sselect_hyperslab};
 use hdf5_metno_sys::h5s::{H5S_SIMPLE, H5Sselect_all};
-use sieva_types::{Bx, Error, ErrorKind, Result};
+use sieva_types::{Bx, Result};
 
 use crate::dataset::{self, Dataset, Storage};
 use crate::descriptors::Descriptors;
 use crate::ffi::{self, Handle, call};
 use crate::file;
+use crate::leaves::Leaf;
 use crate::memory::{self, MemoryType, decode_text};
-use crate::types::{IntegerBit, Kind, Leaf};
+use crate::slabs::slabs;
+use crate::stored::check_box;
+use crate::types::Kind;
 use crate::walk::Tree;
 
 /// Most bytes of a buffer between libhdf5 and the caller's.
@@ -71,6 +74,30 @@ impl Reader {
         .map(|_| ())
     }
 
+    /// Reads the elements of `bx` (of the leaf's rank), in the memory type's form.
+    fn read_elements(&self, bx: &Bx, transfer: &Handle, out: &mut [u8]) -> Result<()> {
+        let (rank, memory) = (self.rank, &self.memory);
+        if out.is_empty() {
+            return Ok(());
+        }
+        let outer = Bx::new(bx.start[..rank].to_vec(), bx.shape[..rank].to_vec());
+        let inner = Bx::new(bx.start[rank..].to_vec(), bx.shape[rank..].to_vec());
+        if inner.rank() == 0 && memory.size == memory.element {
+            return self.read(&outer, transfer, out.as_mut_ptr().cast());
+        }
+        let per_item = memory.element * inner.len() as usize;
+        let mut filled = 0;
+        for slab in slabs(&outer, (BUFFER_LIMIT / memory.size.max(1) as u64).max(1)) {
+            let mut buffer = vec![0_u8; slab.len() as usize * memory.size];
+            self.read(&slab, transfer, buffer.as_mut_ptr().cast())?;
+            for item in buffer.chunks_exact(memory.size) {
+                gather(item, memory, &inner, &mut out[filled..filled + per_item]);
+                filled += per_item;
+            }
+        }
+        Ok(())
+    }
+
     fn select(&self, bx: &Bx) -> Result<(Handle, Handle)> {
         // SAFETY: called under the lock with an open dataset.
         let in_file = ffi::open(WHAT, || unsafe { hdf5_metno_sys::h5d::H5Dget_space(self.dataset.id()) })?;
@@ -105,60 +132,23 @@ impl Reader {
 pub(crate) fn read(tree: &Tree, d: &Dataset, leaf: &Leaf, bx: &Bx, out: &mut [u8]) -> Result<()> {
     let _guard = ffi::lock();
     let reader = Reader::open(tree, d, leaf)?;
-    let rank = reader.rank;
-    check_box(d, leaf, bx, out.len(), reader.memory.element)?;
-    if out.is_empty() {
-        return Ok(());
-    }
+    check_box(bx, &extent(d, leaf), leaf.element_size(), out.len())?;
     let transfer = file::property_list(*H5P_CLS_DATASET_XFER)?;
-    let outer = Bx::new(bx.start[..rank].to_vec(), bx.shape[..rank].to_vec());
-    let inner = Bx::new(bx.start[rank..].to_vec(), bx.shape[rank..].to_vec());
-    if let Kind::Converted { integer_bit: Some(integer_bit), .. } = &leaf.element.kind {
-        check_numbers(&reader, leaf, integer_bit, &outer, &inner, &transfer)?;
-    }
-    let memory = &reader.memory;
-    if leaf.inner.is_empty() && memory.size == memory.element {
-        return reader.read(&outer, &transfer, out.as_mut_ptr().cast());
-    }
-    let per_item = memory.element * inner.len() as usize;
-    let mut filled = 0;
-    for slab in slabs(&outer, (BUFFER_LIMIT / memory.size.max(1) as u64).max(1)) {
-        let items = slab.len() as usize;
-        let mut buffer = vec![0_u8; items * memory.size];
-        reader.read(&slab, &transfer, buffer.as_mut_ptr().cast())?;
-        for item in buffer.chunks_exact(memory.size) {
-            gather(item, memory, &inner, &mut out[filled..filled + per_item]);
-            filled += per_item;
-        }
+    let Kind::Odd(number) = &leaf.element.kind else { return reader.read_elements(bx, &transfer, out) };
+    let (mut items, mut done) = (Vec::new(), 0);
+    for slab in slabs(bx, BUFFER_LIMIT / number.size as u64) {
+        items.resize(slab.len() as usize * number.size, 0);
+        reader.read_elements(&slab, &transfer, &mut items)?;
+        let end = done + slab.len() as usize * leaf.element_size();
+        number.convert(&items, &mut out[done..end])?;
+        done = end;
     }
     Ok(())
 }
 
-/// Refuses a box with an item that is no number: libhdf5 converts it to whatever lay in its buffer before.
-fn check_numbers(
-    reader: &Reader,
-    leaf: &Leaf,
-    integer_bit: &IntegerBit,
-    outer: &Bx,
-    inner: &Bx,
-    transfer: &Handle,
-) -> Result<()> {
-    let stored = memory::as_stored(&reader.stored, &leaf.steps)?;
-    let mut elements = vec![0; stored.element * inner.len() as usize];
-    for slab in slabs(outer, (BUFFER_LIMIT / stored.size.max(1) as u64).max(1)) {
-        let mut buffer = vec![0_u8; slab.len() as usize * stored.size];
-        reader.read_as(&stored, &slab, transfer, buffer.as_mut_ptr().cast())?;
-        for item in buffer.chunks_exact(stored.size) {
-            gather(item, &stored, inner, &mut elements);
-            let mut each = elements.chunks_exact(stored.element);
-            if let Some(bytes) = each.find(|element| !integer_bit.is_number(element)) {
-                let message =
-                    format!("an item is no floating-point number that libhdf5 converts: {bytes:02x?}");
-                return Err(Error::corrupt(message));
-            }
-        }
-    }
-    Ok(())
+/// The dataset's shape, then the dimensions within an item.
+fn extent(d: &Dataset, leaf: &Leaf) -> Vec<u64> {
+    d.shape.iter().copied().chain(leaf.inner.iter().map(|&(len, _)| len)).collect()
 }
 
 /// The texts of box `bx` of a leaf whose elements are variable-length texts.
@@ -167,7 +157,7 @@ pub(crate) fn read_texts(tree: &Tree, d: &Dataset, leaf: &Leaf, bx: &Bx) -> Resu
     let reader = Reader::open(tree, d, leaf)?;
     let rank = reader.rank;
     let memory = &reader.memory;
-    check_box(d, leaf, bx, bx.len() as usize * memory.element, memory.element)?;
+    check_box(bx, &extent(d, leaf), 0, 0)?;
     let outer = Bx::new(bx.start[..rank].to_vec(), bx.shape[..rank].to_vec());
     let inner = Bx::new(bx.start[rank..].to_vec(), bx.shape[rank..].to_vec());
     let per_item = inner.len() as usize;
@@ -204,19 +194,6 @@ pub(crate) fn read_texts(tree: &Tree, d: &Dataset, leaf: &Leaf, bx: &Bx) -> Resu
     Ok(out)
 }
 
-fn check_box(d: &Dataset, leaf: &Leaf, bx: &Bx, bytes: usize, element: usize) -> Result<()> {
-    let extent: Vec<u64> = d.shape.iter().copied().chain(leaf.inner.iter().map(|&(len, _)| len)).collect();
-    let is_inside = bx.rank() == extent.len()
-        && (0..extent.len())
-            .all(|k| bx.start[k].checked_add(bx.shape[k]).is_some_and(|end| end <= extent[k]));
-    let wanted = bx.shape.iter().try_fold(element as u64, |n, &s| n.checked_mul(s));
-    if !is_inside || wanted != Some(bytes as u64) {
-        let what = format!("box {bx:?} into {bytes} bytes, of an array of shape {extent:?}");
-        return Err(Error::new(ErrorKind::Internal, what));
-    }
-    Ok(())
-}
-
 /// Copies the elements of `inner` out of one item, in C order.
 fn gather(item: &[u8], memory: &MemoryType, inner: &Bx, out: &mut [u8]) {
     let mut index = vec![0_u64; inner.rank()];
@@ -232,29 +209,6 @@ fn gather(item: &[u8], memory: &MemoryType, inner: &Bx, out: &mut [u8]) {
             index[k] = 0;
         }
     }
-}
-
-/// Cuts a box into boxes of at most `limit` positions (at least one) that follow each other in C order.
-fn slabs(bx: &Bx, limit: u64) -> Vec<Bx> {
-    let mut out = Vec::new();
-    let mut todo = vec![(bx.clone(), 0)];
-    while let Some((part, d)) = todo.pop() {
-        if part.len() <= limit || d == part.rank() {
-            out.push(part);
-            continue;
-        }
-        let row: u64 = part.shape[d + 1..].iter().product();
-        let step = (limit / row.max(1)).max(1);
-        let cut = |from: u64| {
-            let mut piece = part.clone();
-            piece.start[d] += from;
-            piece.shape[d] = step.min(part.shape[d] - from);
-            (piece, if step == 1 { d + 1 } else { d })
-        };
-        let starts: Vec<u64> = (0..part.shape[d].div_ceil(step)).map(|i| i * step).collect();
-        todo.extend(starts.into_iter().rev().map(cut));
-    }
-    out
 }
 
 /// Memory for variable-length data of one read: freed as a whole, also after an error, and limited, since many
@@ -308,29 +262,3 @@ unsafe extern "C" fn take(size: usize, arena: *mut c_void) -> *mut c_void {
 
 /// Nothing: the arena frees all at once.
 unsafe extern "C" fn give_back(_block: *mut c_void, _arena: *mut c_void) {}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn slabs_cover_the_box_in_order() {
-        let bx = Bx::new(vec![1, 2, 0], vec![3, 4, 5]);
-        for limit in [1, 3, 5, 7, 20, 21, 60, 100] {
-            let mut next = 0;
-            for slab in slabs(&bx, limit) {
-                assert!(slab.len() <= limit, "{limit}: {slab:?}");
-                let first = slab
-                    .start
-                    .iter()
-                    .zip(&bx.start)
-                    .zip(&bx.shape)
-                    .fold(0, |n, ((s, b), len)| n * len + s - b);
-                assert_eq!(first, next, "{limit}");
-                next += slab.len();
-            }
-            assert_eq!(next, 60, "{limit}");
-        }
-        assert_eq!(slabs(&Bx::whole(&[]), 1), [Bx::whole(&[])]);
-    }
-}

@@ -12,8 +12,7 @@ use sieva_types::{Error, ErrorKind, Result};
 
 use crate::ffi::{self, Handle, call};
 use crate::file::{File, ObjectKind};
-use crate::nbit;
-use crate::scaleoffset;
+use crate::packed;
 
 /// Deepest chain of virtual data on virtual data that is followed.
 const CHAIN_LIMIT: usize = 8;
@@ -70,8 +69,7 @@ impl Policy {
         for name in external_names(&creation)? {
             self.check_candidates(file, &name)?;
         }
-        nbit::check(file, dataset)?;
-        scaleoffset::check_chunks(file, dataset)?;
+        packed::check_chunks(file, dataset)?;
         let sources = virtual_sources(&creation)?;
         if !sources.is_empty() && depth == CHAIN_LIMIT {
             let what = format!("virtual data more than {CHAIN_LIMIT} files deep");

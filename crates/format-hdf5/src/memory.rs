@@ -6,7 +6,8 @@ use hdf5_metno_sys::h5t::*;
 use sieva_types::{DType, Endian, Result};
 
 use crate::ffi::{self, Handle, call};
-use crate::types::{Kind, Step, TypeInfo};
+use crate::leaves::Step;
+use crate::types::{Kind, TypeInfo};
 
 /// A type in memory that holds one leaf of an item.
 #[derive(Debug)]
@@ -25,7 +26,8 @@ pub(crate) struct MemoryType {
 
 const WHAT: &str = "cannot make a type in memory";
 
-/// The memory type for the leaf that `steps` lead to from the stored type `stored`: its element in native form.
+/// The memory type for the leaf that `steps` lead to from the stored type `stored`: its element in native byte order,
+/// or as it is stored where no machine knows it.
 pub(crate) fn of(stored: &Handle, steps: &[Step], element: &TypeInfo) -> Result<MemoryType> {
     build(stored, steps, &|leaf| native(leaf, &element.kind))
 }
@@ -33,11 +35,6 @@ pub(crate) fn of(stored: &Handle, steps: &[Step], element: &TypeInfo) -> Result<
 /// The same with numbers widened to `dtype` of 8 bytes (bit-fields stay such).
 pub(crate) fn widened(stored: &Handle, steps: &[Step], dtype: DType) -> Result<MemoryType> {
     build(stored, steps, &|leaf| copy(wide_type(leaf, dtype)))
-}
-
-/// The same with the leaf as it is stored.
-pub(crate) fn as_stored(stored: &Handle, steps: &[Step]) -> Result<MemoryType> {
-    build(stored, steps, &|leaf| copy(leaf.id()))
 }
 
 /// The same with `size` plain bytes as the leaf, whatever its type.
@@ -136,30 +133,7 @@ fn native(leaf: &Handle, kind: &Kind) -> Result<Handle> {
             call(WHAT, || unsafe { H5Tset_order(handle.id(), order) })?;
             Ok(handle)
         }
-        Kind::Converted { dtype, .. } => copy(native_type(leaf, *dtype)),
         _ => copy(leaf.id()),
-    }
-}
-
-fn native_type(leaf: &Handle, dtype: DType) -> i64 {
-    match (dtype.size(), is_bitfield(leaf)) {
-        (1, true) => return *H5T_NATIVE_B8,
-        (2, true) => return *H5T_NATIVE_B16,
-        (4, true) => return *H5T_NATIVE_B32,
-        (8, true) => return *H5T_NATIVE_B64,
-        _ => {}
-    }
-    match dtype {
-        DType::I8 => *H5T_NATIVE_INT8,
-        DType::I16 => *H5T_NATIVE_INT16,
-        DType::I32 => *H5T_NATIVE_INT32,
-        DType::I64 => *H5T_NATIVE_INT64,
-        DType::U8 => *H5T_NATIVE_UINT8,
-        DType::U16 => *H5T_NATIVE_UINT16,
-        DType::U32 => *H5T_NATIVE_UINT32,
-        DType::U64 => *H5T_NATIVE_UINT64,
-        DType::F32 => *H5T_NATIVE_FLOAT,
-        _ => *H5T_NATIVE_DOUBLE,
     }
 }
 

@@ -9,9 +9,10 @@ use sieva_types::{DType, Error, ErrorKind, Result};
 use crate::attrs;
 use crate::dataset::Dataset;
 use crate::dims::{self, Dims};
+use crate::leaves::{self, Leaf};
 use crate::links::Policy;
 use crate::source::Hdf5Options;
-use crate::types::{self, Kind, Leaf};
+use crate::types::Kind;
 use crate::walk::Tree;
 
 /// What an array of the schema is in the file.
@@ -139,7 +140,7 @@ impl Lister<'_> {
     fn add(&mut self, i: usize, d: &Dataset) -> Result<()> {
         let first = self.arrays.len();
         if !dims::is_only_dimension(d) {
-            let (leaves, left_out) = types::leaves(&d.info);
+            let (leaves, left_out) = leaves::leaves(&d.info);
             let path = dims::array_path(&d.found.path);
             for what in left_out {
                 leave_out(&mut self.schema, &path, Error::new(ErrorKind::Unsupported, what));

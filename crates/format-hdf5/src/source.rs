@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use sieva_format::ArraySource;
-use sieva_format::layout::Layout;
+use sieva_format::layout::{Layout, Placement};
 use sieva_format::schema::Schema;
 use sieva_store::{FileStore, RangedRead};
 use sieva_types::{Bx, Error, ErrorKind, Result};
@@ -19,6 +19,7 @@ use crate::layout::Physical;
 use crate::links::Policy;
 use crate::schema::{Array, Listing};
 use crate::scout::Scout;
+use crate::stored::{StoredFile, StoredItems};
 use crate::walk::{self, Tree};
 use crate::{layout, library, schema};
 
@@ -31,6 +32,9 @@ pub struct Hdf5Options {
     /// Directories that external links, virtual data and raw data kept elsewhere may lead into. A target counts
     /// by its canonical path; with none given, nothing outside of the file is ever opened.
     pub external_roots: Vec<PathBuf>,
+    /// Most bytes of a decoded chunk of data that are read apart from other arrays' (texts of variable length, numbers
+    /// that no machine computes with, data behind external links); 1 GiB where none are given.
+    pub chunk_limit: Option<u64>,
     /// Dimension names for arrays, by path. A dimension named so is the same one for all arrays, whatever their
     /// group.
     pub dims: Vec<(String, Vec<String>)>,
@@ -47,7 +51,13 @@ pub struct Hdf5Source {
     arrays: Vec<Array>,
     physical: Vec<Kept<Physical>>,
     layouts: Vec<Kept<Layout>>,
+    /// Each file's data, apart from libhdf5, and what is made of them.
+    files: Vec<StoredFile>,
+    items: Vec<Kept<Option<StoredItems>>>,
 }
+
+/// Most bytes of a decoded chunk where options say nothing.
+const CHUNK_LIMIT: u64 = 1 << 30;
 
 impl Hdf5Source {
     /// Opens the file at `path` and lists what is in it. The counters of its store count data, not metadata.
@@ -96,7 +106,15 @@ impl Hdf5Source {
         if !schema.warnings.is_empty() {
             store.check_unchanged()?;
         }
+        let chunk_limit = options.chunk_limit.unwrap_or(CHUNK_LIMIT);
+        let store_of = |(number, file): (usize, &File)| match number {
+            0 => Arc::clone(&store),
+            _ => file.bytes().shared_store(),
+        };
+        let files = tree.files.iter().enumerate().map(store_of);
         Ok(Self {
+            files: files.map(|store| StoredFile::new(store, chunk_limit)).collect(),
+            items: arrays.iter().map(|_| Kept::default()).collect(),
             physical: datasets.iter().map(|_| Kept::default()).collect(),
             layouts: arrays.iter().map(|_| Kept::default()).collect(),
             store,
@@ -120,7 +138,7 @@ impl Hdf5Source {
                 self.store.check_unchanged()?;
             }
             self.tree.files[d.found.file].fetch_indexes(&[d.found.token])?;
-            self.through_library(d, || layout::physical(&self.tree, d, self.store.len()))
+            self.through_library(d, || layout::physical(&self.tree, d))
         })
     }
 
@@ -140,14 +158,35 @@ impl Hdf5Source {
         }
     }
 
-    fn count_library_read(&self, bytes: usize) {
-        self.store.counters().add_library_read(if self.is_counted { 0 } else { bytes as u64 });
+    /// The items that an array is made of, where these and not libhdf5 are asked.
+    fn items(&self, array: usize) -> Result<Arc<Option<StoredItems>>> {
+        self.layout(array)?;
+        let entry = self.array(array)?;
+        let find = || {
+            let d = &self.datasets[entry.dataset];
+            let physical = self.physical(entry.dataset)?;
+            if matches!(physical.placement, Placement::Library(_)) {
+                return Ok(None);
+            }
+            let layout = layout::of_items(d, &entry.leaf, &physical, entry.char_dim)?;
+            let (file, bytes) = (&self.files[d.found.file], self.tree.files[d.found.file].bytes());
+            StoredItems::new(file, bytes, &self.schema.arrays[array], &entry.leaf, layout).map(Some)
+        };
+        self.items[array].get_or_find(|| find().map_err(|e| self.place(array, e)))
     }
 
-    /// The array, if libhdf5 may and can read it: finding its layout has checked that.
-    fn readable(&self, array: usize) -> Result<&Array> {
-        self.layout(array)?;
-        self.array(array)
+    /// What was read of stored items, with errors of it at their place.
+    fn of_items<T>(&self, array: usize, found: Result<T>) -> Result<T> {
+        found.map_err(|e| {
+            // Bytes of two versions of a file look damaged.
+            let is_damage = e.kind() == ErrorKind::CorruptFile;
+            let e = is_damage.then(|| self.store.check_unchanged().err()).flatten().unwrap_or(e);
+            if e.message().contains(&self.schema.arrays[array].path) { e } else { self.place(array, e) }
+        })
+    }
+
+    fn count_library_read(&self, bytes: usize) {
+        self.store.counters().add_library_read(if self.is_counted { 0 } else { bytes as u64 });
     }
 
     /// Names file and array in an error.
@@ -198,7 +237,10 @@ impl ArraySource for Hdf5Source {
     }
 
     fn read_library(&self, array: usize, bx: &Bx, out: &mut [u8]) -> Result<()> {
-        let entry = self.readable(array)?;
+        if let Some(items) = &*self.items(array)? {
+            return self.of_items(array, items.read(bx, out));
+        }
+        let entry = self.array(array)?;
         self.count_library_read(out.len());
         let d = &self.datasets[entry.dataset];
         self.through_library(d, || library::read(&self.tree, d, &entry.leaf, bx, out))
@@ -206,7 +248,10 @@ impl ArraySource for Hdf5Source {
     }
 
     fn read_library_strings(&self, array: usize, bx: &Bx) -> Result<Vec<String>> {
-        let entry = self.readable(array)?;
+        if let Some(items) = &*self.items(array)? {
+            return self.of_items(array, items.read_texts(bx));
+        }
+        let entry = self.array(array)?;
         self.count_library_read(0);
         let d = &self.datasets[entry.dataset];
         self.through_library(d, || library::read_texts(&self.tree, d, &entry.leaf, bx))

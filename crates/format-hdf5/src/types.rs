@@ -1,26 +1,31 @@
-//! HDF5 datatypes as a tree of what sieva can show, and the leaves of that tree: one leaf is one array.
+//! HDF5 datatypes as a tree of what sieva can show.
 
-use std::ffi::{CString, c_uint, c_void};
-use std::ops::Range;
+use std::ffi::{c_uint, c_void};
 
 use hdf5_metno_sys::h5::H5free_memory;
 use hdf5_metno_sys::h5t::*;
 use sieva_types::{DType, Endian, Result};
 
 use crate::ffi::{self, Handle, call};
+use crate::numbers::{Field, Float, Form, OddNumber, Order};
+use crate::texts::BESIDES_ADDRESS;
 
 /// Deepest nesting of types within types that is looked into.
 const DEPTH_LIMIT: usize = 16;
 /// Most members of one compound, or names of one enumeration, that are looked at.
 const MEMBER_LIMIT: usize = 4096;
 
+/// Bytes in memory of references to objects and to regions, but those of HDF5 1.12's kind.
+const OBJECT_REFERENCE: u64 = 8;
+const REGION_REFERENCE: u64 = 12;
+
 /// What a type is.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Kind {
     /// A number as this machine knows it, save for the byte order.
     Number { dtype: DType, endian: Endian },
-    /// A number that libhdf5 has to convert to `dtype`.
-    Converted { dtype: DType, what: String, integer_bit: Option<IntegerBit> },
+    /// A number that this machine does not know.
+    Odd(OddNumber),
     /// Text of a fixed number of bytes.
     Text { space_padded: bool },
     /// Text of any length, in the file's heap.
@@ -35,31 +40,6 @@ pub(crate) enum Kind {
     Reference,
     /// None of these, in words.
     Other(String),
-}
-
-/// Where floating-point numbers that write down their integer bit, as x87's do, have it and their exponent.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct IntegerBit {
-    endian: Endian,
-    bit: usize,
-    exponent: Range<usize>,
-    mantissa: Range<usize>,
-}
-
-impl IntegerBit {
-    /// Whether libhdf5 converts an item: with an integer bit of zero it does so to zeros alone and, of x87's own form,
-    /// to what has an exponent of zero. No processor writes others under an exponent.
-    pub(crate) fn is_number(&self, item: &[u8]) -> bool {
-        let is_set = |bit: usize| {
-            let byte = bit / 8;
-            let byte =
-                if self.endian == Endian::Little { byte } else { (item.len() - 1).saturating_sub(byte) };
-            item.get(byte).is_some_and(|b| b >> (bit % 8) & 1 == 1)
-        };
-        let is_native = self.endian == Endian::NATIVE && (self.bit, &self.exponent) == (63, &(64..79));
-        let is_zero = || is_native || !self.mantissa.clone().any(is_set);
-        is_set(self.bit) || (!self.exponent.clone().any(is_set) && is_zero())
-    }
 }
 
 /// One member of a compound.
@@ -87,14 +67,56 @@ pub(crate) struct TypeInfo {
 }
 
 impl TypeInfo {
-    fn new(size: u64, kind: Kind) -> Self {
+    pub(crate) fn new(size: u64, kind: Kind) -> Self {
         let relocated = match &kind {
             Kind::VlenText | Kind::Reference => true,
-            Kind::Other(_) | Kind::Number { .. } | Kind::Converted { .. } | Kind::Text { .. } => false,
+            Kind::Other(_) | Kind::Number { .. } | Kind::Odd(_) | Kind::Text { .. } => false,
             Kind::Complex(item) | Kind::Array(_, item) => item.relocated,
             Kind::Compound(members) => members.iter().any(|m| m.info.relocated),
         };
         Self { size, kind, enum_names: Vec::new(), relocated }
+    }
+
+    /// The type as it lies in a file whose addresses take `address` bytes; `None` where that is not known: of
+    /// references of HDF5 1.12's kind.
+    ///
+    /// What is in a heap has an address and 8 bytes in its place; libhdf5 moves what follows it in a compound.
+    pub(crate) fn in_file(&self, address: u64) -> Option<Self> {
+        if !self.relocated {
+            return Some(self.clone());
+        }
+        let (size, kind) = match &self.kind {
+            Kind::Reference => match self.size {
+                OBJECT_REFERENCE => (address, self.kind.clone()),
+                REGION_REFERENCE => (address + 4, self.kind.clone()),
+                _ => return None,
+            },
+            Kind::Array(dims, item) => {
+                let item = item.in_file(address)?;
+                let size = dims.iter().try_fold(item.size, |n, &length| n.checked_mul(length))?;
+                (size, Kind::Array(dims.clone(), Box::new(item)))
+            }
+            Kind::Complex(item) => {
+                let item = item.in_file(address)?;
+                (item.size.checked_mul(2)?, Kind::Complex(Box::new(item)))
+            }
+            Kind::Compound(members) => {
+                let mut members = members.clone();
+                let mut order: Vec<usize> = (0..members.len()).collect();
+                order.sort_by_key(|&i| members[i].offset);
+                // What the members so far take more or less than in memory.
+                let mut moved = 0_i64;
+                for i in order {
+                    let info = members[i].info.in_file(address)?;
+                    members[i].offset = members[i].offset.checked_add_signed(moved)?;
+                    moved += info.size as i64 - members[i].info.size as i64;
+                    members[i].info = info;
+                }
+                (self.size.checked_add_signed(moved)?, Kind::Compound(members))
+            }
+            _ => (address + BESIDES_ADDRESS as u64, self.kind.clone()),
+        };
+        Some(Self { size, kind, ..self.clone() })
     }
 
     /// Looks into the datatype `handle`.
@@ -132,12 +154,13 @@ fn read_type(t: &Handle, depth: usize) -> Result<TypeInfo> {
     Ok(TypeInfo::new(size, kind))
 }
 
-fn byte_order(t: &Handle) -> Option<Endian> {
+fn byte_order(t: &Handle) -> Option<Order> {
     // SAFETY: the lock is held, `t` is an open datatype.
     match unsafe { H5Tget_order(t.id()) } {
-        H5T_ORDER_LE => Some(Endian::Little),
-        H5T_ORDER_BE => Some(Endian::Big),
-        H5T_ORDER_NONE => Some(Endian::NATIVE),
+        H5T_ORDER_LE => Some(Order::Plain(Endian::Little)),
+        H5T_ORDER_BE => Some(Order::Plain(Endian::Big)),
+        H5T_ORDER_NONE => Some(Order::Plain(Endian::NATIVE)),
+        H5T_ORDER_VAX => Some(Order::Vax),
         _ => None,
     }
 }
@@ -165,11 +188,26 @@ fn integer(t: &Handle, size: u64) -> Kind {
         _ => return Kind::Other(format!("integers of {bits} bits")),
     };
     match byte_order(t) {
-        Some(endian) if width == size && is_full(t, size) => Kind::Number { dtype, endian },
-        _ => {
-            let what = format!("{bits}-bit integers in {size} bytes");
-            Kind::Converted { dtype, what, integer_bit: None }
+        Some(Order::Plain(endian)) if width == size && is_full(t, size) => Kind::Number { dtype, endian },
+        order => {
+            // SAFETY: as above.
+            let offset = unsafe { H5Tget_offset(t.id()) };
+            let form = Form::Integer { offset: bit(offset), precision: bit(bits), signed, dtype };
+            odd(size, order, form)
         }
+    }
+}
+
+/// A number of bits as libhdf5 gives it; what is beyond any item stays so.
+fn bit<T: TryInto<u32>>(n: T) -> u32 {
+    n.try_into().unwrap_or(u32::MAX)
+}
+
+fn odd(size: u64, order: Option<Order>, form: Form) -> Kind {
+    let number = OddNumber { size: bit(size) as usize, order: order.unwrap_or(Order::Vax), form };
+    match order {
+        Some(_) if number.is_sound() => Kind::Odd(number),
+        _ => Kind::Other(number.name()),
     }
 }
 
@@ -188,21 +226,18 @@ fn float(t: &Handle, size: u64) -> Result<Kind> {
         _ => None,
     };
     Ok(match (ieee, byte_order(t)) {
-        (Some(dtype), Some(endian)) if norm == H5T_NORM_IMPLIED && is_full(t, size) => {
+        (Some(dtype), Some(Order::Plain(endian))) if norm == H5T_NORM_IMPLIED && is_full(t, size) => {
             Kind::Number { dtype, endian }
         }
-        _ => {
-            let what = format!("floating-point numbers of {size} bytes with {exp_len} bits of exponent");
-            let integer_bit = match (norm, byte_order(t)) {
-                (H5T_NORM_NONE, Some(endian)) if man_len > 0 => Some(IntegerBit {
-                    endian,
-                    bit: man + man_len - 1,
-                    exponent: exp..exp + exp_len,
-                    mantissa: man..man + man_len,
-                }),
-                _ => None,
-            };
-            Kind::Converted { dtype: DType::F64, what, integer_bit }
+        (_, order) => {
+            let form = Form::Float(Float {
+                sign: bit(sign),
+                exponent: Field { start: bit(exp), len: bit(exp_len) },
+                mantissa: Field { start: bit(man), len: bit(man_len) },
+                bias: bias as u64,
+                implied: norm == H5T_NORM_IMPLIED,
+            });
+            odd(size, order, form)
         }
     })
 }
@@ -312,7 +347,7 @@ fn enumeration(t: &Handle, size: u64, depth: usize) -> Result<TypeInfo> {
 }
 
 /// The integer of type `dtype` in `bytes`.
-fn integer_of(bytes: &[u8], dtype: DType, endian: Endian) -> i128 {
+pub(crate) fn integer_of(bytes: &[u8], dtype: DType, endian: Endian) -> i128 {
     let mut value = 0_i128;
     for k in 0..bytes.len() {
         let byte = bytes[if endian == Endian::Big { k } else { bytes.len() - 1 - k }];
@@ -325,183 +360,14 @@ fn integer_of(bytes: &[u8], dtype: DType, endian: Endian) -> i128 {
     value
 }
 
-/// One step from a dataset's type down to a leaf.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Step {
-    /// Into the member of this name.
-    Member(CString),
-    /// Into the items of a block of this shape.
-    Items(Vec<u64>),
-    /// Into the real (0) or imaginary (1) part.
-    Part(usize),
-}
-
-/// One array of a dataset: the dataset itself, or a member of its compound.
-#[derive(Clone, Debug)]
-pub(crate) struct Leaf {
-    /// What to add to the dataset's path: empty, or `.member.member`.
-    pub(crate) suffix: String,
-    /// Its element.
-    pub(crate) element: TypeInfo,
-    /// Offset of the first element in an item of the dataset.
-    pub(crate) base: u64,
-    /// Length and byte stride of each dimension within an item.
-    pub(crate) inner: Vec<(u64, u64)>,
-    /// The way from the dataset's type to the element's.
-    pub(crate) steps: Vec<Step>,
-}
-
-impl Leaf {
-    /// The type of the elements; `None` for what is not a number or text.
-    pub(crate) fn dtype(&self) -> Option<DType> {
-        match self.element.kind {
-            Kind::Number { dtype, .. } | Kind::Converted { dtype, .. } => Some(dtype),
-            Kind::Text { .. } | Kind::VlenText => Some(DType::Str),
-            _ => None,
-        }
-    }
-
-    /// Bytes of one element as the layout counts them: 0 for text of any length.
-    pub(crate) fn element_size(&self) -> usize {
-        match self.element.kind {
-            Kind::Number { dtype, .. } | Kind::Converted { dtype, .. } => dtype.size(),
-            Kind::Text { .. } => self.element.size as usize,
-            _ => 0,
-        }
-    }
-
-    /// The stored type as numpy writes it.
-    pub(crate) fn numpy_name(&self) -> String {
-        match &self.element.kind {
-            Kind::Number { dtype, endian } => {
-                let code = match dtype {
-                    DType::Bool => 'b',
-                    d if d.is_float() => 'f',
-                    d if d.as_unsigned() == *d => 'u',
-                    _ => 'i',
-                };
-                let order = match (dtype.size(), endian) {
-                    (1, _) => '|',
-                    (_, Endian::Little) => '<',
-                    (_, Endian::Big) => '>',
-                };
-                format!("{order}{code}{}", dtype.size())
-            }
-            Kind::Text { .. } => format!("|S{}", self.element.size),
-            Kind::VlenText => "|O".into(),
-            Kind::Converted { what, .. } | Kind::Other(what) => what.clone(),
-            Kind::Reference => "references".into(),
-            Kind::Complex(_) | Kind::Compound(_) | Kind::Array(..) => format!("|V{}", self.element.size),
-        }
-    }
-}
-
-/// The leaves of a type, and in words what was left out.
-pub(crate) fn leaves(info: &TypeInfo) -> (Vec<Leaf>, Vec<String>) {
-    let mut found = Vec::new();
-    let mut left_out = Vec::new();
-    let root =
-        Leaf { suffix: String::new(), element: info.clone(), base: 0, inner: Vec::new(), steps: Vec::new() };
-    let mut todo = vec![root];
-    while let Some(leaf) = todo.pop() {
-        if found.len() + todo.len() > MEMBER_LIMIT {
-            left_out.push(format!("members beyond the first {MEMBER_LIMIT}"));
-            break;
-        }
-        match leaf.element.kind.clone() {
-            Kind::Compound(members) => todo.extend(members.iter().rev().filter_map(|m| leaf.member(m))),
-            Kind::Array(dims, item) => todo.push(leaf.items(dims, *item)),
-            Kind::Complex(item) => todo.extend([leaf.part(1, "i", &item), leaf.part(0, "r", &item)]),
-            Kind::Reference => left_out.push(format!("{}: references, not numbers or text", leaf.suffix)),
-            Kind::Other(what) => left_out.push(format!("{}: {what}, not numbers or text", leaf.suffix)),
-            _ => found.push(leaf),
-        }
-    }
-    for text in &mut left_out {
-        *text = text.trim_start_matches(": ").to_owned();
-    }
-    (found, left_out)
-}
-
-impl Leaf {
-    fn member(&self, member: &Member) -> Option<Leaf> {
-        let step = Step::Member(CString::new(member.name.clone()).ok()?);
-        let name = String::from_utf8_lossy(&member.name).into_owned();
-        Some(self.child(&name, member.offset, &member.info, step))
-    }
-
-    fn part(&self, part: usize, name: &str, item: &TypeInfo) -> Leaf {
-        self.child(name, part as u64 * item.size, item, Step::Part(part))
-    }
-
-    fn child(&self, name: &str, offset: u64, element: &TypeInfo, step: Step) -> Leaf {
-        let mut steps = self.steps.clone();
-        steps.push(step);
-        Leaf {
-            suffix: format!("{}.{name}", self.suffix),
-            element: element.clone(),
-            base: self.base + offset,
-            inner: self.inner.clone(),
-            steps,
-        }
-    }
-
-    fn items(mut self, dims: Vec<u64>, item: TypeInfo) -> Leaf {
-        let strides = sieva_format::layout::c_strides(&dims, item.size);
-        self.inner.extend(dims.iter().copied().zip(strides));
-        self.steps.push(Step::Items(dims));
-        self.element = item;
-        self
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn number(dtype: DType) -> TypeInfo {
-        TypeInfo::new(dtype.size() as u64, Kind::Number { dtype, endian: Endian::Little })
-    }
-
-    fn member(name: &str, offset: u64, info: TypeInfo) -> Member {
-        Member { name: name.into(), offset, info }
-    }
-
-    #[test]
-    fn leaves_of_nested_compounds_keep_file_order_and_offsets() {
-        let position = Kind::Compound(vec![
-            member("x", 0, number(DType::F32)),
-            member("v", 4, TypeInfo::new(24, Kind::Array(vec![2, 3], Box::new(number(DType::F32))))),
-        ]);
-        let info = TypeInfo::new(
-            36,
-            Kind::Compound(vec![
-                member("id", 0, number(DType::I64)),
-                member("p", 8, TypeInfo::new(28, position)),
-                member("ref", 8, TypeInfo::new(8, Kind::Reference)),
-            ]),
-        );
-        let (found, left_out) = leaves(&info);
-        let got: Vec<_> = found.iter().map(|l| (l.suffix.as_str(), l.base, l.inner.clone())).collect();
-        assert_eq!(got, [(".id", 0, vec![]), (".p.x", 8, vec![]), (".p.v", 12, vec![(2, 12), (3, 4)])]);
-        assert_eq!(left_out, [".ref: references, not numbers or text"]);
-    }
 
     #[test]
     fn enum_values_follow_sign_and_byte_order() {
         assert_eq!(integer_of(&[0xff, 0xfe], DType::I16, Endian::Big), -2);
         assert_eq!(integer_of(&[0xfe, 0xff], DType::U16, Endian::Little), 0xfffe);
         assert_eq!(integer_of(&[0xff], DType::I8, Endian::Little), -1);
-    }
-
-    #[test]
-    fn complex_numbers_are_two_leaves() {
-        let info = TypeInfo::new(16, Kind::Complex(Box::new(number(DType::F64))));
-        let (found, _) = leaves(&info);
-        assert_eq!(
-            found.iter().map(|l| (l.suffix.as_str(), l.base)).collect::<Vec<_>>(),
-            [(".r", 0), (".i", 8)]
-        );
-        assert_eq!(found[0].numpy_name(), "<f8");
     }
 }

@@ -55,7 +55,7 @@ fn texts_longer_than_the_file() {
     bytes[at..at + 4].copy_from_slice(&u32::MAX.to_le_bytes());
     let e = read(open(bytes).unwrap()).unwrap_err();
     assert_eq!(e.kind(), ErrorKind::CorruptFile);
-    assert!(e.message().contains("an item of 4294967295 elements, the file has"), "{e}");
+    assert!(e.message().contains("a text of 4294967295 bytes, the file has"), "{e}");
 }
 
 #[test]

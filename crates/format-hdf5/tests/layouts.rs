@@ -130,7 +130,25 @@ fn compact_data_are_inline() {
 }
 
 #[test]
-fn what_only_libhdf5_decodes_is_read_by_it_and_counted() {
+fn what_only_libhdf5_tells_is_read_by_it_and_counted() {
+    use hdf5_metno::types::VarLenUnicode;
+    let (_dir, source) = written(|file| {
+        let x = file.new_dataset::<VarLenUnicode>().shape(3).layout(Kind::Compact).create("x")?;
+        x.write_raw(&["one", "", "three"].map(|text| text.parse::<VarLenUnicode>().unwrap()))
+    });
+    let (i, _) = array(&source, "x");
+    let x = source.layout(i).unwrap();
+    assert!(matches!(&x.placement, Placement::Library(why) if why.contains("compact")), "{:?}", x.placement);
+    let before = source.store().counters().snapshot();
+    assert_eq!(source.read_library_strings(i, &Bx::new(vec![1], vec![2])).unwrap(), ["", "three"]);
+    let counted = source.store().counters().snapshot().since(before);
+    assert_eq!((counted.library_reads, counted.bytes_read), (1, 0));
+    let outside = source.read_library_strings(i, &Bx::new(vec![2], vec![2]));
+    assert_eq!(outside.unwrap_err().kind(), ErrorKind::Internal);
+}
+
+#[test]
+fn packed_chunks_are_decoded_without_libhdf5() {
     let (_dir, source) = written(|file| {
         let x = file.new_dataset::<i32>().shape((4, 3)).chunk((2, 3));
         let x = x.nbit().create("x")?;
@@ -138,16 +156,14 @@ fn what_only_libhdf5_decodes_is_read_by_it_and_counted() {
     });
     let (i, info) = array(&source, "x");
     assert_eq!(info.storage.filters, ["nbit"]);
-    let x = source.layout(i).unwrap();
-    assert!(matches!(&x.placement, Placement::Library(why) if why.contains("nbit")), "{:?}", x.placement);
-    let mut out = [0; 16];
-    let before = source.store().counters().snapshot();
-    source.read_library(i, &Bx::new(vec![1, 1], vec![2, 2]), &mut out).unwrap();
-    assert_eq!(out[..], [104, 105, 107, 108_i32].map(i32::to_ne_bytes).concat());
-    let counted = source.store().counters().snapshot().since(before);
-    assert_eq!((counted.library_reads, counted.bytes_read), (1, 16));
-    let outside = source.read_library(i, &Bx::new(vec![3, 0], vec![2, 1]), &mut [0; 8]);
-    assert_eq!(outside.unwrap_err().kind(), ErrorKind::Internal);
+    assert!(matches!(source.layout(i).unwrap().placement, Placement::Chunks(_)));
+    let source: std::sync::Arc<dyn ArraySource> = std::sync::Arc::new(source);
+    let cache = std::sync::Arc::new(sieva_format::read::ChunkCache::new(0));
+    let reader = sieva_format::read::BlockReader::new(source.clone(), i, cache, 1 << 20).unwrap();
+    let mut out = sieva_types::Buffer::default();
+    reader.read(&Bx::new(vec![1, 1], vec![2, 2]), &mut out, &mut Default::default()).unwrap();
+    assert_eq!(out.as_slice::<i32>(), [104, 105, 107, 108]);
+    assert_eq!(source.store().counters().snapshot().library_reads, 0);
 }
 
 #[derive(H5Type, Clone, Copy)]
@@ -187,7 +203,7 @@ fn members_of_compounds_are_arrays_with_strides() {
     let b = layout(&source, "r.inner.b");
     let Placement::Direct { offset } = b.placement else { panic!() };
     assert_eq!(bytes_at(&source, offset + b.base + 3 * b.strides[0], 8), 1.5_f64.to_le_bytes());
-    // The same through libhdf5, which packs what was asked for.
+    // The same out of packed chunks.
     let (i, _) = array(&source, "z.pos");
     let mut out = [0; 16];
     source.read_library(i, &Bx::new(vec![1, 0], vec![2, 2]), &mut out).unwrap();

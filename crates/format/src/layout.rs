@@ -56,6 +56,16 @@ impl ChunkIndex {
         }
     }
 
+    /// The stored chunks.
+    pub fn chunks(&self) -> impl Iterator<Item = &ChunkRef> {
+        let (dense, sparse) = match self {
+            Self::Dense(v) => (Some(v), None),
+            Self::Sparse(m) => (None, Some(m)),
+        };
+        let dense = dense.into_iter().flatten().filter(|c| c.size != u64::MAX);
+        dense.chain(sparse.into_iter().flat_map(HashMap::values))
+    }
+
     /// The number of stored chunks.
     pub fn stored(&self) -> usize {
         match self {
@@ -84,7 +94,7 @@ pub enum Placement {
     Parts(Arc<Parts>),
     /// Never written: all fill value.
     Unallocated,
-    /// Read by the format's own library, with the reason.
+    /// Read box by box by the format's own reader, with the reason: a library, or code that makes elements of other items.
     Library(String),
     /// Read box by box by code that is not ours ([`crate::foreign`]), which is said here; boxes along
     /// [`Layout::chunk_shape`] are the cheapest.
@@ -168,7 +178,8 @@ pub struct Layout {
     pub pipeline: Pipeline,
     /// Where the bytes are.
     pub placement: Placement,
-    /// The fill value's `element_size` bytes in stored byte order; zeros where the file has none.
+    /// The fill value's `element_size` bytes in stored byte order; zeros where the file has none. Of texts of variable
+    /// length the text.
     pub fill: Vec<u8>,
     /// Whether the last dimension of the layout is that of the characters of texts.
     pub char_dim: bool,

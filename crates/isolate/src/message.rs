@@ -35,7 +35,7 @@ pub enum Request {
     },
     /// The layout of an array.
     Layout(usize),
-    /// The elements of a box of an array that the format's library reads.
+    /// The elements of a box of an array that the format's own reader gives.
     Library(usize, Bx),
     /// The texts of such a box.
     Texts(usize, Bx),

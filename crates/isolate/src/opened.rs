@@ -21,7 +21,7 @@ pub struct Opened {
     pub source: Arc<dyn ArraySource>,
     limits: Limits,
     cache: Arc<ChunkCache>,
-    /// `None` of arrays that the format's library reads.
+    /// `None` of arrays that the format's own reader gives.
     readers: HashMap<usize, Option<BlockReader>>,
     workspace: Workspace,
 }
@@ -91,7 +91,7 @@ impl Opened {
         }
     }
 
-    /// The reader of an array whose boxes are read here; `None` of one that the format's library reads.
+    /// The reader of an array whose boxes are read here; `None` of one that the format's own reader gives.
     fn reader(&mut self, array: usize, layout: &Layout) -> Result<Option<(&BlockReader, &mut Workspace)>> {
         let reader = match self.readers.entry(array) {
             Entry::Occupied(known) => known.into_mut(),

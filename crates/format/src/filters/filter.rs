@@ -2,6 +2,7 @@
 
 use super::bitshuffle::Bitshuffle;
 use super::checksum::{self, Checksum};
+use super::nbit::Nbit;
 use super::numbers::Numbers;
 use super::pipeline::Tools;
 use super::scaleoffset::ScaleOffset;
@@ -27,8 +28,8 @@ pub enum Filter {
     Fletcher32,
     /// Adaptive entropy coding (CCSDS 121.0-B).
     Szip(Szip),
-    /// HDF5's packing of types with fewer significant bits than they store. Not decoded here.
-    Nbit,
+    /// HDF5's packing of types with fewer significant bits than they store.
+    Nbit(Nbit),
     /// HDF5's packing of numbers as distances from the least one.
     ScaleOffset(ScaleOffset),
     /// LZF.
@@ -95,7 +96,7 @@ impl Filter {
             }
             3 => Filter::Fletcher32,
             4 => Filter::Szip(Szip::from_hdf5(client_data)?),
-            5 => Filter::Nbit,
+            5 => Filter::Nbit(Nbit::from_hdf5(client_data)?),
             6 => Filter::ScaleOffset(ScaleOffset::from_hdf5(client_data)?),
             307 => Filter::Bzip2,
             32000 => Filter::Lzf,
@@ -116,7 +117,7 @@ impl Filter {
             Filter::Shuffle { .. } => "shuffle",
             Filter::Fletcher32 => "fletcher32",
             Filter::Szip(_) => "szip",
-            Filter::Nbit => "nbit",
+            Filter::Nbit(_) => "nbit",
             Filter::ScaleOffset(_) => "scaleoffset",
             Filter::Lzf => "lzf",
             Filter::Lz4 => "lz4",
@@ -141,7 +142,7 @@ impl Filter {
     /// Whether data behind this filter can be decoded here.
     pub fn is_supported(&self) -> bool {
         match self {
-            Filter::Nbit | Filter::Other { .. } => false,
+            Filter::Other { .. } => false,
             Filter::Numbers(numbers) => numbers.is_supported(),
             _ => true,
         }
@@ -179,6 +180,7 @@ impl Filter {
                 shuffle::unshuffle(*element_size, src, dst);
             }),
             Filter::Szip(szip) => szip.decode(input, out, tools),
+            Filter::Nbit(packing) => packing.decode(input, out),
             Filter::ScaleOffset(packing) => packing.decode(input, out),
             Filter::Lzf => lzf::decode(input, out),
             Filter::Lz4 => lz4::decode(input, out),
@@ -195,9 +197,7 @@ impl Filter {
             Filter::PackBits => packbits::decode(input, out),
             Filter::Numbers(numbers) => numbers.decode(input, out),
             Filter::Utf32 { text_size, endian } => utf32::decode(*text_size, *endian, input, out),
-            Filter::Nbit | Filter::Fletcher32 | Filter::Checksum(_) | Filter::Other { .. } => {
-                Err(self.unavailable())
-            }
+            Filter::Fletcher32 | Filter::Checksum(_) | Filter::Other { .. } => Err(self.unavailable()),
         }
     }
 
@@ -227,14 +227,13 @@ mod tests {
         assert_eq!(Filter::from_hdf5(1, &[4], "deflate"), Filter::Deflate);
         assert_eq!(Filter::from_hdf5(2, &[8], ""), Filter::Shuffle { element_size: 8 });
         assert_eq!(Filter::from_hdf5(32026, &[], "").name(), "blosc2");
-        let nbit = Filter::from_hdf5(5, &[], "");
-        assert!(!nbit.is_supported());
-        assert_eq!(nbit.name(), "nbit");
+        assert_eq!(Filter::from_hdf5(5, &[8, 0, 9, 1, 4, 0, 31, 0], "").name(), "nbit");
     }
 
     #[test]
     fn senseless_parameters_are_not_supported() {
-        for (id, client_data) in [(2, &[0][..]), (2, &[]), (32008, &[0, 3, 0, 0, 2]), (32008, &[0, 3, 4, 7])]
+        for (id, client_data) in
+            [(2, &[0][..]), (2, &[]), (5, &[]), (32008, &[0, 3, 0, 0, 2]), (32008, &[0, 3, 4, 7])]
         {
             let filter = Filter::from_hdf5(id, client_data, "");
             assert!(!filter.is_supported(), "{id} {client_data:?}");

@@ -13,7 +13,7 @@
 //! | `fletcher32.rs`, `checksum.rs` | checksums | us and kept libraries |
 //! | `numbers.rs`, `packbits.rs`, `utf32.rs` | changes of representation | us |
 //! | `szip.rs` | adaptive entropy coding (CCSDS 121.0-B) | us |
-//! | `scaleoffset.rs`, `zfp/` | packed numbers, whole or lossy | us |
+//! | `nbit.rs`, `scaleoffset.rs`, `zfp/` | packed numbers, whole or lossy | us |
 //!
 //! Blosc is not decoded by its C libraries: damaged chunks then meet bounds-checked code only, one decoder serves
 //! both versions, and on byte-shuffled LZ4 it is as fast (20 GB/s against 21, one thread of an AMD EPYC). The
@@ -37,6 +37,7 @@ mod fletcher32;
 mod lz4;
 mod lzf;
 mod lzma;
+mod nbit;
 mod numbers;
 mod packbits;
 mod pcodec;

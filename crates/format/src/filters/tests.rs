@@ -108,11 +108,11 @@ fn no_filters_and_skipped_filters_copy() {
 
 #[test]
 fn an_unsupported_stage_is_named() {
-    let pipeline = Pipeline { filters: vec![Filter::Deflate, filter("5:")] };
-    assert_eq!(pipeline.unsupported().unwrap().name(), "nbit");
+    let pipeline = Pipeline { filters: vec![Filter::Deflate, filter("40000:")] };
+    assert_eq!(pipeline.unsupported().unwrap().name(), "filter 40000");
     let e = decode(&pipeline, &[0; 8], 8).unwrap_err();
     assert_eq!(e.kind(), sieva_types::ErrorKind::FilterUnavailable);
-    assert_eq!(e.to_string(), "no decoder for the filter 'nbit'");
+    assert_eq!(e.to_string(), "no decoder for the filter 'filter 40000'");
 }
 
 #[test]

@@ -82,7 +82,7 @@ pub fn layout(array: &ArrayInfo, layout: &Layout) -> Result<()> {
     if ranks != [rank; 3] || rank > MAX_RANK || layout.pipeline.filters.len() > MAX_FILTERS {
         return say("is laid out in other dimensions than it has");
     }
-    if layout.dtype != array.dtype || !is_element_size(layout) || layout.fill.len() != layout.element_size {
+    if layout.dtype != array.dtype || !is_element_size(layout) || !is_fill(layout) {
         return say("is laid out as another type than it is");
     }
     // A box is checked against the memory limit before it is read, a chunk by its own number of bytes only.
@@ -95,6 +95,12 @@ pub fn layout(array: &ArrayInfo, layout: &Layout) -> Result<()> {
         return say("has a length that no array can have");
     }
     check_place(array, layout)
+}
+
+/// Whether the fill value is an element; of texts of variable length it is any text.
+fn is_fill(layout: &Layout) -> bool {
+    let is_any_text = layout.element_size == 0 && matches!(layout.placement, Placement::Library(_));
+    is_any_text || layout.fill.len() == layout.element_size
 }
 
 fn is_element_size(layout: &Layout) -> bool {

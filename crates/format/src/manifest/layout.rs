@@ -15,6 +15,9 @@ const CHUNKS: u8 = 2;
 const UNALLOCATED: u8 = 3;
 const LIBRARY: u8 = 4;
 
+/// Most client data of a filter: those of nbit describe a whole compound.
+const MOST_CLIENT_DATA: u32 = 1 << 16;
+
 /// Whether all of a layout can be written down: whether nobody but its source knows where the bytes are.
 pub fn can_keep(layout: &Layout) -> bool {
     let placed = matches!(
@@ -105,7 +108,7 @@ fn number_of(filter: &Filter) -> Option<u32> {
         Filter::Shuffle { .. } => 2,
         Filter::Fletcher32 => 3,
         Filter::Szip(_) => 4,
-        Filter::Nbit => 5,
+        Filter::Nbit(_) => 5,
         Filter::ScaleOffset(_) => 6,
         Filter::Bzip2 => 307,
         Filter::Lzf => 32000,
@@ -129,10 +132,8 @@ fn write_filter(w: &mut Writer, filter: &Filter) {
         Filter::Shuffle { element_size } => w.uint(*element_size as u64),
         Filter::Szip(szip) => szip.to_hdf5().into_iter().for_each(|v| w.uint(u64::from(v))),
         Filter::ScaleOffset(packing) => packing.to_hdf5().into_iter().for_each(|v| w.uint(u64::from(v))),
-        Filter::Zfp(zfp) => {
-            w.uint(zfp.to_hdf5().len() as u64);
-            zfp.to_hdf5().iter().for_each(|&v| w.uint(u64::from(v)));
-        }
+        Filter::Nbit(packing) => write_client_data(w, packing.to_hdf5()),
+        Filter::Zfp(zfp) => write_client_data(w, zfp.to_hdf5()),
         Filter::Bitshuffle(b) => {
             w.uint(b.element_size as u64);
             w.uint(b.block_size as u64);
@@ -147,6 +148,11 @@ fn write_filter(w: &mut Writer, filter: &Filter) {
     }
 }
 
+fn write_client_data(w: &mut Writer, client_data: &[u32]) {
+    w.uint(client_data.len() as u64);
+    client_data.iter().for_each(|&v| w.uint(u64::from(v)));
+}
+
 fn read_filter(r: &mut Reader<'_>) -> Result<Filter> {
     let unknown = r.flag()?;
     let id = number(r)?;
@@ -157,7 +163,7 @@ fn read_filter(r: &mut Reader<'_>) -> Result<Filter> {
         2 => vec![number(r)?],
         4 => vec![number(r)?, number(r)?, number(r)?, number(r)?],
         6 => (0..20).map(|_| number(r)).collect::<Result<_>>()?,
-        32013 => (0..number(r)?.min(16)).map(|_| number(r)).collect::<Result<_>>()?,
+        5 | 32013 => (0..number(r)?.min(MOST_CLIENT_DATA)).map(|_| number(r)).collect::<Result<_>>()?,
         32008 => vec![0, 0, number(r)?, number(r)?, u32::from(r.byte()?)],
         _ => Vec::new(),
     };

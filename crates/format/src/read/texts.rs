@@ -1,7 +1,8 @@
-//! Texts: fixed-length strings, char arrays, and variable-length strings by the format's library.
+//! Texts: fixed-length strings, char arrays, and variable-length strings by the format's own reader.
 
 use sieva_types::{Bx, Result};
 
+use super::chunks::advance;
 use super::{BlockReader, Workspace};
 use crate::layout::Placement;
 
@@ -18,7 +19,7 @@ impl BlockReader {
         if matches!(layout.placement, Placement::Library(_) | Placement::Foreign(_))
             && layout.element_size == 0
         {
-            return self.source.read_library_strings(self.array, bx).map_err(|e| self.locate(e));
+            return self.read_library_texts(bx).map_err(|e| self.locate(e));
         }
         let mut bx = bx.clone();
         let mut width = layout.element_size;
@@ -44,6 +45,30 @@ impl BlockReader {
         self.read_stored(&bx, &mut block, ws).map_err(|e| self.locate(e))?;
         let mut out = Vec::with_capacity(texts);
         out.extend(block.chunks_exact(width).map(|b| text(b, layout.space_padded)));
+        Ok(out)
+    }
+}
+
+impl BlockReader {
+    /// Texts of variable length, of a box that may reach beyond the stored extent.
+    fn read_library_texts(&self, bx: &Bx) -> Result<Vec<String>> {
+        let layout = &*self.layout;
+        if bx.is_empty() {
+            return Ok(Vec::new());
+        }
+        let inside = bx.intersect(&Bx::whole(&layout.extent));
+        if inside.as_ref() == Some(bx) {
+            return self.source.read_library_strings(self.array, bx);
+        }
+        let mut out = vec![String::from_utf8_lossy(&layout.fill).into_owned(); bx.len() as usize];
+        let Some(inside) = inside else { return Ok(out) };
+        let mut at = inside.start.clone();
+        let last: Vec<u64> = (0..inside.rank()).map(|d| inside.end(d) - 1).collect();
+        for text in self.source.read_library_strings(self.array, &inside)? {
+            let place = (0..bx.rank()).fold(0, |n, d| n * bx.shape[d] + at[d] - bx.start[d]);
+            out[place as usize] = text;
+            advance(&mut at, &inside.start, &last);
+        }
         Ok(out)
     }
 }

@@ -22,8 +22,11 @@ pub fn open(request: &OpenRequest) -> Result<Arc<dyn ArraySource>> {
         return Ok(Arc::new(Netcdf3Source::open(Arc::new(store))?));
     }
     if is_hdf5(&store) {
-        let options =
-            Hdf5Options { external_roots: request.external_roots.clone(), dims: request.dims.clone() };
+        let options = Hdf5Options {
+            external_roots: request.external_roots.clone(),
+            dims: request.dims.clone(),
+            ..Hdf5Options::default()
+        };
         return Ok(Arc::new(Hdf5Source::open(&request.path, &options)?));
     }
     Err(Error::new(ErrorKind::UnknownFormat, format!("'{}' is none of them", request.path.display())))

@@ -29,7 +29,7 @@ pub struct Plan {
     pub condition: Vec<(usize, String)>,
     /// What comes out.
     pub output: String,
-    /// Arrays that are read by the format's library, with the reason.
+    /// Arrays that the format's own reader gives box by box, with the reason.
     pub by_library: Vec<(String, String)>,
     /// Why augmentations that exist are not used, and what of them is damaged.
     pub notes: Vec<String>,
