@@ -47,10 +47,17 @@ pub(super) fn points(
     let mut at = first(scale.kind, low, digits);
     let mut last = None;
     while let Some(m) = nearest(scale.kind, at).filter(|&m| m <= high) {
-        if m >= low && last != Some(m) {
+        if last == Some(m) {
+            // Numbers lie closer than stored values here: of denormals up to 10^16 of 17 digits are nearest to one.
+            let next = first(scale.kind, m + 1, digits);
+            if (next.exponent, next.digits) > (at.exponent, at.digits) {
+                at = next;
+                continue;
+            }
+        } else if m >= low {
             out.push(scale.at(m, negative));
-            last = Some(m);
         }
+        last = Some(m);
         let Some(above) = at.digits.checked_add(1) else { return };
         at.digits = above;
         if u128::from(at.digits) == 10_u128.pow(digits) {
@@ -133,6 +140,12 @@ mod tests {
         out.clear();
         points(&scale, (1, 4), true, 2, &mut out); // denormals: each is the nearest to some number
         assert_eq!(out, [1, 2, 3, 4].map(|m| scale.at(m, true)));
+        let scale = Scale::of(DType::F64).unwrap();
+        out.clear();
+        points(&scale, (1, 3), false, 17, &mut out);
+        points(&scale, ((1 << 52) - 1, (1 << 52) + 1), false, 17, &mut out);
+        let two = [1, 2, 3, (1 << 52) - 1, 1 << 52, (1 << 52) + 1];
+        assert_eq!(out, two.map(|m| scale.at(m, false)));
         let scale = Scale::of(DType::I64).unwrap();
         out.clear();
         points(&scale, (98, 125), true, 2, &mut out);

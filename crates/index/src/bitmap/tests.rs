@@ -430,3 +430,13 @@ fn narrow_ranges_get_more_digits() {
     let index = Index::new(Elements::F32(&values), &KeySet::EMPTY, 2, ws);
     assert_eq!(index.parsed.bins().len(), bins + 2);
 }
+
+#[test]
+fn the_least_numbers_beside_many_kinds_of_nan() {
+    // Too many distinct bits for a bin each, and between the two numbers decimals without end.
+    let mut values: Vec<f64> = (0..300).map(|payload| f64::from_bits(f64::NAN.to_bits() | payload)).collect();
+    values.extend([5e-324, -5e-324, 5e-324]);
+    let index = Index::new(Elements::F64(&values), &KeySet::EMPTY, 2, &mut Workspace::default());
+    let tiny = KeySet::interval(f64_key(5e-324), f64_key(1.0));
+    assert_eq!(index.evaluate(&tiny, &mut Workspace::default()).unwrap(), (vec![300, 302], vec![]));
+}
