@@ -209,3 +209,23 @@ def test_a_damaged_collection_is_named(tmp_path):
         assert source["n"].read_stored([0], [5]).tolist() == list(range(5))
         with pytest.raises(errors.CorruptFile, match=f"heap collection at {at}: .*{why}"):
             source["t"].read_stored([0], [5])
+
+
+@pytest.mark.parametrize("libver", ["earliest", "latest"])
+def test_a_fill_value_longer_than_the_file(tmp_path, libver):
+    """Asked for any property of the dataset, libhdf5 takes memory for as many bytes as it says."""
+    path = tmp_path / "a.h5"
+    with h5py.File(path, "w", libver=libver) as f:
+        f.create_dataset("t", (9,), h5py.string_dtype(), chunks=(4,), fillvalue="none")
+        f["n"] = np.arange(5)
+    assert sieva.open(path)["t"].read_stored([0], [9]).tolist() == ["none"] * 9
+    content = path.read_bytes()
+    heap = content.index(b"GCOL")
+    at = content.index((4).to_bytes(4, "little") + heap.to_bytes(8, "little"))
+    path.write_bytes(content[:at] + b"\xf0\xff\xff\xff" + content[at + 4 :])
+    source = sieva.open(path)
+    assert source["n"].read_stored([0], [5]).tolist() == list(range(5))
+    # New headers have a checksum, which is wrong then.
+    message = "fill value has 4294967280 elements" if libver == "earliest" else "cannot open an object"
+    with pytest.raises(errors.SievaError, match=message):
+        source["t"]

@@ -180,6 +180,7 @@ fn value(attr: &Handle) -> Result<AttrValue> {
         Kind::Compound(_) => Ok(AttrValue::Other("compound".into())),
         Kind::Complex(_) => Ok(AttrValue::Other("complex number".into())),
         Kind::Reference => Ok(AttrValue::Other("object reference".into())),
+        Kind::Sequence(_) => Ok(AttrValue::Other("variable-length sequences".into())),
         Kind::Other(what) => Ok(AttrValue::Other(what)),
         Kind::Array(..) => Ok(AttrValue::Other("blocks".into())),
     }

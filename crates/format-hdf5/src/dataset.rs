@@ -11,6 +11,7 @@ use sieva_types::{Error, Result, checked_len};
 
 use crate::attrs::{self, Attributes};
 use crate::ffi::{self, Handle, call};
+use crate::fill;
 use crate::links::{self, Policy};
 use crate::types::TypeInfo;
 use crate::walk::{Found, Tree};
@@ -63,6 +64,8 @@ impl Dataset {
         let _guard = ffi::lock();
         let file = &tree.files[found.file];
         let handle = file.object(found.token)?;
+        let info = TypeInfo::read(&stored_type(&handle)?)?;
+        fill::check(file, found.token, &info)?;
         let creation = creation_list(&handle)?;
         let storage = storage_of(&creation)?;
         let refused = match storage {
@@ -73,7 +76,6 @@ impl Dataset {
             return Ok(None);
         };
         checked_len(&shape)?;
-        let info = TypeInfo::read(&stored_type(&handle)?)?;
         let chunk_shape =
             if storage == Storage::Chunked { chunk_shape(&creation, shape.len())? } else { Vec::new() };
         let few = shape.iter().zip(&chunk_shape).try_fold(1_u64, |n, (&s, &c)| n.checked_mul(s.div_ceil(c)));

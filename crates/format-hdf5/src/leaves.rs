@@ -78,6 +78,7 @@ impl Leaf {
             Kind::Odd(number) => number.name(),
             Kind::Other(what) => what.clone(),
             Kind::Reference => "references".into(),
+            Kind::Sequence(_) => "sequences".into(),
             Kind::Complex(_) | Kind::Compound(_) | Kind::Array(..) => format!("|V{}", self.element.size),
         }
     }
@@ -99,6 +100,9 @@ pub(crate) fn leaves(info: &TypeInfo) -> (Vec<Leaf>, Vec<String>) {
             Kind::Compound(members) => todo.extend(members.iter().rev().filter_map(|m| leaf.member(m))),
             Kind::Array(dims, item) => todo.push(leaf.items(dims, *item)),
             Kind::Complex(item) => todo.extend([leaf.part(1, "i", &item), leaf.part(0, "r", &item)]),
+            Kind::Sequence(_) => {
+                left_out.push(format!("{}: variable-length sequences, not numbers or text", leaf.suffix));
+            }
             Kind::Reference => left_out.push(format!("{}: references, not numbers or text", leaf.suffix)),
             Kind::Other(what) => left_out.push(format!("{}: {what}, not numbers or text", leaf.suffix)),
             _ => found.push(leaf),

@@ -13,6 +13,7 @@ mod dims;
 mod driver;
 mod ffi;
 mod file;
+mod fill;
 mod heaps;
 mod kept;
 mod layout;

@@ -10,9 +10,12 @@ use hdf5_metno_sys::h5d::H5Dget_create_plist;
 use hdf5_metno_sys::h5p::*;
 use sieva_types::{Error, ErrorKind, Result};
 
+use crate::dataset;
 use crate::ffi::{self, Handle, call};
 use crate::file::{File, ObjectKind};
+use crate::fill;
 use crate::packed;
+use crate::types::TypeInfo;
 
 /// Deepest chain of virtual data on virtual data that is followed.
 const CHAIN_LIMIT: usize = 8;
@@ -63,6 +66,8 @@ impl Policy {
 
     fn check_chain(&self, file: &File, dataset: &Handle, depth: usize) -> Result<()> {
         let _guard = ffi::lock();
+        let info = TypeInfo::read(&dataset::stored_type(dataset)?)?;
+        fill::check(file, File::identify(dataset)?.1, &info)?;
         // SAFETY: the lock is held, `dataset` is open.
         let creation =
             ffi::open("cannot look at a dataset", || unsafe { H5Dget_create_plist(dataset.id()) })?;

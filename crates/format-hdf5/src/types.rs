@@ -38,6 +38,8 @@ pub(crate) enum Kind {
     Array(Vec<u64>, Box<TypeInfo>),
     /// An address of another object or region.
     Reference,
+    /// Any number of items, in the file's heap.
+    Sequence(Box<TypeInfo>),
     /// None of these, in words.
     Other(String),
 }
@@ -69,7 +71,7 @@ pub(crate) struct TypeInfo {
 impl TypeInfo {
     pub(crate) fn new(size: u64, kind: Kind) -> Self {
         let relocated = match &kind {
-            Kind::VlenText | Kind::Reference => true,
+            Kind::VlenText | Kind::Reference | Kind::Sequence(_) => true,
             Kind::Other(_) | Kind::Number { .. } | Kind::Odd(_) | Kind::Text { .. } => false,
             Kind::Complex(item) | Kind::Array(_, item) => item.relocated,
             Kind::Compound(members) => members.iter().any(|m| m.info.relocated),
@@ -78,7 +80,7 @@ impl TypeInfo {
     }
 
     /// The type as it lies in a file whose addresses take `address` bytes; `None` where that is not known: of
-    /// references of HDF5 1.12's kind.
+    /// references of HDF5 1.12's kind, and of what was not looked into.
     ///
     /// What is in a heap has an address and 8 bytes in its place; libhdf5 moves what follows it in a compound.
     pub(crate) fn in_file(&self, address: u64) -> Option<Self> {
@@ -114,9 +116,31 @@ impl TypeInfo {
                 }
                 (self.size.checked_add_signed(moved)?, Kind::Compound(members))
             }
-            _ => (address + BESIDES_ADDRESS as u64, self.kind.clone()),
+            Kind::VlenText | Kind::Sequence(_) => (address + BESIDES_ADDRESS as u64, self.kind.clone()),
+            _ => return None,
         };
         Some(Self { size, kind, ..self.clone() })
+    }
+
+    /// Where in an item of this form ([`TypeInfo::in_file`]) lie lengths and addresses of what is in a heap, each with the
+    /// type of its elements: `None` for texts.
+    pub(crate) fn heap_items(&self) -> Vec<(u64, Option<&TypeInfo>)> {
+        let mut found = Vec::new();
+        let mut todo = vec![(0, self)];
+        while let Some((at, info)) = todo.pop() {
+            match &info.kind {
+                _ if !info.relocated => {}
+                Kind::VlenText => found.push((at, None)),
+                Kind::Sequence(item) => found.push((at, Some(&**item))),
+                Kind::Array(_, item) | Kind::Complex(item) => {
+                    let n = info.size.checked_div(item.size).unwrap_or(0);
+                    todo.extend((0..n).map(|i| (at + i * item.size, &**item)));
+                }
+                Kind::Compound(members) => todo.extend(members.iter().map(|m| (at + m.offset, &m.info))),
+                _ => {}
+            }
+        }
+        found
     }
 
     /// Looks into the datatype `handle`.
@@ -130,7 +154,10 @@ fn read_type(t: &Handle, depth: usize) -> Result<TypeInfo> {
     // SAFETY: the lock is held by `read`, `t` is an open datatype.
     let (class, size) = unsafe { (H5Tget_class(t.id()), H5Tget_size(t.id()) as u64) };
     if depth > DEPTH_LIMIT {
-        return Ok(TypeInfo::new(size, Kind::Other(format!("a type nested more than {DEPTH_LIMIT} deep"))));
+        let mut info =
+            TypeInfo::new(size, Kind::Other(format!("a type nested more than {DEPTH_LIMIT} deep")));
+        info.relocated = may_hold_heap_data(t);
+        return Ok(info);
     }
     let kind = match class {
         H5T_INTEGER => integer(t, size),
@@ -142,16 +169,21 @@ fn read_type(t: &Handle, depth: usize) -> Result<TypeInfo> {
         H5T_ARRAY => array(t, size, depth)?,
         H5T_COMPLEX => complex(t, size, depth)?,
         H5T_REFERENCE => Kind::Reference,
-        H5T_VLEN => {
-            let mut info = TypeInfo::new(size, Kind::Other("variable-length sequences".into()));
-            info.relocated = true;
-            return Ok(info);
-        }
+        H5T_VLEN => Kind::Sequence(Box::new(read_type(&super_type(t)?, depth + 1)?)),
         H5T_OPAQUE => Kind::Other("opaque bytes".into()),
         H5T_TIME => Kind::Other("times in HDF5's obsolete form".into()),
         _ => Kind::Other("an unknown type".into()),
     };
-    Ok(TypeInfo::new(size, kind))
+    let mut info = TypeInfo::new(size, kind);
+    // Of a type that was not looked into.
+    info.relocated |= matches!(info.kind, Kind::Other(_)) && may_hold_heap_data(t);
+    Ok(info)
+}
+
+/// Whether a type has parts of variable length, or texts, which may be such.
+fn may_hold_heap_data(t: &Handle) -> bool {
+    // SAFETY: the lock is held, `t` is an open datatype.
+    unsafe { H5Tdetect_class(t.id(), H5T_VLEN) > 0 || H5Tdetect_class(t.id(), H5T_STRING) > 0 }
 }
 
 fn byte_order(t: &Handle) -> Option<Order> {

@@ -20,7 +20,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use sieva_types::Result;
+use sieva_types::{Error, ErrorKind, Result};
 
 use crate::bytes::FileBytes;
 use fields::Sizes;
@@ -55,6 +55,8 @@ enum Goal {
     Objects,
     /// The indexes of datasets' chunks.
     Index,
+    /// Messages of fill values.
+    Fill,
 }
 
 /// Bytes to fetch, and what they are.
@@ -92,8 +94,18 @@ struct Search<'a> {
     goal: Goal,
     next: Vec<Piece>,
     leaves: Vec<Range<u64>>,
+    fills: Vec<FillMessage>,
     bytes: u64,
     pieces: usize,
+}
+
+/// A message of a fill value as it stands in a header (IV.A.2.e, IV.A.2.f).
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum FillMessage {
+    /// The value's bytes.
+    Value(Vec<u8>),
+    /// It is kept elsewhere.
+    Shared,
 }
 
 impl Scout {
@@ -159,7 +171,7 @@ impl Scout {
                     let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
                     round.retain(|piece| is_new(piece, &mut seen));
                 }
-                Goal::Index => round.retain(|piece| is_new(piece, &mut own)),
+                Goal::Index | Goal::Fill => round.retain(|piece| is_new(piece, &mut own)),
             }
             if round.is_empty() || !search.afford(&round) {
                 break;
@@ -174,9 +186,32 @@ impl Scout {
     }
 }
 
+/// The fill values in the header of the object at `header`, which counts from the superblock at `start`.
+///
+/// # Errors
+/// `unsupported` for a header in more pieces than are followed; those of the storage.
+pub(crate) fn fill_messages(bytes: &FileBytes, start: u64, header: u64) -> Result<Vec<FillMessage>> {
+    let mut head = vec![0; bytes.len().saturating_sub(start).min(256) as usize];
+    bytes.read(start, &mut head)?;
+    let Some((sizes, _)) = objects::superblock(&head, start) else { return Ok(Vec::new()) };
+    let mut search = Search::new(&sizes, Goal::Fill);
+    let mut seen = HashSet::new();
+    search.push(sizes.absolute(header).unwrap_or(u64::MAX), objects::HEADER_GUESS, Kind::Header);
+    while !search.next.is_empty() {
+        let mut round = std::mem::take(&mut search.next);
+        round.retain(|piece| seen.insert((piece.at, piece.len)));
+        if !search.afford(&round) {
+            return Err(Error::new(ErrorKind::Unsupported, "an object header in too many pieces"));
+        }
+        search.round(bytes, round)?;
+    }
+    Ok(search.fills)
+}
+
 impl<'a> Search<'a> {
     fn new(sizes: &'a Sizes, goal: Goal) -> Self {
-        Self { sizes, goal, next: Vec::new(), leaves: Vec::new(), bytes: 0, pieces: 0 }
+        let (next, leaves, fills) = (Vec::new(), Vec::new(), Vec::new());
+        Self { sizes, goal, next, leaves, fills, bytes: 0, pieces: 0 }
     }
 
     fn push(&mut self, at: u64, len: u64, kind: Kind) {

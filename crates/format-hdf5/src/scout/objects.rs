@@ -1,7 +1,7 @@
 //! The superblock (section II.A) and object headers (IV.A).
 
 use super::fields::{Fields, Sizes};
-use super::{Goal, Kind, Piece, Search, chunks};
+use super::{FillMessage, Goal, Kind, Piece, Search, chunks};
 
 /// Bytes that are read of a header before its length is known; libhdf5 takes as many.
 pub(super) const HEADER_GUESS: u64 = 512;
@@ -187,7 +187,8 @@ impl<'s> Search<'s> {
                 self.push(at, len, Kind::Continuation(how));
             }
             (0x08, Goal::Index) => return chunks::layout(self, &mut fields),
-            (_, Goal::Index) => {}
+            (0x04 | 0x05, Goal::Fill) => return self.fill(message),
+            (_, Goal::Index | Goal::Fill) => {}
             (_, Goal::Objects) if message.is_shared => return self.shared(&mut fields),
             (0x02, _) => return self.dense(&mut fields, 8),
             (0x15, _) => return self.dense(&mut fields, 2),
@@ -203,6 +204,30 @@ impl<'s> Search<'s> {
             }
             _ => {}
         }
+        Some(())
+    }
+
+    /// A fill value, of the old kind (IV.A.2.e) or the new (IV.A.2.f).
+    fn fill(&mut self, message: &Message) -> Option<()> {
+        if message.is_shared {
+            self.fills.push(FillMessage::Shared);
+            return Some(());
+        }
+        let mut fields = Fields::new(self.sizes, message.body);
+        if message.kind == 0x05 {
+            let version = fields.byte()?;
+            let is_defined = if version >= 3 {
+                fields.byte()? & 0x20 != 0
+            } else {
+                fields.skip(2)?;
+                fields.byte()? != 0 || version < 2
+            };
+            if !is_defined {
+                return Some(());
+            }
+        }
+        let len = fields.number(4)? as usize;
+        self.fills.push(FillMessage::Value(fields.take(len)?.to_vec()));
         Some(())
     }
 
