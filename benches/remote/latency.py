@@ -2,7 +2,8 @@
 
 Each task is done by new processes, against a web server that is a process of its own, counts requests and
 bytes, and waits before each answer. Answers are compared; what differs ends the run. The rival runs in all
-its kinds of cache, and every one is listed.
+its kinds of cache, and every one is listed. With an *index beside* the server's directory has one of the
+file, made by ``sieva index``; it is moved away for all other ways.
 
     benches/remote/latency.py [--data DIR] [--milliseconds 60] [--runs 3] [--rivals PYTHON] [--json FILE]
 
@@ -26,7 +27,7 @@ import data
 
 HERE = Path(__file__).resolve().parent
 SERVER = HERE.parent.parent / "python" / "tests" / "services" / "range_server.py"
-TASKS = ("list", "range", "scan", "two")
+TASKS = ("list", "range", "scan", "two", "rare")
 KINDS = ("readahead", "bytes", "blockcache", "background")
 
 
@@ -43,6 +44,7 @@ def main() -> None:
     options = parser.parse_args()
     options.data.mkdir(parents=True, exist_ok=True)
     data.write(options.data / "forecast.h5")
+    index(options.data)
     command = [sys.executable, SERVER, options.data, str(options.milliseconds)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         try:
@@ -62,9 +64,11 @@ def measure(address: str, options: argparse.Namespace) -> list[dict]:
     for task in TASKS:
         answers = set()
         ways = [("sieva", sys.executable, "ours.py"), ("sieva again", sys.executable, "ours.py")]
+        ways += [("sieva, index beside", sys.executable, "ours.py")]
         ways += [(f"h5py, {kind}", options.rivals, "theirs.py") for kind in KINDS]
         for way, python, script in ways:
             runs = []
+            place(options.data, beside=way.endswith("beside"))
             for _ in range(options.runs):
                 with tempfile.TemporaryDirectory() as cache:
                     words = [python, HERE / script, task, f"{address}/forecast.h5", way.split(", ")[-1]]
@@ -90,6 +94,22 @@ def measure(address: str, options: argparse.Namespace) -> list[dict]:
             )
             print(results[-1], file=sys.stderr)
     return results
+
+
+def index(directory: Path) -> None:
+    """Index the file as its publisher would, if it is not done."""
+    place(directory, beside=True)
+    sieva = Path(sys.executable).with_name("sieva")
+    names = [word for name in data.VARIABLES for word in ("--var", name)]
+    subprocess.run([sieva, "index", directory / "forecast.h5", *names], check=True, capture_output=True)
+
+
+def place(directory: Path, *, beside: bool) -> None:
+    """Put the index beside the file, or where nobody looks for it."""
+    there, aside = directory / "forecast.h5.sieva", directory / "forecast.h5.sieva-aside"
+    source, target = (aside, there) if beside else (there, aside)
+    if source.exists():
+        source.rename(target)
 
 
 def run(words: list, environment: dict[str, str]) -> dict:

@@ -7,7 +7,7 @@ import time
 import sieva
 
 RANGE = "lat BETWEEN 40 AND 60 AND lon BETWEEN 0 AND 30 AND time < '2000-01-05' AND t2m > 285"
-CONDITIONS = {"range": RANGE, "scan": "u10 > 300", "two": "v10 > 300 AND msl > 290"}
+CONDITIONS = {"range": RANGE, "scan": "u10 > 300", "two": "v10 > 300 AND msl > 290", "rare": "u10 > 308"}
 
 task, url = sys.argv[1:3]
 started = time.perf_counter()

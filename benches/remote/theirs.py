@@ -31,9 +31,9 @@ with h5py.File(opened, "r", rdcc_nbytes=64 << 20) as file:
         lat, lon, hours = (file[name][:] for name in ("lat", "lon", "time"))
         box = (span(hours < 96), span((lat >= 40) & (lat <= 60)), span((lon >= 0) & (lon <= 30)))
         answer = str(int(np.count_nonzero(above(file["t2m"][box], 285))))
-    elif task == "scan":
-        u = file["u10"]
-        answer = str(sum(int(np.count_nonzero(above(u[t], 300))) for t in range(len(u))))
+    elif task in ("scan", "rare"):
+        u, bound = file["u10"], 300 if task == "scan" else 308
+        answer = str(sum(int(np.count_nonzero(above(u[t], bound))) for t in range(len(u))))
     else:
         v, m = file["v10"], file["msl"]
         hits = (above(v[t], 300) & above(m[t], 290) for t in range(len(v)))

@@ -86,8 +86,8 @@ class ReplicaStatus:
     """Path of the array that it is sorted by."""
     columns: tuple[str, ...]
     """Paths of the arrays that it carries, the key first."""
-    path: Path
-    """Its directory, which is a Zarr group."""
+    path: Path | str
+    """Its directory, which is a Zarr group; its address where it lies beside a remote object."""
     bytes: int
     """Bytes that it takes."""
 
@@ -96,8 +96,8 @@ class ReplicaStatus:
 class IndexStatus:
     """What there is of indexes of a source; prints as a table."""
 
-    store: Path
-    """Where they are, or would be."""
+    store: Path | str
+    """Where they are, or would be; an address where they lie beside a remote object."""
     exists: bool
     """Whether there is a store."""
     stale: bool
@@ -210,7 +210,7 @@ def status(native: _native.Source) -> IndexStatus:
     """Return what there is; see `Source.index_status`."""
     found = _native.index_status(native)
     replicas = [
-        ReplicaStatus(r["key"], tuple(r["columns"]), Path(r["path"]), r["bytes"]) for r in found["replicas"]
+        ReplicaStatus(r["key"], tuple(r["columns"]), _place(r["path"]), r["bytes"]) for r in found["replicas"]
     ]
     order = {path: i for i, path in enumerate(native.arrays())}
 
@@ -219,7 +219,7 @@ def status(native: _native.Source) -> IndexStatus:
         return order.get(array.path, len(order))
 
     return IndexStatus(
-        store=Path(found["store"]),
+        store=_place(found["store"]),
         exists=found["exists"],
         stale=found["stale"],
         arrays=tuple(sorted((ArrayStatus(**array) for array in found["arrays"]), key=in_order)),
@@ -272,6 +272,10 @@ def percent(part: int, whole: int) -> str:
         return "-"
     share = 100 * part / whole
     return f"{share:.2g} %" if share < 99.5 else f"{share:.0f} %"
+
+
+def _place(name: str) -> Path | str:
+    return name if "://" in name else Path(name)
 
 
 def _array_cells(array: ArrayStatus) -> tuple[str, ...]:

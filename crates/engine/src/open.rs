@@ -47,6 +47,9 @@ pub struct OpenOptions {
     pub remote: RemoteOptions,
     /// Whether what was found of remote objects is kept for the next opening.
     pub remember: bool,
+    /// Whether augmentations are looked for beside remote objects, too; of the files of a source of many, and of the objects
+    /// of a collection, they are not.
+    pub beside: bool,
     /// The command of a worker process that parses local files in place of this one; empty: this one does.
     pub isolated: Vec<OsString>,
     /// What such a worker may take.
@@ -68,6 +71,7 @@ impl Default for OpenOptions {
             join: None,
             remote: RemoteOptions::default(),
             remember: true,
+            beside: true,
             isolated: Vec::new(),
             limits: Limits::default(),
             catalog: None,
@@ -163,7 +167,8 @@ impl Source {
     /// A bound query, ready to run with the augmentations that there are.
     pub(crate) fn execution(&self, bound: Bound, options: ExecOptions) -> Result<Execution> {
         // Before what is known of them is looked up, which asks for one layout after another.
-        self.inner.will_need_layouts(&bound.arrays.iter().map(|a| a.index).collect::<Vec<_>>());
+        let arrays: Vec<usize> = bound.arrays.iter().map(|a| a.index).collect();
+        self.while_loading(|| self.inner.will_need_layouts(&arrays));
         let run = |bound: Bound| {
             let indexes = self.indexes(&bound);
             Execution::new(Arc::clone(&self.inner), bound, indexes, options.clone())

@@ -14,6 +14,7 @@ mod elements;
 mod grid;
 mod limits;
 mod pieces;
+mod place;
 #[cfg(test)]
 #[allow(clippy::unwrap_used, missing_docs)]
 mod scratch;
@@ -26,3 +27,4 @@ pub use elements::{Elements, content_hash, members};
 pub use grid::RegionGrid;
 pub use limits::RegionLimits;
 pub use pieces::{PieceLoader, PieceTable};
+pub use place::Place;

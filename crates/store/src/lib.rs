@@ -53,6 +53,11 @@ pub trait RangedRead: Send + Sync {
         String::new()
     }
 
+    /// When the object was last changed, in seconds since 1970, where it is a remote one whose server says so.
+    fn modified(&self) -> Option<u64> {
+        None
+    }
+
     /// Says that these byte ranges are about to be read. An object behind a network fetches them at once, in as few
     /// requests as pay; what cannot be fetched is told when it is read. Nothing happens where reads are cheap.
     fn will_need(&self, ranges: &[Range<u64>]) {

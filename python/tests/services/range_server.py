@@ -204,8 +204,14 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_response(206 if found else 200)
             if found:
                 self.send_header("Content-Range", f"bytes {start}-{end - 1}/{facts.st_size}")
-            for name, value in (("Accept-Ranges", "bytes"), ("ETag", tag), ("Content-Length", end - start)):
-                self.send_header(name, str(value))
+            facts_told = {
+                "Accept-Ranges": "bytes",
+                "ETag": tag,
+                "Last-Modified": self.date_time_string(facts.st_mtime),
+                "Content-Length": str(end - start),
+            }
+            for name, value in facts_told.items():
+                self.send_header(name, value)
             self.end_headers()
             if self.command == "GET":
                 self._send_body(file, start, end - start, failure)

@@ -48,7 +48,7 @@ impl Source {
                 listing.sorted.retain(|e| !goes(&e.key));
                 listing
             };
-            Store::publish(store.dir(), loaded.fingerprint()?, &keep, true)?;
+            Store::publish(loaded.write(), loaded.fingerprint()?, &keep, true)?;
         }
         self.augmented().forget();
         Ok(n)

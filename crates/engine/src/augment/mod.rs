@@ -3,6 +3,7 @@
 //! Where a query runs, [`Augmented`] gives it what the store holds of the arrays that it names. A store that was
 //! made for another state of the file is never used.
 
+mod beside;
 mod build;
 mod drop;
 mod histogram;
@@ -20,8 +21,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use sieva_format::ArraySource;
 use sieva_format::layout::Placement;
-use sieva_format::schema::ArrayInfo;
-use sieva_index::sorted::SortedReplica;
+use sieva_format::schema::{ArrayInfo, StorageInfo};
 use sieva_index::store::{ArrayHeader, Fingerprint, SortedEntry, Store, locations};
 use sieva_index::{ArrayIndex, RegionGrid, RegionLimits};
 use sieva_query::bind::{Bound, stored_domain};
@@ -30,6 +30,7 @@ use sieva_types::{DType, ErrorKind, Result};
 
 use crate::many::Many;
 use crate::open::Source;
+use beside::was_built;
 pub use build::{BuildOptions, BuildReport, IndexKind, Progress};
 pub use histogram::GlobalHistogram;
 pub use profile::Calibration;
@@ -63,14 +64,16 @@ pub struct Augmented {
     state: Mutex<Option<Arc<Loaded>>>,
 }
 
-/// A source's store as it was found.
+/// A source's stores as they were found.
 pub(crate) struct Loaded {
     /// Where new augmentations go.
     write: PathBuf,
     reader: Arc<dyn ArraySource>,
     fingerprint: OnceLock<Fingerprint>,
-    /// What there is for this state of the source.
+    /// What there is here for this state of the source.
     store: Option<Store>,
+    /// What there is beside a remote object, where nothing was built here.
+    beside: Option<Store>,
     /// Where a store of another state of the source is.
     stale: Option<PathBuf>,
     indexes: Arc<Indexes>,
@@ -149,6 +152,7 @@ impl Source {
             reader: Arc::clone(self.reader()),
             fingerprint: OnceLock::new(),
             store: None,
+            beside: None,
             stale: None,
             indexes: Arc::new(indexes),
             looked: Mutex::default(),
@@ -183,10 +187,14 @@ impl Source {
                 Err(e) => indexes.note(&format!("'{}': {}: not used", dir.display(), e.message())),
             }
         }
-        if let Some(store) = &found {
+        let beside = match found.as_ref().is_some_and(was_built) {
+            true => None,
+            false => self.beside(&places.write, taken(&fingerprint, self.reader())?, &mut indexes),
+        };
+        if let Some(store) = beside.as_ref().or(found.as_ref()) {
             store.damage().iter().for_each(|d| indexes.note(d));
             for entry in store.sorted() {
-                match self.open_replica(entry) {
+                match self.open_replica(store, entry) {
                     Ok(replica) => indexes.replicas.push(Arc::new(replica)),
                     Err(e) => {
                         indexes.note(&format!("sorted replica by '{}': {}: not used", entry.key, e.message()))
@@ -200,16 +208,18 @@ impl Source {
             reader: Arc::clone(self.reader()),
             fingerprint,
             store: found,
+            // What scans learn would stand in its way.
+            discarded: AtomicBool::new(beside.is_some()),
+            beside,
             stale,
             indexes: Arc::new(indexes),
             looked: Mutex::default(),
             learn: self.options().learn,
-            discarded: AtomicBool::new(false),
         })
     }
 
-    fn open_replica(&self, entry: &SortedEntry) -> Result<Replica> {
-        let replica = SortedReplica::open(&entry.dir)?;
+    fn open_replica(&self, store: &Store, entry: &SortedEntry) -> Result<Replica> {
+        let replica = store.open_sorted(entry)?;
         let arrays = &self.schema().arrays;
         let known = |name: &str| {
             let index = arrays.iter().position(|a| a.path == name)?;
@@ -239,7 +249,7 @@ impl Source {
             }
             return;
         }
-        if let Some(records) = loaded.store.as_ref().and_then(|s| s.load(&header.path)) {
+        if let Some(records) = loaded.used().and_then(|s| s.load(&header.path)) {
             let found = records.header();
             if (found.dtype, &found.shape, &found.missing) == (header.dtype, &header.shape, &header.missing) {
                 match ArrayIndex::load(records) {
@@ -279,7 +289,7 @@ impl Source {
     /// How an array is indexed.
     ///
     /// # Errors
-    /// `type-mismatch` for texts, `unsupported` for data that the format's library reads.
+    /// `type-mismatch` for texts, `unsupported` for data that the format's own reader gives box by box.
     pub(crate) fn array_header(&self, array: usize) -> Result<ArrayHeader> {
         let info = &self.schema().arrays[array];
         if info.dtype == DType::Str {
@@ -288,8 +298,10 @@ impl Source {
         }
         let layout = self.reader().layout(array)?;
         if let Placement::Library(why) = &layout.placement {
-            let message =
-                format!("'{}' is read through the format's library ({why}): it is not indexed", info.path);
+            let message = format!(
+                "'{}' is read by the format's own reader, box by box ({why}): it is not indexed",
+                info.path
+            );
             return Err(sieva_types::Error::new(ErrorKind::Unsupported, message));
         }
         let region = match (&layout.placement, self.many()) {
@@ -312,21 +324,31 @@ impl Loaded {
     fn fingerprint(&self) -> Result<&Fingerprint> {
         taken(&self.fingerprint, &self.reader)
     }
+
+    /// The store that queries use.
+    fn used(&self) -> Option<&Store> {
+        self.beside.as_ref().or(self.store.as_ref())
+    }
 }
 
 fn taken<'f>(known: &'f OnceLock<Fingerprint>, reader: &Arc<dyn ArraySource>) -> Result<&'f Fingerprint> {
     if let Some(known) = known.get() {
         return Ok(known);
     }
+    let store = reader.store();
+    let fingerprint = Fingerprint::take(store.as_ref(), store.version(), schema_hash(reader))?;
+    Ok(known.get_or_init(|| fingerprint))
+}
+
+/// A hash of what arrays are and how they are stored.
+fn schema_hash(reader: &Arc<dyn ArraySource>) -> u64 {
     let mut described = String::new();
     for a in &reader.schema().arrays {
-        // What dims= may change of a schema is left out.
-        described += &format!("{:?}", (&a.path, a.dtype, &a.shape, &a.decoding, &a.storage));
+        // What dims= may change of a schema is left out, and stored bytes, which are not added up over a network.
+        let storage = StorageInfo { stored_bytes: None, ..a.storage.clone() };
+        described += &format!("{:?}", (&a.path, a.dtype, &a.shape, &a.decoding, &storage));
     }
-    let store = reader.store();
-    let hash = sieva_index::content_hash(described.as_bytes());
-    let fingerprint = Fingerprint::take(store.as_ref(), store.version(), hash)?;
-    Ok(known.get_or_init(|| fingerprint))
+    sieva_index::content_hash(described.as_bytes())
 }
 
 /// The type that an array's elements are indexed as: the one that they are delivered in, unsigned where an

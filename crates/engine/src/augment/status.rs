@@ -91,10 +91,11 @@ impl Source {
             return many.status();
         }
         self.augmented().forget();
+        self.look_again();
         let loaded = self.loaded()?;
-        let stale = loaded.stale.as_ref().filter(|_| loaded.store.is_none());
+        let stale = loaded.stale.as_ref().filter(|_| loaded.used().is_none());
         let other = stale.map(|dir| Store::open(dir)).transpose()?.flatten();
-        let Some(store) = loaded.store.as_ref().or(other.as_ref()) else {
+        let Some(store) = loaded.used().or(other.as_ref()) else {
             let notes = loaded.indexes.notes();
             return Ok(IndexStatus { store: loaded.write.clone(), notes, ..IndexStatus::default() });
         };
@@ -122,7 +123,7 @@ impl Source {
             bytes: e.bytes,
         });
         Ok(IndexStatus {
-            store: store.dir().to_path_buf(),
+            store: store.place().to_string().into(),
             exists: true,
             stale: stale.is_some(),
             arrays,

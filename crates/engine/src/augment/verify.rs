@@ -65,7 +65,7 @@ impl Source {
         }
         self.augmented().forget();
         let loaded = self.loaded()?;
-        let Some(store) = &loaded.store else {
+        let Some(store) = loaded.used() else {
             let why = loaded.indexes.notes().join("; ");
             let why = if why.is_empty() { "there is none".into() } else { why };
             return Err(Error::new(ErrorKind::NoIndex, format!("no index to verify: {why}"))

@@ -23,7 +23,8 @@ use crate::open::{OpenOptions, Source};
 pub(super) fn open(of: &SourceObjects, hint: Hint, options: &OpenOptions) -> Result<Source> {
     let (started, location) = (Instant::now(), of.location.as_str());
     // What is learnt of small arrays is not worth a store for each file.
-    let options = OpenOptions { learn: Learn { share: 0.0, from: 0 }, ..options.clone() };
+    let learn = Learn { share: 0.0, from: 0 };
+    let options = OpenOptions { learn, beside: false, ..options.clone() };
     let path = Path::new(location);
     let inner = match by_manifest(of, hint, &options) {
         Some(known) => known,

@@ -1,7 +1,6 @@
 //! Reading ranges of the arrays of a replica: one read per shard, every chunk touched verified.
 
 use std::collections::HashMap;
-use std::fs::File;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,7 +10,10 @@ use sieva_types::{Buffer, Error, ErrorKind, Result};
 
 use super::files;
 use super::layout::{CRC, Layout, swap_little_endian};
+use crate::place::{Place, Readable};
 
+/// The directory of an array's shards.
+pub(super) const SHARDS: &str = "c";
 /// Shard files that stay open; when there are more, all are closed and those in use opened again.
 const OPEN_FILES: usize = 256;
 
@@ -24,19 +26,18 @@ pub(super) struct Arrays {
     pub counters: Counters,
 }
 
-/// One array: its directory, the bytes of an element and the number of elements.
+/// One array: where its shards are, the bytes of an element and the number of elements.
 #[derive(Clone, Debug)]
 pub(super) struct Array {
-    pub dir: PathBuf,
+    pub shards: Place,
     pub size: usize,
     pub len: u64,
 }
 
 #[derive(Debug)]
 struct Shard {
-    file: File,
-    path: PathBuf,
-    len: u64,
+    file: Readable,
+    path: String,
 }
 
 impl Arrays {
@@ -86,7 +87,7 @@ impl Arrays {
         let chunks = range.start / chunk..range.end.div_ceil(chunk);
         let (offset, span) = ((chunks.start * stride) as u64, chunks.len() * stride);
         let shard = self.shard(array, shard)?;
-        if offset + span as u64 > shard.len {
+        if offset + span as u64 > shard.file.len() {
             return Err(files::corrupt(&shard.path, "the file is cut off"));
         }
         out.resize(at + span);
@@ -109,12 +110,12 @@ impl Arrays {
         if let Some(shard) = open.get(&(array, number)) {
             return Ok(shard.clone());
         }
-        let path = shard_path(&self.arrays[array].dir, number);
-        let (file, len) = files::open(&path)?;
+        let (shards, name) = (&self.arrays[array].shards, number.to_string());
+        let (file, path) = (files::open(shards, &name)?, shards.name_of(&name));
         if open.len() >= OPEN_FILES {
             open.clear();
         }
-        let shard = Arc::new(Shard { file, path, len });
+        let shard = Arc::new(Shard { file, path });
         open.insert((array, number), shard.clone());
         Ok(shard)
     }
@@ -122,10 +123,10 @@ impl Arrays {
 
 /// The file of a shard of the array in `dir` (Zarr v3 chunk key encoding "default").
 pub(super) fn shard_path(dir: &Path, number: u64) -> PathBuf {
-    dir.join("c").join(number.to_string())
+    dir.join(SHARDS).join(number.to_string())
 }
 
-fn verify(chunk: &[u8], path: &Path, number: usize) -> Result<()> {
+fn verify(chunk: &[u8], path: &str, number: usize) -> Result<()> {
     let (elements, crc) = chunk.split_at(chunk.len() - CRC);
     if crc32c::crc32c(elements).to_le_bytes() == crc {
         return Ok(());

@@ -1,51 +1,56 @@
 //! Files of a replica: created and synchronised whole, read with their size known beforehand.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::Write;
+use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use sieva_types::{Error, ErrorKind, Result};
 
-/// The bytes of a regular file of at most `longest` bytes.
-pub(super) fn read_small(path: &Path, longest: u64) -> Result<Vec<u8>> {
-    let (file, len) = open(path)?;
-    if len > longest {
-        return Err(corrupt(path, format!("{len} bytes are more than any such file has")));
-    }
-    let mut bytes = vec![0; len as usize];
-    read_at(&file, path, 0, &mut bytes)?;
-    Ok(bytes)
+use crate::place::{OpenError, Place, Readable};
+
+/// The bytes of the file `name`, which has at most `longest`.
+pub(super) fn read_small(place: &Place, name: &str, longest: u64) -> Result<Vec<u8>> {
+    let file = open(place, name)?;
+    let path = place.name_of(name);
+    let bytes = file.read_all(longest).map_err(|e| damaged(&path, e))?;
+    bytes.ok_or_else(|| corrupt(&path, format!("{} bytes are more than any such file has", file.len())))
 }
 
-/// Opens a regular file; also its length in bytes. A missing file is a damaged replica.
-pub(super) fn open(path: &Path) -> Result<(File, u64)> {
+/// Opens a regular file. A missing one is a damaged replica.
+pub(super) fn open(place: &Place, name: &str) -> Result<Readable> {
+    place.open(name, open_regular).map_err(|e| damaged(&place.name_of(name), e))
+}
+
+fn open_regular(path: &Path) -> io::Result<File> {
     // Looked at first: opening a pipe would wait for a writer.
-    let meta = fs::metadata(path).map_err(|e| damaged(path, &e))?;
-    if !meta.is_file() {
-        return Err(corrupt(path, "not a regular file"));
+    if !fs::metadata(path)?.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "not a regular file"));
     }
-    let file = File::open(path).map_err(|e| damaged(path, &e))?;
-    Ok((file, meta.len()))
+    File::open(path)
 }
 
 /// Fills `out` from `offset` on; a file that ends before is a damaged one.
-pub(super) fn read_at(file: &File, path: &Path, offset: u64, out: &mut [u8]) -> Result<()> {
-    file.read_exact_at(out, offset).map_err(|e| damaged(path, &e))
+pub(super) fn read_at(file: &Readable, path: &str, offset: u64, out: &mut [u8]) -> Result<()> {
+    file.read_exact_at(out, offset).map_err(|e| damaged(path, e))
 }
 
-/// A file of a replica that is missing or ends early is damage; all else is the system's failure.
-fn damaged(path: &Path, e: &std::io::Error) -> Error {
-    use std::io::ErrorKind::{NotADirectory, NotFound, UnexpectedEof};
-    if matches!(e.kind(), NotFound | UnexpectedEof | NotADirectory) {
-        return corrupt(path, e);
+/// A file of a replica that is missing, none, or ends early is damage; all else is the system's failure.
+pub(super) fn damaged(path: &str, e: OpenError) -> Error {
+    use std::io::ErrorKind::{InvalidData, NotADirectory, NotFound, UnexpectedEof};
+    match e {
+        OpenError::System(e)
+            if matches!(e.kind(), NotFound | UnexpectedEof | NotADirectory | InvalidData) =>
+        {
+            corrupt(path, e)
+        }
+        e => e.into_error(format!("cannot read '{path}'")),
     }
-    Error::io(format!("cannot read '{}'", path.display()), e)
 }
 
 /// An error of kind `corrupt-index` about `path`.
-pub(super) fn corrupt(path: &Path, what: impl std::fmt::Display) -> Error {
-    Error::new(ErrorKind::CorruptIndex, format!("'{}': {what}", path.display()))
+pub(super) fn corrupt(path: &str, what: impl std::fmt::Display) -> Error {
+    Error::new(ErrorKind::CorruptIndex, format!("'{path}': {what}"))
 }
 
 /// Opens a file to be written to at any place, creating it where it is not there.

@@ -2,15 +2,17 @@
 //!
 //! The group's metadata carries a hash over its own text, so that not one digit of it can be wrong unnoticed.
 
-use std::path::Path;
-
 use serde_json::{Map, Value, json};
 use sieva_types::{DType, Error, ErrorKind, Result, checked_len};
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::Column;
-use super::layout::{Layout, is_path_segment};
+use crate::place::Place;
 
+use super::layout::{Layout, is_path_segment};
+use super::{Column, files};
+
+/// The file of a group's metadata.
+const GROUP: &str = "zarr.json";
 const FORMAT: &str = "sieva-sorted-replica";
 const VERSION: u64 = 1;
 const CHECK: &str = "\"check\": \"";
@@ -59,16 +61,17 @@ impl Meta {
         Ok(text.replacen(&format!("{CHECK}{UNCHECKED}"), &format!("{CHECK}{check}"), 1))
     }
 
-    /// Reads the group's metadata at `path`.
+    /// Reads the group's metadata in `place`.
     ///
     /// # Errors
     /// `corrupt-index` for whatever it says that is not so.
-    pub fn read(path: &Path) -> Result<Self> {
-        let bytes = super::files::read_small(path, LONGEST)?;
+    pub fn read(place: &Place) -> Result<Self> {
+        let bytes = files::read_small(place, GROUP, LONGEST)?;
         Self::parse(&bytes).map_err(|what| {
+            let name = place.name_of(GROUP);
             Error::new(
                 ErrorKind::CorruptIndex,
-                format!("'{}' is not metadata of a sorted replica: {what}", path.display()),
+                format!("'{name}' is not metadata of a sorted replica: {what}"),
             )
         })
     }

@@ -6,6 +6,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::ops::Range;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -106,7 +107,8 @@ impl Partition {
             Stored::File(file, offset) => {
                 let rows = batch.starts.last().map_or(0, |&n| n as usize);
                 let before: usize = schema.sizes[..column].iter().sum();
-                files::read_at(file, Path::new(SPILL), offset + (rows * before + at * size) as u64, out)
+                let place = offset + (rows * before + at * size) as u64;
+                file.read_exact_at(out, place).map_err(|e| files::damaged(SPILL, e.into()))
             }
         }
     }

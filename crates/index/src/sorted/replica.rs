@@ -8,10 +8,11 @@ use serde_json::{Map, Value};
 use sieva_types::{Buffer, DType, Error, ErrorKind, KeySet, Result, keys};
 
 use super::Column;
-use super::arrays::{Array, Arrays};
+use super::arrays::{Array, Arrays, SHARDS};
 use super::code::{code_at, code_of_key, for_each_code, nan_code};
 use super::layout::{FENCE, ROW, swap_little_endian};
 use super::meta::Meta;
+use crate::place::Place;
 
 /// Positions are converted this many rows at a time.
 const ROWS_AT_ONCE: u64 = 1 << 19;
@@ -36,16 +37,24 @@ impl SortedReplica {
     /// `corrupt-index` for anything missing, damaged or contradictory; `io-error`, `permission-denied` where
     /// the system refuses.
     pub fn open(dir: &Path) -> Result<Self> {
-        let meta = Meta::read(&dir.join("zarr.json"))?;
+        Self::open_at(&dir.into())
+    }
+
+    /// Opens the replica in `place`, which may lie beside a remote object.
+    ///
+    /// # Errors
+    /// As [`SortedReplica::open`], and those of the network.
+    pub fn open_at(place: &Place) -> Result<Self> {
+        let meta = Meta::read(place)?;
         let rows = meta.rows();
-        let array = |path: &str, size, len| Array { dir: dir.join(path), size, len };
+        let array = |path: &str, size, len| Array { shards: place.child(path).child(SHARDS), size, len };
         let mut arrays: Vec<Array> =
             meta.columns.iter().zip(&meta.paths).map(|(c, p)| array(p, c.dtype.size(), rows)).collect();
         arrays.push(array(ROW, row_dtype(rows).size(), rows));
         arrays.push(array(FENCE, meta.columns[0].dtype.size(), meta.layout.chunks(rows)));
         let arrays = Arrays::new(meta.layout, arrays);
-        let fences = read_fences(&meta, &arrays)
-            .map_err(|e| e.at(format_args!("sorted replica '{}'", dir.display())))?;
+        let fences =
+            read_fences(&meta, &arrays).map_err(|e| e.at(format_args!("sorted replica '{place}'")))?;
         Ok(Self { meta, arrays, fences, buffers: Mutex::default() })
     }
 

@@ -27,11 +27,6 @@ pub(super) fn write_error(path: &Path, e: &io::Error) -> Error {
     }
 }
 
-/// An error met in reading `path`.
-pub(super) fn read_error(path: &Path, e: &io::Error) -> Error {
-    Error::io(format!("cannot read '{}'", path.display()), e)
-}
-
 /// Opens a regular file that is no link: neither a link out of the store nor a pipe that blocks for ever.
 pub(super) fn open_plain(path: &Path) -> io::Result<File> {
     for _ in 0..100 {

@@ -30,19 +30,50 @@ impl Fingerprint {
     /// # Errors
     /// Those of reading.
     pub fn take(read: &dyn RangedRead, version: String, schema_hash: u64) -> Result<Self> {
-        let len = read.len();
-        let mut hash = Xxh3Default::new();
-        hash.update(&schema_hash.to_le_bytes());
-        let mut sample = [0; SAMPLE as usize];
         // The tag of a remote object is that of its content, and reading samples would take a request for each.
         let tagged = read.is_remote() && !version.is_empty();
-        for (start, n) in samples(len).filter(|_| !tagged) {
+        let content = content(read, schema_hash, !tagged)?;
+        Ok(Self { len: read.len(), version, content })
+    }
+
+    /// Says that the samples of an object are about to be read, which it fetches together.
+    pub fn announce(read: &dyn RangedRead) {
+        let ranges: Vec<_> = samples(read.len()).map(|(start, n)| start..start + n as u64).collect();
+        read.will_need(&ranges);
+    }
+
+    /// Whether this one, of a local file, is that of the remote object that `read` reads: a server's copy of the file, or
+    /// the file itself. `put` is when what the fingerprint stands in was put there, as the server says.
+    ///
+    /// Servers tell times in whole seconds (RFC 9110, section 8.8.2). So the object must have been changed in the second
+    /// in which the file was, and what was made of the file must have been put there in a later one: a change
+    /// after that is seen by its time.
+    ///
+    /// # Errors
+    /// Those of reading samples, which come in one round.
+    pub fn is_of_copy(&self, read: &dyn RangedRead, schema_hash: u64, put: Option<u64>) -> Result<bool> {
+        let nanoseconds = self.version.strip_suffix(" ns").and_then(|n| n.parse::<u64>().ok());
+        let seconds = nanoseconds.map(|n| n / 1_000_000_000);
+        let modified = read.modified();
+        let is_known = seconds.is_some() && seconds == modified && put > modified;
+        Ok(is_known && self.len == read.len() && self.content == content(read, schema_hash, true)?)
+    }
+}
+
+/// The hash of the schema's hash, and of samples where these are wanted.
+fn content(read: &dyn RangedRead, schema_hash: u64, sampled: bool) -> Result<u64> {
+    let mut hash = Xxh3Default::new();
+    hash.update(&schema_hash.to_le_bytes());
+    if sampled {
+        Fingerprint::announce(read);
+        let mut sample = [0; SAMPLE as usize];
+        for (start, n) in samples(read.len()) {
             let sample = &mut sample[..n];
             read.read_exact_at(start, sample)?;
             hash.update(sample);
         }
-        Ok(Self { len, version, content: hash.digest() })
     }
+    Ok(hash.digest())
 }
 
 /// Offset and length of each sample of an object of `len` bytes.

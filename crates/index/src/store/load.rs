@@ -29,6 +29,13 @@ pub(super) fn load(
         damage: damage.to_vec(),
     };
     for segment in segments {
+        if let Some((array, header)) = segment.array(path)
+            && *header == records.header
+        {
+            segment.announce(array);
+        }
+    }
+    for segment in segments {
         match segment.array(path) {
             Some((array, header)) if *header == records.header => records.add(segment, array, payloads),
             Some(_) => {

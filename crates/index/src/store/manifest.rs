@@ -6,7 +6,7 @@
 //! ```
 
 use std::fs::{self, File};
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -17,11 +17,14 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::Fingerprint;
 use super::bytes::corrupt;
 use super::draft::Draft;
-use super::files::{open_plain, read_error, sync_dir, write_error};
+use super::files::{open_plain, sync_dir, write_error};
 use super::names;
+use crate::place::{OpenError, Place};
 
 /// The version of the manifest and of all that it lists.
 const VERSION: u64 = 1;
+/// What every manifest begins with.
+const BEGINNING: &[u8] = b"{\"version\": ";
 /// Bytes beyond which a file is not taken for a manifest.
 const MAX_BYTES: u64 = 64 << 20;
 
@@ -140,21 +143,33 @@ struct FileSorted {
 }
 
 impl Manifest {
-    /// The manifest of the store `dir`; `None` if there is none.
+    /// The manifest of the store in the local directory `dir`; `None` if there is none.
     pub(super) fn read(dir: &Path) -> Result<Option<Self>> {
-        let path = dir.join(names::MANIFEST);
-        let bytes = match read_bounded(&path) {
-            Err(e) if e.kind() == io::ErrorKind::InvalidData => Err(corrupt(e.to_string())),
-            Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
-                return Ok(None);
+        Ok(Self::read_at(&dir.into())?.map(|(manifest, _)| manifest))
+    }
+
+    /// The manifest of the store in `place`, and when it was put there where a server says so;
+    /// `None` if there is none.
+    pub(super) fn read_at(place: &Place) -> Result<Option<(Self, Option<u64>)>> {
+        let name = || format!("'{}'", place.name_of(names::MANIFEST));
+        let failed = |e: OpenError| match e {
+            OpenError::System(e) if e.kind() == io::ErrorKind::InvalidData => {
+                corrupt(e.to_string()).at(name())
             }
-            Err(e) => return Err(read_error(&path, &e)),
-            Ok(bytes) => Ok(bytes),
+            e => e.into_error(format!("cannot read {}", name())),
         };
-        bytes
-            .and_then(|bytes| Self::parse(&bytes, dir))
-            .map(Some)
-            .map_err(|e| e.at(format!("'{}'", path.display())))
+        let file = match place.open(names::MANIFEST, open_plain) {
+            Err(e) if e.is_absence() => return Ok(None),
+            file => file.map_err(failed)?,
+        };
+        let bytes = file.read_all(MAX_BYTES).map_err(failed)?;
+        // Some web servers answer with a page of their own where there is nothing.
+        if place.is_remote() && bytes.as_ref().is_none_or(|bytes| !bytes.starts_with(BEGINNING)) {
+            return Ok(None);
+        }
+        let parsed = bytes.ok_or_else(|| corrupt("too large for a manifest"));
+        let parsed = parsed.and_then(|bytes| Self::parse(&bytes, Path::new(&place.to_string())));
+        Ok(Some((parsed.map_err(|e| e.at(name()))?, file.modified())))
     }
 
     fn parse(bytes: &[u8], dir: &Path) -> Result<Self> {
@@ -285,15 +300,6 @@ fn hex(n: u64) -> String {
 
 fn number(text: &str) -> Result<u64> {
     u64::from_str_radix(text, 16).map_err(|_| corrupt(format!("'{text}' is no checksum")))
-}
-
-fn read_bounded(path: &Path) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    open_plain(path)?.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > MAX_BYTES {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, "too large for a manifest"));
-    }
-    Ok(bytes)
 }
 
 fn write_file(path: &Path, bytes: &[u8], durable: bool) -> io::Result<()> {

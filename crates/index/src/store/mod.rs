@@ -44,7 +44,7 @@ pub use header::ArrayHeader;
 pub use heads::Head;
 pub use locations::{Locations, locations};
 pub use manifest::{Listing, SegmentName, SortedEntry};
-pub use open::Store;
+pub use open::{Found, Store};
 pub use records::ArrayRecords;
 pub use segment::{Record, SegmentWriter};
 pub use summary::ArraySummary;

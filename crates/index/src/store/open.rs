@@ -1,17 +1,18 @@
 //! Opening a store.
 
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use sieva_store::Counters;
-use sieva_types::{Error, Result};
+use sieva_types::Result;
 
 use super::load::load;
 use super::manifest::{Listing, Manifest, SortedEntry};
 use super::segment::Segment;
 use super::summary::{ArraySummary, summaries};
 use super::{ArrayRecords, Fingerprint, publish};
+use crate::place::Place;
+use crate::sorted::SortedReplica;
 
 /// How often a manifest is read anew when segments vanish while they are opened.
 const ATTEMPTS: usize = 5;
@@ -20,11 +21,54 @@ const ATTEMPTS: usize = 5;
 /// readable (sorted replicas excepted, which the caller opens).
 #[derive(Debug)]
 pub struct Store {
-    dir: PathBuf,
+    place: Place,
     manifest: Manifest,
     /// Oldest first.
     segments: Vec<Arc<Segment>>,
     damage: Vec<String>,
+}
+
+/// A store of which the manifest was read.
+#[derive(Debug)]
+pub struct Found {
+    place: Place,
+    manifest: Manifest,
+    put: Option<u64>,
+}
+
+impl Found {
+    /// The state of the source that it belongs to.
+    pub fn fingerprint(&self) -> &Fingerprint {
+        &self.manifest.fingerprint
+    }
+
+    /// When it was put where it is, in seconds since 1970, where that is a server that says so.
+    pub fn put(&self) -> Option<u64> {
+        self.put
+    }
+
+    /// Says that it is about to be opened: what that reads of a remote one comes together.
+    pub fn announce(&self) {
+        announce(&self.place, &self.manifest);
+    }
+
+    /// Opens it.
+    ///
+    /// # Errors
+    /// As [`Store::open_at`].
+    pub fn open(self) -> Result<Option<Store>> {
+        let (place, mut manifest) = (&self.place, self.manifest);
+        for _ in 1..ATTEMPTS {
+            let (store, vanished) = Store::open_segments(place, manifest);
+            // Gone because a newer manifest does not list them? Then that is the one to go by.
+            match if vanished { Manifest::read_at(place)? } else { None } {
+                Some((newer, _)) if newer != store.manifest => manifest = newer,
+                None if vanished => return Ok(None),
+                _ => return Ok(Some(store)),
+            }
+        }
+        Ok(Some(Store::open_segments(place, manifest).0))
+    }
 }
 
 impl Store {
@@ -34,40 +78,56 @@ impl Store {
     /// `corrupt-index` where the manifest is damaged, `unsupported` where a newer version wrote it,
     /// `permission-denied` or `io-error` where it cannot be read.
     pub fn open(dir: &Path) -> Result<Option<Self>> {
-        let Some(mut manifest) = Manifest::read(dir)? else { return Ok(None) };
-        for _ in 1..ATTEMPTS {
-            let (store, vanished) = Self::open_segments(dir, manifest);
-            // Gone because a newer manifest does not list them? Then that is the one to go by.
-            match if vanished { Manifest::read(dir)? } else { None } {
-                Some(newer) if newer != store.manifest => manifest = newer,
-                None if vanished => return Ok(None),
-                _ => return Ok(Some(store)),
-            }
-        }
-        Ok(Some(Self::open_segments(dir, manifest).0))
+        Self::open_at(&dir.into())
+    }
+
+    /// The store in `place`, which may lie beside a remote object; `None` if there is none.
+    ///
+    /// # Errors
+    /// As [`Store::open`], and those of the network.
+    pub fn open_at(place: &Place) -> Result<Option<Self>> {
+        Self::find(place)?.map_or(Ok(None), Found::open)
+    }
+
+    /// What its manifest says of the store in `place`, before anything else of it is read; `None` if there is none.
+    ///
+    /// # Errors
+    /// As [`Store::open_at`].
+    pub fn find(place: &Place) -> Result<Option<Found>> {
+        let found = Manifest::read_at(place)?;
+        Ok(found.map(|(manifest, put)| Found { place: place.clone(), manifest, put }))
     }
 
     /// Opens the listed segments; says whether some were not there.
-    fn open_segments(dir: &Path, manifest: Manifest) -> (Self, bool) {
+    fn open_segments(place: &Place, manifest: Manifest) -> (Self, bool) {
         let (mut segments, mut damage, mut vanished) = (Vec::new(), Vec::new(), false);
         let counters = Counters::default();
+        announce(place, &manifest);
         for listed in &manifest.listing.segments {
-            let what = format!("segment '{}'", listed.name());
-            match Segment::open(dir, listed, &counters) {
+            match Segment::open(place, listed, &counters) {
                 Ok(Ok(segment)) => segments.push(Arc::new(segment)),
                 Ok(Err(e)) => damage.push(e.message().to_owned()),
                 Err(e) => {
-                    vanished |= e.kind() == io::ErrorKind::NotFound;
-                    damage.push(Error::io(what, &e).message().to_owned());
+                    vanished |= e.is_absence();
+                    let e = e.into_error(format!("segment '{}'", listed.name()));
+                    damage.push(e.message().to_owned());
                 }
             }
         }
-        (Self { dir: dir.to_path_buf(), manifest, segments, damage }, vanished)
+        (Self { place: place.clone(), manifest, segments, damage }, vanished)
     }
 
-    /// Its directory.
-    pub fn dir(&self) -> &Path {
-        &self.dir
+    /// Where it is.
+    pub fn place(&self) -> &Place {
+        &self.place
+    }
+
+    /// Opens one of its sorted replicas.
+    ///
+    /// # Errors
+    /// As [`SortedReplica::open`].
+    pub fn open_sorted(&self, entry: &SortedEntry) -> Result<SortedReplica> {
+        SortedReplica::open_at(&self.place.child(&entry.name()))
     }
 
     /// The state of the source that it belongs to.
@@ -137,4 +197,9 @@ impl Store {
     pub fn drop_all(dir: &Path) -> Result<()> {
         publish::drop_all(dir)
     }
+}
+
+fn announce(place: &Place, manifest: &Manifest) {
+    let segments = manifest.listing.segments.iter();
+    place.announce(segments.flat_map(|s| Segment::ends(s.bytes).map(|range| (s.name(), range))));
 }

@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
 use sieva_format::read::Wants;
-use sieva_types::Bx;
+use sieva_index::stats::Verdict;
+use sieva_types::{Bx, KeySet};
 
 use super::Execution;
 use super::leaves::Leaves;
@@ -33,10 +34,15 @@ pub(super) struct Ahead<'e> {
     /// Arrays that every tile reads, then those that some may.
     arrays: Vec<usize>,
     certain: usize,
+    /// Of arrays with an index, the condition by which tiles are told apart that read nothing of them.
+    tests: Vec<Test>,
     /// Tiles done, and of those, per array, how many read it.
     done: AtomicU64,
     read: Vec<AtomicU64>,
 }
+
+/// A condition on stored values: the array, whether it is on what is stored as it is, and the values.
+type Test = (usize, bool, KeySet);
 
 /// How far it was told.
 struct Told {
@@ -68,8 +74,8 @@ impl<'e> Ahead<'e> {
         if !execution.source.store().is_remote() {
             return None;
         }
-        let (mut arrays, mut possible) = (Vec::new(), also.to_vec());
-        let is_read = execution.first_read(&prepared.node, &mut arrays);
+        let (mut arrays, mut possible, mut tests) = (Vec::new(), also.to_vec(), Vec::new());
+        let is_read = execution.first_read(&prepared.node, &mut arrays, &mut tests);
         if !is_read {
             arrays.extend_from_slice(also);
         }
@@ -96,6 +102,7 @@ impl<'e> Ahead<'e> {
             read: arrays.iter().map(|_| AtomicU64::new(0)).collect(),
             arrays,
             certain,
+            tests,
             done: AtomicU64::new(0),
         })
     }
@@ -166,28 +173,40 @@ impl<'e> Ahead<'e> {
     ) {
         if let Some(tile) = (work.tile)(job) {
             let (array, tile) = (self.arrays[n], work.tiles.tile(tile));
+            let mut tests = self.tests.iter().filter(|(of, ..)| *of == array && n < self.certain);
+            if tests
+                .any(|(_, raw, set)| self.execution.foresee_stored(array, *raw, set, &tile) != Verdict::Some)
+            {
+                return;
+            }
             self.execution.readers[array].wants(&self.execution.own_box(array, &tile), &mut wants[n]);
         }
     }
 }
 
 impl Execution {
-    /// Adds the arrays that evaluating `node` reads first, whatever it finds; false where it reads nothing.
-    fn first_read(&self, node: &Node, out: &mut Vec<usize>) -> bool {
+    /// Adds the arrays that evaluating `node` reads first, whatever it finds, with the tests of those that an index may
+    /// answer for a tile; false where it reads nothing.
+    fn first_read(&self, node: &Node, out: &mut Vec<usize>, tests: &mut Vec<Test>) -> bool {
         match node {
             Node::Decided(_) | Node::Known(_) | Node::Chosen(_) => false,
-            Node::All(parts) | Node::Any(parts) => parts.iter().any(|p| self.first_read(p, out)),
-            Node::Leaf(condition) => self.first_condition(condition, out),
+            Node::All(parts) | Node::Any(parts) => parts.iter().any(|p| self.first_read(p, out, tests)),
+            Node::Leaf(condition) => self.first_condition(condition, out, tests),
         }
     }
 
-    fn first_condition(&self, condition: &Condition, out: &mut Vec<usize>) -> bool {
+    fn first_condition(&self, condition: &Condition, out: &mut Vec<usize>, tests: &mut Vec<Test>) -> bool {
         match condition {
             Condition::All(parts) | Condition::Any(parts) => {
-                parts.iter().any(|part| self.first_condition(part, out))
+                parts.iter().any(|part| self.first_condition(part, out, tests))
             }
-            // An index may answer it.
-            Condition::Stored { array, .. } if self.indexed[*array].is_some() => true,
+            Condition::Stored { array, raw, set } if self.indexed[*array].is_some() => {
+                if self.scans_what_is_open(*array, *raw) {
+                    out.push(*array);
+                    tests.push((*array, *raw, set.clone()));
+                }
+                true
+            }
             Condition::Stored { .. } | Condition::Computed(_) => {
                 let before = out.len();
                 self.arrays_of(condition, out);

@@ -130,6 +130,19 @@ impl Execution {
         costs.price(bytes.div_ceil(layout.chunk_bytes.max(1)).max(1), bytes)
     }
 
+    /// Whether the tiles that zone maps leave open of a condition on an array are read, as far as can be told before: its
+    /// bitmaps are dearer, or there are none.
+    pub(super) fn scans_what_is_open(&self, array: usize, raw: bool) -> bool {
+        let Some(index) = self.zones(array, raw) else { return true };
+        if !index.has_bitmaps() || !self.options.access.bitmaps() {
+            return self.options.access != super::Access::Bitmap;
+        }
+        let region = Bx::whole(&index.header().region);
+        let by_bitmap = self.indexes.costs.index.price(BITMAP_REQUESTS, region.len() / BITMAP_ROWS);
+        self.options.access == super::Access::Auto
+            && by_bitmap >= self.scan_cost(array, &region) * FEWER_BYTES
+    }
+
     /// Whether single reads of the open positions are cheaper than reading the whole box.
     fn points_pay(&self, array: usize, open: &Mask, scan: f64) -> bool {
         let allowed = self.options.access != super::Access::Scan && self.flat[array].is_some();

@@ -9,6 +9,7 @@ use super::attempt::{Ask, Fetched};
 use super::runtime;
 use super::target::Target;
 use super::transport::Transport;
+use super::validator::Validator;
 use crate::cache::Cache;
 use crate::{Counters, RangedRead, Span};
 
@@ -74,6 +75,10 @@ impl RangedRead for RemoteObject {
 
     fn version(&self) -> String {
         self.target.version().map(ToString::to_string).unwrap_or_default()
+    }
+
+    fn modified(&self) -> Option<u64> {
+        self.target.version().and_then(Validator::modified_at)
     }
 
     fn will_need(&self, ranges: &[Range<u64>]) {

@@ -32,6 +32,12 @@ impl Validator {
         }
     }
 
+    /// The time of modification in seconds since 1970.
+    pub(crate) fn modified_at(&self) -> Option<u64> {
+        let time = httpdate::parse_http_date(self.modified.as_deref()?).ok()?;
+        time.duration_since(std::time::SystemTime::UNIX_EPOCH).ok().map(|since| since.as_secs())
+    }
+
     /// Whether `other`, of a later answer, is the same version: what both name must agree.
     pub(crate) fn agrees(&self, other: &Self) -> bool {
         let same = |a: &Option<String>, b: &Option<String>| a.is_none() || b.is_none() || a == b;
@@ -67,6 +73,13 @@ mod tests {
         assert!(!a.agrees(&version(Some("\"1\""), Some("Mon"), 6)));
         assert!(!version(None, Some("Mon"), 5).agrees(&version(None, Some("Tue"), 5)));
         assert_eq!(a.to_string(), "\"1\" 5");
+    }
+
+    #[test]
+    fn times_of_modification() {
+        let at = |modified| version(None, Some(modified), 5).modified_at();
+        assert_eq!(at("Sun, 06 Nov 1994 08:49:37 GMT"), Some(784_111_777));
+        assert_eq!((at("yesterday"), version(Some("x"), None, 5).modified_at()), (None, None));
     }
 
     #[test]

@@ -1,9 +1,7 @@
 //! Reading a segment: its directory when it is opened, blocks and bodies when they are asked for.
 
-use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::ops::Range;
 
 use sieva_store::Counters;
 use sieva_types::{Error, Result};
@@ -11,26 +9,40 @@ use sieva_types::{Error, Result};
 use super::super::bytes::{corrupt, verify};
 use super::super::files::open_plain;
 use super::super::{ArrayHeader, SegmentName};
+use crate::place::{OpenError, Place, Readable};
+
 use super::layout::{ALIGN, Block, Directory, HeadEntry, Kind, StatsEntry, TRAILER, Trailer, file_header};
+
+/// Bytes at the end of a segment that are fetched at once from behind a network: few directories are longer.
+const DIRECTORY: u64 = 64 << 10;
 
 /// An open segment, whose directory is verified.
 #[derive(Debug)]
 pub struct Segment {
     name: String,
-    file: File,
+    file: Readable,
     /// Where the directory begins: blocks and bodies end before.
     end: u64,
     directory: Directory,
 }
 
 impl Segment {
-    /// Opens a segment that the manifest lists; an operating system error in opening comes as it is.
-    pub fn open(dir: &Path, listed: &SegmentName, counters: &Counters) -> io::Result<Result<Self>> {
-        let file = open_plain(&dir.join(&listed.name))?;
-        let len = file.metadata()?.len();
+    /// Opens a segment that the manifest lists; an error in opening the file comes as it is.
+    pub fn open(
+        place: &Place,
+        listed: &SegmentName,
+        counters: &Counters,
+    ) -> std::result::Result<Result<Self>, OpenError> {
+        let file = place.open_sized(&listed.name, listed.bytes, open_plain)?;
+        let len = file.len();
         let mut segment = Self { name: listed.name.clone(), file, end: 0, directory: Directory::default() };
         let read = segment.read_directory(listed, len, counters);
         Ok(read.map_err(|e| segment.place(e)).map(|()| segment))
+    }
+
+    /// What opening a segment of `len` bytes reads.
+    pub fn ends(len: u64) -> [Range<u64>; 2] {
+        [0..ALIGN.min(len), len.saturating_sub(DIRECTORY).max(ALIGN.min(len))..len]
     }
 
     fn read_directory(&mut self, listed: &SegmentName, len: u64, counters: &Counters) -> Result<()> {
@@ -103,12 +115,22 @@ impl Segment {
 
     /// Fills `out` from `offset` on.
     pub fn read(&self, offset: u64, out: &mut [u8], counters: &Counters) -> Result<()> {
-        self.file.read_exact_at(out, offset).map_err(|e| match e.kind() {
-            io::ErrorKind::UnexpectedEof => corrupt("it is cut off"),
-            _ => Error::io(format!("cannot read {} bytes at offset {offset}", out.len()), &e),
+        self.file.read_exact_at(out, offset).map_err(|e| match e {
+            OpenError::System(e) if e.kind() == io::ErrorKind::UnexpectedEof => corrupt("it is cut off"),
+            e => e.into_error(format!("cannot read {} bytes at offset {offset}", out.len())),
         })?;
         counters.add_request(out.len() as u64);
         Ok(())
+    }
+
+    /// Says that the records of an array are about to be loaded: tables of all blocks, payloads of statistics.
+    pub fn announce(&self, array: u32) {
+        let range = |block: &Block| {
+            let payload = if block.kind == Kind::Stats { block.payload } else { 0 };
+            block.offset..block.offset + block.table() + payload
+        };
+        let blocks = self.blocks(array, Kind::Stats).chain(self.blocks(array, Kind::Heads));
+        self.file.will_need(&blocks.map(range).collect::<Vec<_>>());
     }
 
     /// Puts the segment before a message.

@@ -1,0 +1,135 @@
+//! Augmentations that lie beside a remote object, under its own address with `.sieva` behind it.
+//!
+//! They are read where they are, and never written there: somebody built them of the object and put the store beside
+//! it, or of the local file that a server now gives out.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use sieva_index::Place;
+use sieva_index::store::{Fingerprint, Store};
+use sieva_query::cost::Costs;
+use sieva_query::exec::Indexes;
+use sieva_types::ErrorKind;
+
+use super::schema_hash;
+use crate::open::Source;
+
+/// How long nobody asks again where there was nothing: each time takes a round trip.
+const ABSENT_FOR: Duration = Duration::from_secs(3600);
+/// Nanoseconds that a byte from a server takes, a request for data, of which many are on their way at once, and one for
+/// an index, which waits for the one before it; until it is known better.
+const BYTE: f64 = 4.0;
+const AHEAD: f64 = 5e5;
+const WAIT: f64 = 3e7;
+
+impl Source {
+    /// Runs `work`, which fetches something else, while augmentations of a remote object are looked for.
+    pub(crate) fn while_loading(&self, work: impl FnOnce()) {
+        if self.address_beside().is_none() {
+            return work();
+        }
+        std::thread::scope(|scope| {
+            // What goes wrong is told when they are asked for.
+            scope.spawn(|| self.loaded().is_ok());
+            work();
+        });
+    }
+
+    /// Where a store beside the object would be.
+    fn address_beside(&self) -> Option<String> {
+        let address = self.path().to_str().filter(|a| sieva_store::is_url(a) && self.options().beside)?;
+        // What stands behind a question mark is for this one object.
+        let is_plain = self.many().is_none() && !address.contains(['?', '#']) && !address.ends_with('/');
+        is_plain.then(|| format!("{address}.sieva"))
+    }
+
+    /// The store beside a remote object, if it is of the state that was opened; `write` is where one made here would be.
+    pub(super) fn beside(&self, write: &Path, taken: &Fingerprint, indexes: &mut Indexes) -> Option<Store> {
+        let address = self.address_beside()?;
+        let absent = Absence { note: write.with_extension("absent"), version: &taken.version };
+        if self.options().remember && absent.is_noted() {
+            return None;
+        }
+        let found = sieva_store::open_tree(&address, &self.options().remote)
+            .and_then(|tree| Store::find(&Place::Objects(tree, String::new())));
+        let found = match found {
+            Ok(Some(found)) => found,
+            // What is forbidden is not there for us; some servers say so of all that is not there.
+            Ok(None) => return absent.keep(self.options().remember),
+            Err(e) if e.kind() == ErrorKind::PermissionDenied => return absent.keep(self.options().remember),
+            Err(e) => {
+                indexes.note(&format!("'{address}': {}: not used", e.message()));
+                return None;
+            }
+        };
+        let (reader, fingerprint, put) = (self.reader(), found.fingerprint().clone(), found.put());
+        found.announce();
+        if fingerprint != *taken {
+            // Of a copy, if it is one; they come while the store is opened.
+            Fingerprint::announce(reader.store().as_ref());
+        }
+        let store = match found.open() {
+            Ok(store) => store?,
+            Err(e) => {
+                indexes.note(&format!("'{address}': {}: not used", e.message()));
+                return None;
+            }
+        };
+        let is_copy = || fingerprint.is_of_copy(reader.store().as_ref(), schema_hash(reader), put);
+        if fingerprint == *taken || is_copy().unwrap_or(false) {
+            be_far(&indexes.costs);
+            return Some(store);
+        }
+        indexes.note(&format!("'{address}' was made for another state of the object: not used"));
+        None
+    }
+
+    /// Asks anew next time, also where there was nothing lately.
+    pub(super) fn look_again(&self) {
+        if self.address_beside().is_some() {
+            let places = sieva_index::store::locations(
+                self.path(),
+                self.options().store_dir_of(self.path()).as_deref(),
+            );
+            // None may be there.
+            let _ = std::fs::remove_file(places.write.with_extension("absent"));
+        }
+    }
+}
+
+/// Whether somebody built what is in a store, and not only scans left it.
+pub(super) fn was_built(store: &Store) -> bool {
+    let listing = store.listing();
+    !listing.sorted.is_empty() || listing.segments.iter().any(|segment| segment.durable())
+}
+
+/// What reads cost over a network, to begin with.
+fn be_far(costs: &Costs) {
+    for (costs, request) in [(&costs.direct, AHEAD), (&costs.chunked, AHEAD), (&costs.index, WAIT)] {
+        costs.request.set(request, 0);
+        costs.byte.set(BYTE, 0);
+    }
+}
+
+/// That nothing lay beside an object of some version, noted in a file.
+struct Absence<'a> {
+    note: PathBuf,
+    version: &'a str,
+}
+
+impl Absence<'_> {
+    fn is_noted(&self) -> bool {
+        let age = || std::fs::metadata(&self.note).ok()?.modified().ok()?.elapsed().ok();
+        std::fs::read_to_string(&self.note).is_ok_and(|version| version == self.version)
+            && age().is_some_and(|age| age < ABSENT_FOR)
+    }
+
+    fn keep(&self, remember: bool) -> Option<Store> {
+        if remember && let Some(dir) = self.note.parent() {
+            // Without the note it is asked for again.
+            let _ = std::fs::create_dir_all(dir).and_then(|()| std::fs::write(&self.note, self.version));
+        }
+        None
+    }
+}
