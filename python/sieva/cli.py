@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from sieva import __version__, errors
-from sieva._memory import memory_bytes, size_text
+from sieva._cli_types import DimsType, MemoryType, StorageOptionType
+from sieva._memory import size_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -29,40 +30,6 @@ ACCESS = ("auto", "scan", "zonemap", "bitmap", "sorted")
 FETCH = ("auto", "direct", "block")
 INTERRUPTED = 130
 _WAYS = {"bitmap": "bitmap", "points": "single elements", "scan": "scan"}
-
-
-class MemoryType(click.ParamType[int]):
-    """A size such as 512MiB."""
-
-    name = "size"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:  # noqa: ANN401
-        """Return the size in bytes."""
-        try:
-            return memory_bytes(value) or 0
-        except ValueError as error:
-            self.fail(str(error), param, ctx)
-
-
-class DimsType(click.ParamType[tuple[str, list[str]]]):
-    """Names of an array's dimensions, such as exchange/theta=angle."""
-
-    name = "array=dims"
-
-    def convert(
-        self,
-        value: Any,  # noqa: ANN401 - as click has it
-        param: click.Parameter | None,
-        ctx: click.Context | None,
-    ) -> tuple[str, list[str]]:
-        """Return the array and the names."""
-        if isinstance(value, tuple):
-            return value
-        array, found, names = value.rpartition("=")
-        dims = [name.strip() for name in names.split(",")]
-        if not found or not array or not all(dims):
-            self.fail(f"{value!r} is not of the form array=name,name", param, ctx)
-        return array, dims
 
 
 def _options(*options: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -96,6 +63,13 @@ open_options = _options(
         "--isolated",
         is_flag=True,
         help="Parse local files in a process of their own, with limits on memory and time.",
+    ),
+    click.option(
+        "--storage-option",
+        "storage_options",
+        type=StorageOptionType(),
+        multiple=True,
+        help="Of remote objects, may be repeated: --storage-option retries=3 --storage-option parallel=4",
     ),
 )
 store_option = click.option(
@@ -374,7 +348,7 @@ def _ask(
 
 def _opening(how: dict[str, Any]) -> dict[str, Any]:
     """Return the options of opening as `sieva.open` has them."""
-    return {**how, "dims": dict(how["dims"])}
+    return {**how, "dims": dict(how["dims"]), "storage_options": dict(how["storage_options"]) or None}
 
 
 def _format(path: Path | None, kind: str | None, layout: str | None) -> str:

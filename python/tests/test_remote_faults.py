@@ -1,6 +1,9 @@
 """Bad networks: what passes loses nothing, what stays ends in an error that says what happened."""
 
+import subprocess
+import sys
 import time
+from functools import partial
 
 import h5py
 import numpy as np
@@ -141,7 +144,25 @@ def test_a_second_opening_parses_nothing(server, values):
 
 def test_requests_are_counted(server):
     source = sieva.open(f"{server.url}/values.h5")
-    before = server.traffic.requests
+    before = server.traffic.by_path()["/values.h5"]
     query = source.query("v > 2.5")
     query.count()
-    assert query.stats()["requests"] == server.traffic.requests - before
+    assert query.stats()["requests"] == server.traffic.by_path()["/values.h5"] - before
+
+
+def test_options_of_the_command_line(server):
+    """Few retries, and a clear word for what is no option."""
+    server.behaviour.is_down = True
+    command = [sys.executable, "-m", "sieva", "schema", f"{server.url}/values.h5", "--storage-option"]
+    run = partial(subprocess.run, capture_output=True, text=True, check=False)
+    failed = run([*command, "retries=1"])
+    assert failed.returncode == 1
+    assert "503" in failed.stderr
+    assert server.traffic.requests == 2
+    for wrong, why in [
+        ("tries=1", "not of the form name=value"),
+        ("retries=many", "retries: invalid literal"),
+    ]:
+        refused = run([*command, wrong])
+        assert refused.returncode == 2
+        assert why in " ".join(refused.stderr.split())

@@ -1,0 +1,80 @@
+"""Values of options of the command line."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import click
+
+from sieva._memory import memory_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class MemoryType(click.ParamType[int]):
+    """A size such as 512MiB."""
+
+    name = "size"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:  # noqa: ANN401
+        """Return the size in bytes."""
+        try:
+            return memory_bytes(value) or 0
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+class DimsType(click.ParamType[tuple[str, list[str]]]):
+    """Names of an array's dimensions, such as exchange/theta=angle."""
+
+    name = "array=dims"
+
+    def convert(
+        self,
+        value: Any,  # noqa: ANN401 - as click has it
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> tuple[str, list[str]]:
+        """Return the array and the names."""
+        if isinstance(value, tuple):
+            return value
+        array, found, names = value.rpartition("=")
+        dims = [name.strip() for name in names.split(",")]
+        if not found or not array or not all(dims):
+            self.fail(f"{value!r} is not of the form array=name,name", param, ctx)
+        return array, dims
+
+
+class StorageOptionType(click.ParamType[tuple[str, Any]]):
+    """One of the options of remote storage, such as retries=3 or cache_bytes=1GiB."""
+
+    name = "name=value"
+    _KINDS: ClassVar[dict[str, Callable[[str], Any]]] = {
+        "retries": int,
+        "parallel": int,
+        "deadline": float,
+        "connect_timeout": float,
+        "read_timeout": float,
+        "cache_bytes": memory_bytes,
+        "disk_bytes": memory_bytes,
+        "cache_dir": str,
+    }
+
+    def convert(
+        self,
+        value: Any,  # noqa: ANN401 - as click has it
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> tuple[str, Any]:
+        """Return the name and the value in its type."""
+        if isinstance(value, tuple):
+            return value
+        name, _, text = value.partition("=")
+        if name not in self._KINDS or not text:
+            known = ", ".join(self._KINDS)
+            self.fail(f"{value!r} is not of the form name=value, with one of the names {known}", param, ctx)
+        try:
+            return name, self._KINDS[name](text)
+        except ValueError as error:
+            self.fail(f"{name}: {error}", param, ctx)
