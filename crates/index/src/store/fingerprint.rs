@@ -116,6 +116,53 @@ mod tests {
         }
     }
 
+    /// An object of a server that tells when it was changed.
+    struct Served(MemoryStore, Option<u64>);
+
+    impl RangedRead for Served {
+        fn len(&self) -> u64 {
+            self.0.len()
+        }
+
+        fn read_exact_at(&self, offset: u64, out: &mut [u8]) -> Result<()> {
+            self.0.read_exact_at(offset, out)
+        }
+
+        fn modified(&self) -> Option<u64> {
+            self.1
+        }
+
+        fn name(&self) -> &str {
+            self.0.name()
+        }
+
+        fn counters(&self) -> &sieva_store::Counters {
+            self.0.counters()
+        }
+    }
+
+    #[test]
+    fn a_copy_has_the_time_and_what_is_sampled() {
+        let bytes = vec![7; 100_000];
+        let file = MemoryStore::new("m", bytes.clone());
+        let local = Fingerprint::take(&file, "1700000000999999999 ns".into(), 5).unwrap();
+        let served = |bytes: &[u8], modified| Served(MemoryStore::new("m", bytes.to_vec()), modified);
+        let is_copy = |read: &Served, schema, put| local.is_of_copy(read, schema, put).unwrap();
+        let same = served(&bytes, Some(1_700_000_000));
+        assert!(is_copy(&same, 5, Some(1_700_000_001)));
+        // Put there in the second of the change, or before; nobody knows when; of another schema.
+        assert!(!is_copy(&same, 5, Some(1_700_000_000)) && !is_copy(&same, 5, None));
+        assert!(!is_copy(&same, 6, Some(1_700_000_001)));
+        assert!(!is_copy(&served(&bytes, Some(1_700_000_001)), 5, Some(1_700_000_009)));
+        assert!(!is_copy(&served(&bytes, None), 5, Some(1_700_000_009)));
+        assert!(!is_copy(&served(&bytes[1..], Some(1_700_000_000)), 5, Some(1_700_000_009)));
+        let mut other = bytes.clone();
+        other[99_999] = 8;
+        assert!(!is_copy(&served(&other, Some(1_700_000_000)), 5, Some(1_700_000_009)));
+        let tagged = Fingerprint { version: "\"tag\" 100000".into(), ..local.clone() };
+        assert!(!tagged.is_of_copy(&same, 5, Some(1_700_000_009)).unwrap());
+    }
+
     #[test]
     fn a_change_that_is_sampled_is_noticed() {
         let mut bytes = vec![7; 200_000];
