@@ -37,21 +37,29 @@ impl Source {
     }
 
     /// Where a store beside the object would be.
-    fn address_beside(&self) -> Option<String> {
+    pub(super) fn address_beside(&self) -> Option<String> {
         let address = self.path().to_str().filter(|a| sieva_store::is_url(a) && self.options().beside)?;
         // What stands behind a question mark is for this one object.
         let is_plain = self.many().is_none() && !address.contains(['?', '#']) && !address.ends_with('/');
-        is_plain.then(|| format!("{address}.sieva"))
+        // Of an object without tag and time nothing could be told to be of it.
+        let is_told = || !self.reader().store().version().is_empty();
+        (is_plain && is_told()).then(|| format!("{address}.sieva"))
     }
 
-    /// The store beside a remote object, if it is of the state that was opened; `write` is where one made here would be.
-    pub(super) fn beside(&self, write: &Path, taken: &Fingerprint, indexes: &mut Indexes) -> Option<Store> {
-        let address = self.address_beside()?;
+    /// The store at `address`, if it is of the state of the object that was opened; `write` is where one made here would
+    /// be.
+    pub(super) fn beside(
+        &self,
+        address: &str,
+        write: &Path,
+        taken: &Fingerprint,
+        indexes: &mut Indexes,
+    ) -> Option<Store> {
         let absent = Absence { note: write.with_extension("absent"), version: &taken.version };
         if self.options().remember && absent.is_noted() {
             return None;
         }
-        let found = sieva_store::open_tree(&address, &self.options().remote)
+        let found = sieva_store::open_tree(address, &self.options().remote)
             .and_then(|tree| Store::find(&Place::Objects(tree, String::new())));
         let found = match found {
             Ok(Some(found)) => found,

@@ -187,9 +187,13 @@ impl Source {
                 Err(e) => indexes.note(&format!("'{}': {}: not used", dir.display(), e.message())),
             }
         }
-        let beside = match found.as_ref().is_some_and(was_built) {
-            true => None,
-            false => self.beside(&places.write, taken(&fingerprint, self.reader())?, &mut indexes),
+        let beside = match self.address_beside().filter(|_| !found.as_ref().is_some_and(was_built)) {
+            // The fingerprint of what is no object takes reading some of it.
+            Some(address) => {
+                let taken = taken(&fingerprint, self.reader())?;
+                self.beside(&address, &places.write, taken, &mut indexes)
+            }
+            None => None,
         };
         if let Some(store) = beside.as_ref().or(found.as_ref()) {
             store.damage().iter().for_each(|d| indexes.note(d));
