@@ -258,15 +258,20 @@ pub(crate) fn remote_options(given: BTreeMap<String, Bound<'_, PyAny>>) -> PyRes
                 to_python(sieva::Error::new(sieva::ErrorKind::InvalidValue, message))
             })
         };
+        // Python says of numbers that are too large or too small that they overflow.
+        let wrong = |_| {
+            let message = format!("{name} is a whole number, not negative and not too large, got {value}");
+            to_python(sieva::Error::new(sieva::ErrorKind::InvalidValue, message))
+        };
         match name.as_str() {
             "connect_timeout" => options.connect_timeout = seconds()?,
             "read_timeout" => options.read_timeout = seconds()?,
             "deadline" => options.deadline = seconds()?,
-            "retries" => options.retries = value.extract()?,
-            "parallel" => options.parallel = value.extract()?,
-            "cache_bytes" => options.cache_bytes = value.extract()?,
+            "retries" => options.retries = value.extract().map_err(wrong)?,
+            "parallel" => options.parallel = value.extract().map_err(wrong)?,
+            "cache_bytes" => options.cache_bytes = value.extract().map_err(wrong)?,
             "cache_dir" => options.cache_dir = Some(value.extract()?),
-            "disk_bytes" => options.disk_bytes = value.extract()?,
+            "disk_bytes" => options.disk_bytes = value.extract().map_err(wrong)?,
             other => {
                 let known = "connect_timeout, read_timeout, deadline, retries, parallel, cache_bytes, cache_dir, disk_bytes";
                 let message = format!("'{other}' is no option of remote storage");

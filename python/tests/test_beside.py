@@ -201,6 +201,36 @@ def test_a_server_that_fails_now_and_then(folder, server, values):
     assert server.traffic.failures > 0
 
 
+def test_what_may_not_be_read(folder, server, values):
+    """A replica whose shards are forbidden is left aside; a store that is wholly forbidden is not there."""
+    build(folder, kinds=("zonemap", "sorted"))
+    server.behaviour.forbidden = "/c/"
+    source = sieva.open(f"{server.url}/a.h5")
+    check(source, values)
+    assert source.query("v between 0.25 and 0.2501").read("v").tolist() == list(
+        values[(values >= 0.25) & (values <= np.float32(0.2501))]
+    )
+    assert any("sorted replica" in note for note in source.index_notes)
+    server.behaviour.forbidden = ".sieva/"
+    for times in (1, 0):
+        asked(server)
+        source = sieva.open(f"{server.url}/a.h5")
+        check(source, values)
+        assert source.index_notes == []
+        assert sum(asked(server)[1].values()) == times
+
+
+def test_a_replica_is_dropped_where_it_is(folder, tmp_path, values):
+    """And what else is in that store stays in use."""
+    build(folder, kinds=("zonemap", "sorted"))
+    with sieva.open(folder / "a.h5", store=tmp_path / "stores") as source:
+        assert source.drop_index("v", kinds=["sorted"])
+    with sieva.open(folder / "a.h5", store=tmp_path / "stores") as source:
+        status = source.index_status()
+        assert (status.replicas, [array.path for array in status.arrays]) == ((), ["v"])
+        check(source, values)
+
+
 def test_what_is_built_here_goes_before(folder, server, values):
     build(folder)
     url = f"{server.url}/a.h5"

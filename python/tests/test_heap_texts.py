@@ -173,6 +173,22 @@ def test_behind_an_external_link(tmp_path):
     assert source.query("n > 40").count() == 19
 
 
+def test_a_linked_file_that_is_changed_is_stale(tmp_path):
+    """What is kept of it must not be mixed with what is there now."""
+    with h5py.File(tmp_path / "other.h5", "w") as f:
+        f.create_dataset("n", data=np.arange(1000), chunks=(100,), compression="gzip")
+    with h5py.File(tmp_path / "a.h5", "w") as f:
+        f["n"] = h5py.ExternalLink("other.h5", "n")
+    source = sieva.open(tmp_path / "a.h5", external=tmp_path)
+    assert source["n"].read_stored([2], [3]).tolist() == [2, 3, 4]
+    with h5py.File(tmp_path / "other.h5", "r+") as f:
+        f["n"][...] = 7
+    for start, n in ((2, 3), (0, 1000)):
+        with pytest.raises(errors.StaleSource):
+            source["n"].read_stored([start], [n])
+    assert sieva.open(tmp_path / "a.h5", external=tmp_path)["n"].read_stored([2], [3]).tolist() == [7] * 3
+
+
 def test_many_threads(tmp_path):
     """More collections than are kept, asked for from all sides."""
     texts = np.array([f"{i} " * 300 for i in range(30000)], object)

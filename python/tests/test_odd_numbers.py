@@ -229,3 +229,45 @@ def test_packed_chunks_that_virtual_data_are_made_of(tmp_path):
         f["x"].id.write_direct_chunk((3, 4), b"\x01" * 25)
     with pytest.raises(errors.CorruptFile, match=r"its chunk at offset .*nbit: 26 bytes at 0 of 25 stored"):
         sieva.open(tmp_path / "a.h5")["v"].read_stored([0, 0], list(SHAPE))
+
+
+def test_chunks_are_decoded_once(tmp_path):
+    """Tiles follow the chunks, and chunks that are cut are kept."""
+    values = np.arange(600 * 900).reshape(600, 900) % (1 << 20)
+    kind = integer_type(4, 20, 0, LE, signed=False)
+    with h5py.File(tmp_path / "a.h5", "w") as f:
+        plist = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        plist.set_chunk((200, 300))
+        plist.set_deflate(1)
+        dataset = h5py.h5d.create(f.id, b"x", kind, h5py.h5s.create_simple(values.shape), plist)
+        dataset.write(h5py.h5s.ALL, h5py.h5s.ALL, values)
+    query = sieva.open(tmp_path / "a.h5").query("x > 500000")
+    assert query.count() == np.count_nonzero(values > 500000)
+    assert query.stats()["chunks_decoded"] == 9
+
+
+def test_two_arrays_that_claim_one_chunk(tmp_path):
+    """Of other sizes: each decodes it in its own way, whichever is asked first."""
+    path, kind = tmp_path / "a.h5", integer_type(4, 20, 0, LE, signed=False)
+    with h5py.File(path, "w", libver="earliest") as f:
+        rng = np.random.default_rng(1)
+        for name, n in (("a", 8), ("b", 4000)):
+            plist = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+            plist.set_chunk((n,))
+            plist.set_deflate(1)
+            dataset = h5py.h5d.create(f.id, name.encode(), kind, h5py.h5s.create_simple((n,)), plist)
+            dataset.write(h5py.h5s.ALL, h5py.h5s.ALL, rng.integers(0, 1 << 20, n))
+        place, other = (f[name].id.get_chunk_info(0).byte_offset for name in "ab")
+        expected = by_libhdf5(f, "a", "u4")
+    content = path.read_bytes()
+    assert content.count(other.to_bytes(8, "little")) == 1
+    content = content.replace(other.to_bytes(8, "little"), place.to_bytes(8, "little"))
+    path.write_bytes(content)
+    for order in ("ab", "ba"):
+        source = sieva.open(path)
+        for name in order:
+            if name == "a":
+                assert source["a"].read_stored([2], [3]).tolist() == expected[2:5].tolist()
+            else:
+                with pytest.raises(errors.CorruptFile, match="decoded to 32 bytes, expected 16000"):
+                    source["b"].read_stored([3000], [5])

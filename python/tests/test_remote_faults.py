@@ -166,3 +166,7 @@ def test_options_of_the_command_line(server):
         refused = run([*command, wrong])
         assert refused.returncode == 2
         assert why in " ".join(refused.stderr.split())
+    for wrong in ("retries=-1", "parallel=99999999999999999999", "cache_bytes=99999999TiB"):
+        refused = run([*command, wrong])
+        assert refused.returncode == 1
+        assert "is a whole number, not negative and not too large, got" in refused.stderr

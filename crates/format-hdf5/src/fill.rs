@@ -25,12 +25,17 @@ pub(crate) fn check(file: &File, token: Token, info: &TypeInfo) -> Result<()> {
     let sizes = Sizes::of(bytes)?;
     let form = info.in_file(sizes.address as u64);
     for message in fill_messages(bytes, sizes.start, token.address())? {
-        let value = match (message, &form) {
+        let (value, form) = match (message, &form) {
             (FillMessage::Value(value), _) if value.is_empty() => continue,
-            (FillMessage::Value(value), Some(_)) => value,
+            (FillMessage::Value(value), Some(form)) => (value, form),
             _ => return Err(Error::new(ErrorKind::Unsupported, "its fill value cannot be looked at")),
         };
-        form.iter().flat_map(TypeInfo::heap_items).try_for_each(|(at, item)| {
+        // A message is short, so that an item that is no longer has few parts.
+        if (value.len() as u64) < form.size {
+            let message = format!("its fill value has {} bytes, its items have {}", value.len(), form.size);
+            return Err(Error::corrupt(message));
+        }
+        form.heap_items().into_iter().try_for_each(|(at, item)| {
             check_item(value.get(at as usize..).unwrap_or(&[]), item, bytes.len())
         })?;
     }

@@ -63,14 +63,20 @@ pub(crate) fn physical(tree: &Tree, d: &Dataset) -> Result<Physical> {
     let file = &tree.files[d.found.file];
     let handle = file.object(d.found.token)?;
     out.fill = fill_value(&handle, d)?;
-    let form =
-        if d.info.relocated { d.info.in_file(file_sizes(&handle)?.0 as u64) } else { Some(d.info.clone()) };
+    let form = match d.info.relocated {
+        true => {
+            let (address, _) = file_sizes(&handle)?;
+            // Wider addresses are left to libhdf5.
+            (address <= 8).then(|| d.info.in_file(address as u64)).flatten()
+        }
+        false => Some(d.info.clone()),
+    };
     if let Some(form) = &form {
         check_stored(&handle, d, form)?;
     }
     out.placement = match (library_reason(&handle, d, &out.fill)?, form) {
         (Some(reason), _) => Placement::Library(reason),
-        (None, None) => Placement::Library("references in its items".into()),
+        (None, None) => Placement::Library("references in its items, or wide addresses".into()),
         (None, Some(form)) => {
             out.form = form;
             place(&handle, d, &out, file.bytes().len())?

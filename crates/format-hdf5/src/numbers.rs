@@ -1,8 +1,8 @@
 //! Numbers that no machine computes with, as the nearest that one does.
 //!
 //! HDF5 describes a number by the places of its bits: integers of any precision anywhere in their bytes, floating point
-//! with any sign, exponent and mantissa (HDF5 file format specification, version 3.0, IV.A.2.d). Integers become the
-//! narrowest type that holds their precision. Floating point becomes float64, rounded to the nearest, ties to
+//! with any sign, exponent and mantissa (HDF5 file format specification, version 3.0, IV.A.2.d). Integers of 1,
+//! 2, 4 or 8 bytes become that of a machine, others the narrowest that holds their precision. Floating point becomes float64, rounded to the nearest, ties to
 //! even, as numpy rounds x87's and IEEE's longer types; libhdf5's own conversion rounds ties away from zero and cuts
 //! off what falls below the normal numbers.
 
@@ -67,8 +67,11 @@ impl Field {
 impl OddNumber {
     /// Whether all bits that it names are in its bytes, and those few enough.
     pub(crate) fn is_sound(&self) -> bool {
+        if self.size as u64 > SIZE_LIMIT {
+            return false;
+        }
         let bits = 8 * self.size as u32;
-        let fits = match &self.form {
+        match &self.form {
             Form::Integer { offset, precision, .. } => {
                 (1..=64).contains(precision) && Field { start: *offset, len: *precision }.is_within(bits)
             }
@@ -79,8 +82,7 @@ impl OddNumber {
                     && float.bias < 1 << 62
                     && fields.iter().all(|field| field.is_within(bits))
             }
-        };
-        fits && self.size as u64 <= SIZE_LIMIT
+        }
     }
 
     /// The type that its numbers become.

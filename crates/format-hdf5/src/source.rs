@@ -175,12 +175,16 @@ impl Hdf5Source {
         self.items[array].get_or_find(|| find().map_err(|e| self.place(array, e)))
     }
 
-    /// What was read of stored items, with errors of it at their place.
-    fn of_items<T>(&self, array: usize, found: Result<T>) -> Result<T> {
-        found.map_err(|e| {
+    /// What `read` finds of stored items, with errors of it at their place.
+    fn of_items<T>(&self, array: usize, read: impl FnOnce() -> Result<T>) -> Result<T> {
+        let number = self.datasets[self.array(array)?.dataset].found.file;
+        let file = &self.files[number];
+        // Whoever asks looks after the file itself, but after none that its links lead to.
+        let unchanged = if number == 0 { Ok(()) } else { file.check_unchanged() };
+        unchanged.and_then(|()| read()).map_err(|e| {
             // Bytes of two versions of a file look damaged.
             let is_damage = e.kind() == ErrorKind::CorruptFile;
-            let e = is_damage.then(|| self.store.check_unchanged().err()).flatten().unwrap_or(e);
+            let e = is_damage.then(|| file.check_unchanged().err()).flatten().unwrap_or(e);
             if e.message().contains(&self.schema.arrays[array].path) { e } else { self.place(array, e) }
         })
     }
@@ -238,7 +242,7 @@ impl ArraySource for Hdf5Source {
 
     fn read_library(&self, array: usize, bx: &Bx, out: &mut [u8]) -> Result<()> {
         if let Some(items) = &*self.items(array)? {
-            return self.of_items(array, items.read(bx, out));
+            return self.of_items(array, || items.read(bx, out));
         }
         let entry = self.array(array)?;
         self.count_library_read(out.len());
@@ -249,7 +253,7 @@ impl ArraySource for Hdf5Source {
 
     fn read_library_strings(&self, array: usize, bx: &Bx) -> Result<Vec<String>> {
         if let Some(items) = &*self.items(array)? {
-            return self.of_items(array, items.read_texts(bx));
+            return self.of_items(array, || items.read_texts(bx));
         }
         let entry = self.array(array)?;
         self.count_library_read(0);

@@ -20,11 +20,11 @@ use crate::texts::Texts;
 use crate::types::Kind;
 
 /// Most bytes of a buffer of items.
-const BUFFER_LIMIT: u64 = 4 << 20;
+const BUFFER_LIMIT: u64 = 16 << 20;
 /// Most texts that are fetched at once.
-const TEXTS_AT_ONCE: u64 = 8192;
+const TEXTS_AT_ONCE: usize = 8192;
 /// Bytes of decoded chunks that are kept of a file, for boxes that cut them.
-const CACHE: usize = 16 << 20;
+const CACHE: usize = 64 << 20;
 
 /// One file that data are read of, apart from libhdf5.
 pub(crate) struct StoredFile {
@@ -40,6 +40,14 @@ impl StoredFile {
     pub(crate) fn new(store: Arc<dyn RangedRead>, chunk_limit: u64) -> Self {
         Self { store, cache: Arc::new(ChunkCache::new(CACHE)), chunk_limit, texts: Kept::default() }
     }
+
+    /// Whether it still is what was opened.
+    ///
+    /// # Errors
+    /// `stale-source` where it was changed.
+    pub(crate) fn check_unchanged(&self) -> Result<()> {
+        self.store.check_unchanged()
+    }
 }
 
 /// What elements are made of.
@@ -54,6 +62,7 @@ enum Elements {
 pub(crate) struct StoredItems {
     reader: BlockReader,
     elements: Elements,
+    chunk_limit: u64,
 }
 
 impl StoredItems {
@@ -79,7 +88,7 @@ impl StoredItems {
         let schema = Schema { arrays: vec![info.clone()], ..Schema::default() };
         let source = Items { store: Arc::clone(&file.store), schema, layout: Arc::new(layout) };
         let reader = BlockReader::new(Arc::new(source), 0, Arc::clone(&file.cache), file.chunk_limit)?;
-        Ok(Self { reader, elements })
+        Ok(Self { reader, elements, chunk_limit: file.chunk_limit })
     }
 
     /// Fills `out` with the numbers or texts of fixed size of box `bx`, in native byte order.
@@ -116,15 +125,21 @@ impl StoredItems {
         self.check_box(bx, 0, 0)?;
         let size = self.reader.layout().element_size;
         let (mut items, mut out, mut ws) = (Vec::new(), Vec::new(), Workspace::default());
-        for slab in slabs(bx, TEXTS_AT_ONCE) {
+        for slab in slabs(bx, (BUFFER_LIMIT / size.max(1) as u64).max(1)) {
             items.resize(slab.len() as usize * size, 0);
             self.reader.read_native(&slab, &mut items, &mut ws)?;
-            texts.read(&items, &mut out)?;
+            items.chunks(TEXTS_AT_ONCE * size).try_for_each(|some| texts.read(some, &mut out))?;
         }
         Ok(out)
     }
 
     fn check_box(&self, bx: &Bx, element: usize, bytes: usize) -> Result<()> {
+        let (layout, limit) = (self.reader.layout(), self.chunk_limit);
+        if layout.is_chunked() && layout.chunk_bytes > limit {
+            let size = layout.chunk_bytes;
+            let message = format!("its chunks have {size} bytes, at most {limit} are decoded of such items");
+            return Err(Error::new(ErrorKind::MemoryLimit, message));
+        }
         check_box(bx, &self.reader.layout().extent, element, bytes)
     }
 }

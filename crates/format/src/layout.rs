@@ -210,7 +210,7 @@ impl Layout {
         match &self.placement {
             Placement::Chunks(_) | Placement::Objects => true,
             Placement::Parts(parts) => parts.chunked,
-            Placement::Foreign(_) => self.chunk_shape != self.extent,
+            Placement::Library(_) | Placement::Foreign(_) => self.chunk_shape != self.extent,
             _ => false,
         }
     }

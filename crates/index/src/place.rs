@@ -55,6 +55,14 @@ impl Place {
         }
     }
 
+    /// The local directory that it is, where it is one.
+    pub fn local(&self) -> Option<&Path> {
+        match self {
+            Self::Local(dir) => Some(dir),
+            Self::Objects(..) => None,
+        }
+    }
+
     /// Whether a network lies between.
     pub fn is_remote(&self) -> bool {
         matches!(self, Self::Objects(tree, _) if tree.is_remote())

@@ -40,6 +40,8 @@ class Behaviour:
         Whether HEAD is refused; whether Range is not looked at.
     slow : float
         Seconds of rest in the middle of each body.
+    forbidden : str
+        What a path has in it that gets 403.
     """
 
     latency: float = 0.0
@@ -51,6 +53,7 @@ class Behaviour:
     no_head: bool = False
     no_ranges: bool = False
     slow: float = 0.0
+    forbidden: str = ""
 
 
 @dataclass
@@ -179,6 +182,8 @@ class _Handler(BaseHTTPRequestHandler):
             time.sleep(owner.behaviour.latency)
             if failure == "unavailable":
                 self._send_nothing(503)
+            elif owner.behaviour.forbidden and owner.behaviour.forbidden in path:
+                self._send_nothing(403)
             elif self.command == "HEAD" and owner.behaviour.no_head:
                 self._send_nothing(405)
             else:

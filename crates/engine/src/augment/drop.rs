@@ -39,7 +39,9 @@ impl Source {
         let arrays = arrays.iter().map(|a| self.resolve(a)).collect::<Result<Vec<_>>>()?;
         let paths: Vec<&str> = arrays.iter().map(|&a| self.schema().arrays[a].path.as_str()).collect();
         let loaded = self.loaded()?;
-        let Some(store) = &loaded.store else { return Ok(0) };
+        // Where it was found, which need not be where new ones go.
+        let store = loaded.store.as_ref().and_then(|store| Some((store, store.place().local()?)));
+        let Some((store, dir)) = store else { return Ok(0) };
         let goes = |key: &str| paths.is_empty() || paths.contains(&key);
         let n = store.sorted().iter().filter(|e| goes(&e.key)).count();
         if n > 0 {
@@ -48,7 +50,7 @@ impl Source {
                 listing.sorted.retain(|e| !goes(&e.key));
                 listing
             };
-            Store::publish(loaded.write(), loaded.fingerprint()?, &keep, true)?;
+            Store::publish(dir, loaded.fingerprint()?, &keep, true)?;
         }
         self.augmented().forget();
         Ok(n)

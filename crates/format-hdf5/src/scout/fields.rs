@@ -75,7 +75,7 @@ impl<'a> Fields<'a> {
         Some(self.sizes.absolute(address))
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.rest.is_empty()
+    pub(super) fn len(&self) -> usize {
+        self.rest.len()
     }
 }

@@ -95,6 +95,8 @@ struct Search<'a> {
     next: Vec<Piece>,
     leaves: Vec<Range<u64>>,
     fills: Vec<FillMessage>,
+    /// Whether something made no sense, or was more than is followed.
+    is_lost: bool,
     bytes: u64,
     pieces: usize,
 }
@@ -189,11 +191,12 @@ impl Scout {
 /// The fill values in the header of the object at `header`, which counts from the superblock at `start`.
 ///
 /// # Errors
-/// `unsupported` for a header in more pieces than are followed; those of the storage.
+/// `unsupported` for a header that is not understood, or in more pieces than are followed; those of the storage.
 pub(crate) fn fill_messages(bytes: &FileBytes, start: u64, header: u64) -> Result<Vec<FillMessage>> {
     let mut head = vec![0; bytes.len().saturating_sub(start).min(256) as usize];
     bytes.read(start, &mut head)?;
-    let Some((sizes, _)) = objects::superblock(&head, start) else { return Ok(Vec::new()) };
+    let lost = || Error::new(ErrorKind::Unsupported, "its header cannot be looked at for a fill value");
+    let (sizes, _) = objects::superblock(&head, start).ok_or_else(lost)?;
     let mut search = Search::new(&sizes, Goal::Fill);
     let mut seen = HashSet::new();
     search.push(sizes.absolute(header).unwrap_or(u64::MAX), objects::HEADER_GUESS, Kind::Header);
@@ -201,22 +204,24 @@ pub(crate) fn fill_messages(bytes: &FileBytes, start: u64, header: u64) -> Resul
         let mut round = std::mem::take(&mut search.next);
         round.retain(|piece| seen.insert((piece.at, piece.len)));
         if !search.afford(&round) {
-            return Err(Error::new(ErrorKind::Unsupported, "an object header in too many pieces"));
+            return Err(lost());
         }
         search.round(bytes, round)?;
     }
-    Ok(search.fills)
+    if search.is_lost { Err(lost()) } else { Ok(search.fills) }
 }
 
 impl<'a> Search<'a> {
     fn new(sizes: &'a Sizes, goal: Goal) -> Self {
         let (next, leaves, fills) = (Vec::new(), Vec::new(), Vec::new());
-        Self { sizes, goal, next, leaves, fills, bytes: 0, pieces: 0 }
+        Self { sizes, goal, next, leaves, fills, is_lost: false, bytes: 0, pieces: 0 }
     }
 
     fn push(&mut self, at: u64, len: u64, kind: Kind) {
         if len > 0 && len <= PIECE_LIMIT {
             self.next.push(Piece { at, len, kind });
+        } else {
+            self.is_lost = true;
         }
     }
 
@@ -244,7 +249,7 @@ impl<'a> Search<'a> {
             held.resize((range.end - range.start) as usize, 0);
             bytes.read(range.start, &mut held)?;
             // What makes no sense leads nowhere.
-            let _ = self.understand(&piece, &held);
+            self.is_lost |= self.understand(&piece, &held).is_none();
         }
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! The superblock (section II.A) and object headers (IV.A).
 
 use super::fields::{Fields, Sizes};
-use super::{FillMessage, Goal, Kind, Piece, Search, chunks};
+use super::{FillMessage, Goal, Kind, PIECE_LIMIT, Piece, Search, chunks};
 
 /// Bytes that are read of a header before its length is known; libhdf5 takes as many.
 pub(super) const HEADER_GUESS: u64 = 512;
@@ -94,13 +94,15 @@ struct Message<'a> {
     body: &'a [u8],
 }
 
-/// The messages in `bytes`, until they make no sense any more.
-fn each_message(sizes: &Sizes, how: Messages, bytes: &[u8], mut f: impl FnMut(Message)) {
+/// The messages in `bytes`, until they make no sense any more; whether all were found, but for a gap too short for one.
+fn each_message(sizes: &Sizes, how: Messages, bytes: &[u8], mut f: impl FnMut(Message)) -> bool {
+    let head = if how.is_old { 8 } else { 4 + 2 * usize::from(how.is_numbered) };
     let mut fields = Fields::new(sizes, bytes);
-    while !fields.is_empty() {
-        let Some(message) = next_message(&mut fields, how) else { return };
+    while fields.len() >= head {
+        let Some(message) = next_message(&mut fields, how) else { return false };
         f(message);
     }
+    true
 }
 
 fn next_message<'a>(fields: &mut Fields<'a>, how: Messages) -> Option<Message<'a>> {
@@ -157,10 +159,13 @@ impl<'s> Search<'s> {
     pub(super) fn header(&mut self, piece: &Piece, held: &[u8]) -> Option<()> {
         let (how, body) = self.prefix(held)?;
         let whole = body.from.checked_add(body.len)?;
-        if whole > held.len() as u64 && piece.len < whole && whole <= HEADER_LIMIT {
+        // What is looked for in it must not be missed, however long it is.
+        let limit = if self.goal == Goal::Fill { PIECE_LIMIT } else { HEADER_LIMIT };
+        if whole > held.len() as u64 && piece.len < whole && whole <= limit {
             self.push(piece.at, whole, Kind::Header);
             return Some(());
         }
+        self.is_lost |= whole > held.len() as u64;
         self.body(how, body.messages())
     }
 
@@ -172,10 +177,12 @@ impl<'s> Search<'s> {
 
     fn body(&mut self, how: Messages, bytes: &[u8]) -> Option<()> {
         let sizes = self.sizes;
-        each_message(sizes, how, bytes, |message| {
+        let is_whole = each_message(sizes, how, bytes, |message| {
             // One that makes no sense does not hide the others.
-            let _ = self.message(how, &message);
+            let understood = self.message(how, &message).is_some();
+            self.is_lost |= !understood;
         });
+        self.is_lost |= !is_whole;
         Some(())
     }
 

@@ -3,9 +3,10 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What a chunk is known by: its file's number where there are many, and its offset in it (members of one compound
-/// share chunks, so the array is no part of the key).
-pub type ChunkKey = (u32, u64);
+/// What a decoded chunk is known by: its file's number where there are many, its offset in it, and how it is decoded
+/// (members of one compound share chunks, so the array is no part of the key; but arrays of a damaged file may claim
+/// one chunk, and decode it each in its own way).
+pub type ChunkKey = (u32, u64, u64);
 
 /// Decoded chunks of one source; the least recently used dropped first.
 ///
@@ -70,13 +71,13 @@ mod tests {
     #[test]
     fn the_least_recently_used_goes_first() {
         let cache = ChunkCache::new(20);
-        cache.put((0, 0), Arc::new(vec![0; 10]));
-        cache.put((0, 1), Arc::new(vec![1; 10]));
-        assert!(cache.get((0, 0)).is_some());
-        cache.put((0, 2), Arc::new(vec![2; 10]));
-        assert!(cache.get((0, 1)).is_none());
-        assert!(cache.get((0, 0)).is_some() && cache.get((0, 2)).is_some());
-        cache.put((0, 9), Arc::new(vec![0; 21]));
-        assert!(cache.get((0, 9)).is_none());
+        cache.put((0, 0, 0), Arc::new(vec![0; 10]));
+        cache.put((0, 1, 0), Arc::new(vec![1; 10]));
+        assert!(cache.get((0, 0, 0)).is_some());
+        cache.put((0, 2, 0), Arc::new(vec![2; 10]));
+        assert!(cache.get((0, 1, 0)).is_none());
+        assert!(cache.get((0, 0, 0)).is_some() && cache.get((0, 2, 0)).is_some());
+        cache.put((0, 9, 0), Arc::new(vec![0; 21]));
+        assert!(cache.get((0, 9, 0)).is_none());
     }
 }

@@ -83,13 +83,11 @@ impl BlockReader {
 
     fn key(&self, chunk: Piece) -> ChunkKey {
         match chunk {
-            Piece::In(chunk) => (self.file, chunk.offset),
-            Piece::Object(number) => self.object_key(number),
+            Piece::In(chunk) => (self.file, chunk.offset, self.coding ^ u64::from(chunk.filter_mask)),
+            Piece::Object(number) => {
+                (self.file, OBJECT_KEYS | (self.array as u64) << NUMBER_BITS ^ number, self.coding)
+            }
         }
-    }
-
-    fn object_key(&self, number: u64) -> ChunkKey {
-        (self.file, OBJECT_KEYS | (self.array as u64) << NUMBER_BITS ^ number)
     }
 
     /// The part of one chunk that lies in `bx`.

@@ -11,6 +11,7 @@ mod strided;
 mod texts;
 mod wants;
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use sieva_types::{Bx, DType, Endian, Error, ErrorKind, Result};
@@ -49,6 +50,8 @@ pub struct BlockReader {
     file: u32,
     /// Of an array of many files.
     pieces: Pieces,
+    /// What tells ways of decoding chunks apart.
+    coding: u64,
 }
 
 impl BlockReader {
@@ -63,8 +66,8 @@ impl BlockReader {
         memory: u64,
     ) -> Result<Self> {
         let layout = source.layout(array)?;
-        let pieces = Pieces::default();
-        Ok(Self { source, array, layout, cache, memory, records: None, file: 0, pieces })
+        let (pieces, coding) = (Pieces::default(), coding_of(&layout));
+        Ok(Self { source, array, layout, cache, memory, records: None, file: 0, pieces, coding })
     }
 
     /// The physical layout.
@@ -109,7 +112,9 @@ impl BlockReader {
         let (source, cache) = (Arc::clone(&self.source), Arc::clone(&self.cache));
         let (array, memory) = (self.array, self.memory);
         let (layout, file, pieces) = (Arc::new(layout), self.file, Pieces::default());
-        Some(BlockReader { source, array, layout, cache, memory, records, file, pieces })
+        // It has no chunks.
+        let coding = 0;
+        Some(BlockReader { source, array, layout, cache, memory, records, file, pieces, coding })
     }
 
     /// Whether [`BlockReader::read`] can be used of a flat reader, not only [`BlockReader::read_run`].
@@ -268,6 +273,16 @@ impl BlockReader {
         strided::copy(&bx.shape, size, &block, Side { base: 0, strides: &strides }, out, to);
         Ok(())
     }
+}
+
+/// The same for layouts whose chunks decode to the same bytes.
+fn coding_of(layout: &Layout) -> u64 {
+    if !layout.is_chunked() {
+        return 0;
+    }
+    let mut hash = DefaultHasher::new();
+    format!("{:?}", (layout.chunk_bytes, &layout.pipeline)).hash(&mut hash);
+    hash.finish()
 }
 
 /// `Σ index·stride`.

@@ -44,6 +44,9 @@ pub(super) fn damaged(path: &str, e: OpenError) -> Error {
         {
             corrupt(path, e)
         }
+        OpenError::Storage(e) if e.kind() == ErrorKind::Cancelled => e,
+        // Of what lies beside an object nothing depends on: the data are read.
+        OpenError::Storage(e) => corrupt(path, e.message()),
         e => e.into_error(format!("cannot read '{path}'")),
     }
 }
