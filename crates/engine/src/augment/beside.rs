@@ -7,16 +7,19 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use sieva_index::Place;
-use sieva_index::store::{Fingerprint, Store};
+use sieva_index::store::{Fingerprint, Found, Store};
 use sieva_query::cost::Costs;
 use sieva_query::exec::Indexes;
-use sieva_types::ErrorKind;
+use sieva_store::RemoteOptions;
+use sieva_types::{ErrorKind, Result};
 
 use super::schema_hash;
 use crate::open::Source;
 
 /// How long nobody asks again where there was nothing: each time takes a round trip.
 const ABSENT_FOR: Duration = Duration::from_secs(3600);
+/// How often a store is looked for again where the network fails.
+const RETRIES: u32 = 2;
 /// Nanoseconds that a byte from a server takes, a request for data, of which many are on their way at once, and one for
 /// an index, which waits for the one before it; until it is known better.
 const BYTE: f64 = 4.0;
@@ -59,9 +62,7 @@ impl Source {
         if self.options().remember && absent.is_noted() {
             return None;
         }
-        let found = sieva_store::open_tree(address, &self.options().remote)
-            .and_then(|tree| Store::find(&Place::Objects(tree, String::new())));
-        let found = match found {
+        let found = match find(address, &self.options().remote) {
             Ok(Some(found)) => found,
             // What is forbidden is not there for us; some servers say so of all that is not there.
             Ok(None) => return absent.keep(self.options().remember),
@@ -103,6 +104,16 @@ impl Source {
             // None may be there.
             let _ = std::fs::remove_file(places.write.with_extension("absent"));
         }
+    }
+}
+
+/// What lies at an address. Nothing depends on it, so that a server that is in trouble over it is not asked for long.
+fn find(address: &str, remote: &RemoteOptions) -> Result<Option<Found>> {
+    let place = |options| Ok(Place::Objects(sieva_store::open_tree(address, options)?, String::new()));
+    let hasty = RemoteOptions { retries: remote.retries.min(RETRIES), ..remote.clone() };
+    match Store::find(&place(&hasty)?)? {
+        Some(found) => Ok(Some(found.at(place(remote)?))),
+        None => Ok(None),
     }
 }
 

@@ -47,6 +47,12 @@ impl Found {
         self.put
     }
 
+    /// The same, to be read by way of `place`.
+    #[must_use]
+    pub fn at(self, place: Place) -> Self {
+        Self { place, ..self }
+    }
+
     /// Says that it is about to be opened: what that reads of a remote one comes together.
     pub fn announce(&self) {
         announce(&self.place, &self.manifest);
