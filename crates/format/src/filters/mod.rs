@@ -24,6 +24,7 @@
 
 mod bits;
 mod bitshuffle;
+mod bitstream;
 mod blosc;
 mod blosc2;
 mod blosclz;

@@ -10,6 +10,7 @@
 //! Reference: HDF5 file format specification, version 3.0, section IV.A.2.l for the pipeline; the chunk and the
 //! parameters are those that libhdf5 writes for `H5Pset_nbit`.
 
+use super::bitstream::BitStream;
 use super::bytes::{length_within, slice};
 use sieva_types::{Endian, Result};
 
@@ -65,7 +66,7 @@ impl Nbit {
         let len = length_within(NAME, "content", self.count.saturating_mul(item.size() as u64), out.len())?;
         let bits = item.bits().and_then(|bits| bits.checked_mul(self.count));
         let packed = bits.and_then(|bits| usize::try_from(bits.div_ceil(8)).ok());
-        let mut packed = Bits { bytes: slice(NAME, input, 0, packed.unwrap_or(usize::MAX))?, at: 0 };
+        let mut packed = BitStream::new(slice(NAME, input, 0, packed.unwrap_or(usize::MAX))?);
         let out = &mut out[..len];
         out.fill(0);
         match item {
@@ -149,7 +150,7 @@ impl Type {
     }
 
     /// Unpacks one item into `out`, which is zeros.
-    fn unpack(&self, packed: &mut Bits, out: &mut [u8]) {
+    fn unpack(&self, packed: &mut BitStream, out: &mut [u8]) {
         match self {
             &Type::Number { size, endian, precision, offset } if size <= 8 => {
                 put(packed.take(precision) << offset, endian, &mut out[..size]);
@@ -186,32 +187,6 @@ fn put(value: u64, endian: Endian, place: &mut [u8]) {
     place.copy_from_slice(&value.to_le_bytes()[..place.len()]);
     if endian == Endian::Big {
         place.reverse();
-    }
-}
-
-/// A bit stream; zeros after its end.
-struct Bits<'a> {
-    bytes: &'a [u8],
-    /// The bit that is next.
-    at: u64,
-}
-
-impl Bits<'_> {
-    /// The next `n` bits, 1 to 64 of them.
-    fn take(&mut self, n: usize) -> u64 {
-        let rest = self.bytes.get((self.at / 8) as usize..).unwrap_or(&[]);
-        // 64 bits after up to 7 others lie in 9 bytes.
-        let word = match rest.first_chunk::<16>() {
-            Some(bytes) => u128::from_be_bytes(*bytes),
-            None => {
-                let mut bytes = [0; 16];
-                bytes[..rest.len()].copy_from_slice(rest);
-                u128::from_be_bytes(bytes)
-            }
-        };
-        let word = (word << (self.at % 8) >> 64) as u64;
-        self.at += n as u64;
-        word >> (64 - n)
     }
 }
 

@@ -12,6 +12,7 @@
 //! chunk and the parameters, which are those that libhdf5 writes: what `H5Pset_scaleoffset` is given,
 //! completed by the dataset's type and fill value.
 
+use super::bitstream::BitStream;
 use super::bytes::{le_u32, length_within, slice};
 use sieva_types::{Endian, Error, Result};
 
@@ -151,7 +152,8 @@ impl ScaleOffset {
             Some((all, fill)) if distance == all => fill,
             _ => value,
         };
-        let distances = Distances { packed, bits, at: 0 };
+        let mut packed = BitStream::new(packed);
+        let distances = std::iter::repeat_with(|| packed.take(bits as usize));
         match (self.kind, SIZE) {
             (Kind::Float(decimals), 4) => {
                 let (least, scale) = (f32::from_bits(least as u32), 10_f32.powf(decimals as f32));
@@ -171,34 +173,6 @@ impl ScaleOffset {
                 write(fill_or(distance, distance.wrapping_add(least)), place);
             }),
         }
-    }
-}
-
-/// Numbers of so many bits (fewer than 64), one after the other; without end, zeros after the last.
-struct Distances<'a> {
-    packed: &'a [u8],
-    bits: u32,
-    /// The bit that is next.
-    at: u64,
-}
-
-impl Iterator for Distances<'_> {
-    type Item = u64;
-
-    fn next(&mut self) -> Option<u64> {
-        let rest = self.packed.get((self.at / 8) as usize..).unwrap_or(&[]);
-        // 63 bits after up to 7 others lie in 9 bytes.
-        let word = match rest.first_chunk::<16>() {
-            Some(bytes) => u128::from_be_bytes(*bytes),
-            None => {
-                let mut bytes = [0; 16];
-                bytes[..rest.len()].copy_from_slice(rest);
-                u128::from_be_bytes(bytes)
-            }
-        };
-        let word = (word << (self.at % 8) >> 64) as u64;
-        self.at += u64::from(self.bits);
-        Some(word.checked_shr(64 - self.bits).unwrap_or(0))
     }
 }
 
