@@ -41,7 +41,7 @@ def report() -> str:
         f"memory      limit 1 GiB a query (--memory changes it); {_available()}",
         f"indexes     {_stores()}",
         f"learning    {_learning()}",
-        "formats     HDF5, netCDF-4, netCDF-3 (classic, 64-bit offset, CDF-5)",
+        "formats     HDF5, netCDF-4, netCDF-3 (classic, 64-bit offset, CDF-5), Zarr 2 and 3, FITS",
         f"filters     {_OWN_FILTERS}; plug-ins of the HDF5 library",
         "packages",
     ]

@@ -102,7 +102,7 @@ run_options = _options(
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, "-V", "--version", prog_name="sieva", message="%(prog)s %(version)s")
 def cli() -> None:
-    """Ask scientific files for the values that you need: HDF5, netCDF-4, netCDF-3, in place."""
+    """Ask scientific files for the values that you need, in place: HDF5, netCDF, Zarr, FITS, ADIOS2."""
 
 
 @cli.command()
