@@ -1,5 +1,7 @@
 """Texts of variable length, which lie in heaps of the file: as h5py and netCDF4 read them."""
 
+import subprocess
+import sys
 import threading
 
 import h5py
@@ -245,3 +247,25 @@ def test_a_fill_value_longer_than_the_file(tmp_path, libver):
     message = "fill value has 4294967280 elements" if libver == "earliest" else "cannot open an object"
     with pytest.raises(errors.SievaError, match=message):
         source["t"]
+
+
+def test_lists_of_dimensions_that_are_lists_of_something_else(tmp_path):
+    """One item of what they hold may be of any size: of 4 GB here, if it were read."""
+    path = tmp_path / "a.h5"
+    lists = np.empty(1, object)
+    lists[0] = np.array([b"abc"], "S8")
+    with h5py.File(path, "w", libver="earliest") as f:
+        f["n"] = np.arange(5)
+        f["n"].attrs.create("DIMENSION_LIST", lists, dtype=h5py.vlen_dtype(np.dtype("S8")))
+    content = path.read_bytes()
+    kind = b"\x13\x01\x00\x00\x08\x00\x00\x00"
+    assert content.count(kind) == 1
+    path.write_bytes(content.replace(kind, kind[:4] + (4_000_000_000).to_bytes(4, "little")))
+    code = (
+        "import sys, resource, sieva; n = sieva.open(sys.argv[1])['n'].read_stored([0], [5]).tolist();"
+        "print(n, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
+    )
+    done = subprocess.run([sys.executable, "-c", code, path], capture_output=True, text=True, check=True)
+    values, _, kilobytes = done.stdout.rpartition(" ")
+    assert values == "[0, 1, 2, 3, 4]"
+    assert int(kilobytes) < 2_000_000

@@ -305,13 +305,17 @@ fn scales(attr: &Handle) -> Result<Vec<Option<Token>>> {
     if n > u64::from(H5S_MAX_RANK) {
         return Err(Error::corrupt("it has more entries than an array may have dimensions"));
     }
-    check_items(attr, &handle, &[], n as usize, size_of::<H5R_ref_t>() as u64)?;
-    let mut lists: Vec<Sequence> = (0..n).map(|_| Sequence { len: 0, data: std::ptr::null_mut() }).collect();
-    read_into(attr, &handle, lists.as_mut_ptr().cast())?;
     // SAFETY: the lock is held, the handles are open.
     let is_old = unsafe { H5Tequal(item.id(), *H5T_STD_REF_OBJ) } > 0;
     // SAFETY: as above.
     let is_new = unsafe { H5Tequal(item.id(), *H5T_STD_REF) } > 0;
+    if !is_old && !is_new {
+        // Of anything else one item may be of any size.
+        return Ok(vec![None; n as usize]);
+    }
+    check_items(attr, &handle, &[], n as usize, size_of::<H5R_ref_t>() as u64)?;
+    let mut lists: Vec<Sequence> = (0..n).map(|_| Sequence { len: 0, data: std::ptr::null_mut() }).collect();
+    read_into(attr, &handle, lists.as_mut_ptr().cast())?;
     let mut out = Vec::with_capacity(lists.len());
     for list in &lists {
         let first = if list.len == 0 || list.data.is_null() {
@@ -319,11 +323,9 @@ fn scales(attr: &Handle) -> Result<Vec<Option<Token>>> {
         } else if is_old {
             // SAFETY: the list holds at least one 8-byte address.
             Some(Token::from_address(unsafe { list.data.cast::<u64>().read_unaligned() }))
-        } else if is_new {
+        } else {
             // SAFETY: the list holds at least one reference of the new kind.
             unsafe { dereference(list.data.cast(), list.len) }
-        } else {
-            None
         };
         out.push(first);
         // SAFETY: the list is ours and was allocated by the library.
