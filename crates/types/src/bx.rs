@@ -30,7 +30,8 @@ impl Bx {
 
     /// Number of positions; 1 for rank 0.
     pub fn len(&self) -> u64 {
-        self.shape.iter().product()
+        // The others may be more than fits where one is none.
+        if self.shape.contains(&0) { 0 } else { self.shape.iter().product() }
     }
 
     /// Whether there is no position in it.
@@ -81,6 +82,12 @@ pub fn checked_len(shape: &[u64]) -> Result<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nothing_times_a_great_many_is_nothing() {
+        assert_eq!(Bx::whole(&[1 << 40, 1 << 40, 0]).len(), 0);
+        assert_eq!(Bx::whole(&[3, 5]).len(), 15);
+    }
 
     #[test]
     fn intersect_of_disjoint_boxes_is_none() {
