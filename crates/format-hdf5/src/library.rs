@@ -15,13 +15,11 @@ use crate::ffi::{self, Handle, call};
 use crate::file;
 use crate::leaves::Leaf;
 use crate::memory::{self, MemoryType, decode_text};
-use crate::slabs::slabs;
+use crate::slabs::{BUFFER_LIMIT, slabs};
 use crate::stored::check_box;
 use crate::types::Kind;
 use crate::walk::Tree;
 
-/// Most bytes of a buffer between libhdf5 and the caller's.
-const BUFFER_LIMIT: u64 = 16 << 20;
 /// Most variable-length texts fetched in one call.
 const TEXTS_PER_CALL: u64 = 8192;
 /// Most bytes of texts fetched in one call.
@@ -134,16 +132,12 @@ pub(crate) fn read(tree: &Tree, d: &Dataset, leaf: &Leaf, bx: &Bx, out: &mut [u8
     let reader = Reader::open(tree, d, leaf)?;
     check_box(bx, &extent(d, leaf), leaf.element_size(), out.len())?;
     let transfer = file::property_list(*H5P_CLS_DATASET_XFER)?;
-    let Kind::Odd(number) = &leaf.element.kind else { return reader.read_elements(bx, &transfer, out) };
-    let (mut items, mut done) = (Vec::new(), 0);
-    for slab in slabs(bx, BUFFER_LIMIT / number.size as u64) {
-        items.resize(slab.len() as usize * number.size, 0);
-        reader.read_elements(&slab, &transfer, &mut items)?;
-        let end = done + slab.len() as usize * leaf.element_size();
-        number.convert(&items, &mut out[done..end])?;
-        done = end;
+    match &leaf.element.kind {
+        Kind::Odd(number) => {
+            number.convert_box(bx, out, |slab, items| reader.read_elements(slab, &transfer, items))
+        }
+        _ => reader.read_elements(bx, &transfer, out),
     }
-    Ok(())
 }
 
 /// The dataset's shape, then the dimensions within an item.

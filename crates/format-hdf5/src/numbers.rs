@@ -6,7 +6,9 @@
 //! even, as numpy rounds x87's and IEEE's longer types; libhdf5's own conversion rounds ties away from zero and cuts
 //! off what falls below the normal numbers.
 
-use sieva_types::{DType, Endian, Error, Result};
+use sieva_types::{Bx, DType, Endian, Error, Result};
+
+use crate::slabs::{BUFFER_LIMIT, slabs};
 
 /// Most bytes of such a number.
 pub(crate) const SIZE_LIMIT: u64 = 16;
@@ -102,6 +104,27 @@ impl OddNumber {
                 format!("floating-point numbers of {} bytes with {len} bits of exponent", self.size)
             }
         }
+    }
+
+    /// Fills `out` with the numbers of box `bx`, of which `read` gives the stored items a part at a time.
+    ///
+    /// # Errors
+    /// Those of `read`, and as [`OddNumber::convert`].
+    pub(crate) fn convert_box(
+        &self,
+        bx: &Bx,
+        out: &mut [u8],
+        mut read: impl FnMut(&Bx, &mut [u8]) -> Result<()>,
+    ) -> Result<()> {
+        let (mut items, mut done) = (Vec::new(), 0);
+        for slab in slabs(bx, BUFFER_LIMIT / self.size as u64) {
+            items.resize(slab.len() as usize * self.size, 0);
+            read(&slab, &mut items)?;
+            let end = done + slab.len() as usize * self.dtype().size();
+            self.convert(&items, &mut out[done..end])?;
+            done = end;
+        }
+        Ok(())
     }
 
     /// Converts stored items, one after the other, to as many numbers of [`OddNumber::dtype`] in native byte order.

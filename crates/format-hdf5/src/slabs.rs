@@ -2,6 +2,9 @@
 
 use sieva_types::Bx;
 
+/// Most bytes of a buffer of items, between what is stored and the caller's.
+pub(crate) const BUFFER_LIMIT: u64 = 16 << 20;
+
 /// Cuts a box into boxes of at most `limit` positions (at least one) that follow each other in C order.
 pub(crate) fn slabs(bx: &Bx, limit: u64) -> Vec<Bx> {
     let mut out = Vec::new();

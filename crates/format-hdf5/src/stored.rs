@@ -15,12 +15,10 @@ use crate::heaps::Sizes;
 use crate::kept::Kept;
 use crate::leaves::Leaf;
 use crate::numbers::OddNumber;
-use crate::slabs::slabs;
+use crate::slabs::{BUFFER_LIMIT, slabs};
 use crate::texts::Texts;
 use crate::types::Kind;
 
-/// Most bytes of a buffer of items.
-const BUFFER_LIMIT: u64 = 16 << 20;
 /// Most texts that are fetched at once.
 const TEXTS_AT_ONCE: usize = 8192;
 /// Bytes of decoded chunks that are kept of a file, for boxes that cut them.
@@ -96,22 +94,18 @@ impl StoredItems {
     /// # Errors
     /// As [`BlockReader::read`], and of items that are no number.
     pub(crate) fn read(&self, bx: &Bx, out: &mut [u8]) -> Result<()> {
-        let (stored, element) = match &self.elements {
-            Elements::Odd(number) => (number.size, number.dtype().size()),
-            _ => (self.reader.layout().element_size, self.reader.layout().element_size),
+        let element = match &self.elements {
+            Elements::Odd(number) => number.dtype().size(),
+            _ => self.reader.layout().element_size,
         };
         self.check_box(bx, element, out.len())?;
         let mut ws = Workspace::default();
-        let Elements::Odd(number) = &self.elements else { return self.reader.read_native(bx, out, &mut ws) };
-        let (mut items, mut done) = (Vec::new(), 0);
-        for slab in slabs(bx, (BUFFER_LIMIT / stored as u64).max(1)) {
-            items.resize(slab.len() as usize * stored, 0);
-            self.reader.read_native(&slab, &mut items, &mut ws)?;
-            let end = done + slab.len() as usize * element;
-            number.convert(&items, &mut out[done..end])?;
-            done = end;
+        match &self.elements {
+            Elements::Odd(number) => {
+                number.convert_box(bx, out, |slab, items| self.reader.read_native(slab, items, &mut ws))
+            }
+            _ => self.reader.read_native(bx, out, &mut ws),
         }
-        Ok(())
     }
 
     /// The texts of variable length of box `bx`.
