@@ -58,15 +58,19 @@ impl Source {
         taken: &Fingerprint,
         indexes: &mut Indexes,
     ) -> Option<Store> {
-        let absent = Absence { note: write.with_extension("absent"), version: &taken.version };
-        if self.options().remember && absent.is_noted() {
+        let (note, remember) = (absence_note(write), self.options().remember);
+        if remember && is_absent(&note, &taken.version) {
             return None;
         }
         let found = match find(address, &self.options().remote) {
             Ok(Some(found)) => found,
-            // What is forbidden is not there for us; some servers say so of all that is not there.
-            Ok(None) => return absent.keep(self.options().remember),
-            Err(e) if e.kind() == ErrorKind::PermissionDenied => return absent.keep(self.options().remember),
+            Ok(None) => {
+                if remember && let Some(dir) = note.parent() {
+                    // Without the note it is asked for again.
+                    let _ = std::fs::create_dir_all(dir).and_then(|()| std::fs::write(&note, &taken.version));
+                }
+                return None;
+            }
             Err(e) => {
                 indexes.note(&format!("'{address}': {}: not used", e.message()));
                 return None;
@@ -102,7 +106,7 @@ impl Source {
                 self.options().store_dir_of(self.path()).as_deref(),
             );
             // None may be there.
-            let _ = std::fs::remove_file(places.write.with_extension("absent"));
+            let _ = std::fs::remove_file(absence_note(&places.write));
         }
     }
 }
@@ -111,9 +115,11 @@ impl Source {
 fn find(address: &str, remote: &RemoteOptions) -> Result<Option<Found>> {
     let place = |options| Ok(Place::Objects(sieva_store::open_tree(address, options)?, String::new()));
     let hasty = RemoteOptions { retries: remote.retries.min(RETRIES), ..remote.clone() };
-    match Store::find(&place(&hasty)?)? {
-        Some(found) => Ok(Some(found.at(place(remote)?))),
-        None => Ok(None),
+    match Store::find(&place(&hasty)?) {
+        Ok(Some(found)) => Ok(Some(found.at(place(remote)?))),
+        // What is forbidden is not there for us; some servers say so of all that is not there.
+        Err(e) if e.kind() == ErrorKind::PermissionDenied => Ok(None),
+        other => other,
     }
 }
 
@@ -131,24 +137,14 @@ fn be_far(costs: &Costs) {
     }
 }
 
-/// That nothing lay beside an object of some version, noted in a file.
-struct Absence<'a> {
-    note: PathBuf,
-    version: &'a str,
+/// The file that says of which version of an object nothing lay beside it; `write` is where a store made here would be.
+fn absence_note(write: &Path) -> PathBuf {
+    write.with_extension("absent")
 }
 
-impl Absence<'_> {
-    fn is_noted(&self) -> bool {
-        let age = || std::fs::metadata(&self.note).ok()?.modified().ok()?.elapsed().ok();
-        std::fs::read_to_string(&self.note).is_ok_and(|version| version == self.version)
-            && age().is_some_and(|age| age < ABSENT_FOR)
-    }
-
-    fn keep(&self, remember: bool) -> Option<Store> {
-        if remember && let Some(dir) = self.note.parent() {
-            // Without the note it is asked for again.
-            let _ = std::fs::create_dir_all(dir).and_then(|()| std::fs::write(&self.note, self.version));
-        }
-        None
-    }
+/// Whether nothing lay beside this version of an object lately.
+fn is_absent(note: &Path, version: &str) -> bool {
+    let age = || std::fs::metadata(note).ok()?.modified().ok()?.elapsed().ok();
+    std::fs::read_to_string(note).is_ok_and(|noted| noted == version)
+        && age().is_some_and(|age| age < ABSENT_FOR)
 }
