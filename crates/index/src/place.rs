@@ -98,9 +98,7 @@ impl Place {
             },
         }
     }
-}
 
-impl Place {
     /// Opens the file `name` of `len` bytes, as [`Place::open`] does. Nothing is asked for of an object yet: whether it is
     /// there turns out when it is read.
     pub(crate) fn open_sized(

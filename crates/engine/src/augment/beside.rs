@@ -90,7 +90,9 @@ impl Source {
             }
         };
         let is_copy = || fingerprint.is_of_copy(reader.store().as_ref(), schema_hash(reader), put);
-        if fingerprint == *taken || is_copy().unwrap_or(false) {
+        // While it was opened, a newer one may have been put in its place.
+        let is_found = *store.fingerprint() == fingerprint;
+        if is_found && (fingerprint == *taken || is_copy().unwrap_or(false)) {
             be_far(&indexes.costs);
             return Some(store);
         }
