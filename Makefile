@@ -17,8 +17,8 @@ RUST_SOURCES := $(shell find crates python/src -type f \( -name '*.rs' -o -name 
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup build demo services gridftp gridftp-packages test test-rust test-python conformance lint \
-	bench bench-objects bench-many bench-catalog bench-remote sdquery fuzz clean
+.PHONY: help setup build demo services valgrind gridftp gridftp-packages test test-rust test-python conformance lint cargo-deny advisories \
+	bench bench-check bench-objects bench-groups bench-many bench-catalog bench-remote bench-memory sdquery fuzz mutants mutants-isolated clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1	\2/p' $(MAKEFILE_LIST) | expand -t 23
@@ -41,6 +41,7 @@ services: .venv-services/.ready ## the object stores that the tests of remote st
 # With the binding, as CARGO_TEST has it: the same features, Parquet among them.
 gridftp: build ## compile the GridFTP plug-in and the library that it loads
 	cargo build --release --locked -p sieva-capi -p sieva-python
+	$(BIN)/maturin build --release --locked --quiet --out target/wheels
 	$(MAKE) -C plugins/gridftp
 
 GRIDFTP_PACKAGES := gcc pkg-config libglobus-gridftp-server-dev libglobus-gssapi-gsi-dev libssl-dev zlib1g-dev \
@@ -58,8 +59,16 @@ gridftp-packages: ## install what the GridFTP plug-in needs (Debian, as root), o
 
 test: lint test-rust test-python ## every test and check
 
-test-rust: conformance ## the tests of the crates
+test-rust: conformance valgrind ## the tests of the crates
 	$(CARGO_TEST)
+
+# The C interface is tested under it, too.
+valgrind:
+	@command -v valgrind >/dev/null && exit 0; \
+	if test "$$(id -u)" = 0 && command -v apt-get >/dev/null; then \
+		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq valgrind >/dev/null && exit 0; \
+	fi; \
+	echo 'valgrind: not installed; what the C interface loses of memory is not tested (apt-get install valgrind)' >&2
 
 conformance: build ## the files that the conformance cases ask about, in target/conformance
 	$(BIN)/python conformance/generate.py
@@ -78,12 +87,31 @@ lint: build ## formatting, lints, types and the repository's own checks
 	$(BIN)/python tools/check_layers.py
 	$(BIN)/python tools/check_features.py
 	$(BIN)/python tools/check_tidy.py
+	@if [ -x "$(CARGO_DENY)" ]; then "$(CARGO_DENY)" --offline check licenses bans sources; \
+	else echo 'lint: SKIPPED: licences and sources of dependencies: cargo-deny is not installed (make cargo-deny)' >&2; fi
+
+CARGO_DENY := $(firstword $(wildcard target/tools/bin/cargo-deny) $(shell command -v cargo-deny))
+cargo-deny: ## install cargo-deny for make lint, which takes minutes to compile
+	cargo install --locked --root target/tools cargo-deny
+
+advisories: ## compare Cargo.lock with the database of RustSec, from the network
+	@[ -x "$(CARGO_DENY)" ] || { echo 'make cargo-deny first' >&2; exit 1; }
+	"$(CARGO_DENY)" check advisories
 
 bench: build ## compare with other tools; writes a table and a JSON file
 	$(BIN)/python benches/run.py --page docs/benchmarks/indexes.md
 
+BENCH_ONLY :=
+bench-check: build ## measure again and name what got slower than what is kept; BENCH_ONLY='--only sds' for less
+	rm -rf target/bench-check
+	$(BIN)/python benches/run.py $(BENCH_ONLY) --results target/bench-check
+	$(BIN)/python benches/check.py target/bench-check/*.json
+
 bench-objects: build ## small objects by metadata and data, beside a traversal with h5py
 	$(BIN)/python benches/objects/h5boss.py
+
+bench-groups: build ## groups by coordinates, beside numpy, xarray, dask, flox and DuckDB; GROUPS='--megabytes 100' for less
+	$(BIN)/python benches/groups.py $(GROUPS)
 
 bench-many: build ## 10 000 files as one source, beside xarray
 	$(BIN)/python benches/catalog/many_files.py
@@ -96,6 +124,11 @@ bench-catalog: build ## ingest of 5 million objects into a catalog, and finding 
 
 bench-remote: build target/rivals-venv/.ready ## first queries on a remote object, beside h5py over fsspec
 	$(BIN)/python benches/remote/latency.py --rivals target/rivals-venv/bin/python
+
+MEMORY_TABLE := $(CURDIR)/target/memory-table.md
+bench-memory: build ## the memory that every operator and output holds under three limits, as a table
+	SIEVA_MEMORY_TABLE=$(MEMORY_TABLE) $(CARGO_TEST) --test memory -- --ignored --nocapture
+	@cat $(MEMORY_TABLE)
 
 target/rivals-venv/.ready:
 	python3 -m venv $(dir $@)
@@ -111,7 +144,7 @@ sdquery: gridftp ## repeat section 5 of SDQuery: results of queries by GridFTP o
 FUZZ_SECONDS := 60
 FUZZ_TARGETS := stats_decode bitmap_head store_files sorted_files access_paths \
 	netcdf3_file hdf5_file fits_file zarr_tree filter_pipeline manifest_file reference_set \
-	query_text query_run catalog_find selection_file cf_text
+	query_text query_run plan_bytes plan_json catalog_find selection_file cf_text
 fuzz: ## feed each fuzz target for FUZZ_SECONDS (60); needs cargo-fuzz
 	@command -v cargo-fuzz >/dev/null || { \
 		echo 'no cargo-fuzz: get it with `cargo install --locked cargo-fuzz`' >&2; exit 1; }
@@ -122,6 +155,15 @@ fuzz: ## feed each fuzz target for FUZZ_SECONDS (60); needs cargo-fuzz
 		cargo fuzz run -s none "$$target" -- -max_total_time=$(FUZZ_SECONDS) -max_len=2048 -len_control=0 \
 			-timeout=10 -rss_limit_mb=1024 -verbosity=0 -print_funcs=0 || exit 1; \
 	done
+
+# Mutants of the conformance files, and of files below SIEVA_SHARED_DATA where it is set. The same seed makes the same ones.
+MUTANTS := 200000
+FEED_MUTANTS = nice -n 19 $(BIN)/python fuzz/mutants.py --count $(MUTANTS) --keep fuzz/artifacts/mutants
+mutants: conformance ## ask MUTANTS (200000) damaged files, in process; findings are kept in fuzz/artifacts/mutants
+	$(FEED_MUTANTS) target/conformance $(SIEVA_SHARED_DATA)
+
+mutants-isolated: conformance ## the same of other damaged files, each parsed in a process of its own
+	$(FEED_MUTANTS) --isolated --seed isolated target/conformance $(SIEVA_SHARED_DATA)
 
 clean: ## remove everything that was built
 	rm -rf target fuzz/target $(VENV) .venv-services python/sieva/_native*.so

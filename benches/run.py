@@ -19,6 +19,7 @@ import fetching
 import figures
 import particles
 import peer_runs
+import top
 from data import FULL, QUICK, ROOT, Size, prepare
 from figure import Figure
 from machine import machine
@@ -29,6 +30,7 @@ NEEDS = {
     "contiguous": ("particles",),
     "deflated": ("particles", "deflated"),
     "scattered": ("particles",),
+    "top": ("particles",),
     "ocean": ("ocean",),
     "memory": ("large", "large_deflated"),
     "start": (),
@@ -53,6 +55,7 @@ def measure(arguments: argparse.Namespace) -> Iterator[Figure]:
         "contiguous": lambda: figures.contiguous(files, runs),
         "deflated": lambda: figures.deflated(files, runs),
         "scattered": lambda: figures.scattered(files, runs),
+        "top": lambda: top.top(files, runs),
         "ocean": lambda: figures.ocean(files, runs),
         "memory": lambda: figures.memory(files, size),
         "start": lambda: figures.start(runs),

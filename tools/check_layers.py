@@ -17,6 +17,7 @@ LEVELS: dict[str, float] = {
     "sieva-format": 2,
     "sieva-index": 2,
     "sieva-catalog": 2,
+    "sieva-plan": 2,
     "sieva-format-hdf5": 3,
     "sieva-format-netcdf3": 3,
     "sieva-format-zarr": 3,

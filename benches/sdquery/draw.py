@@ -104,7 +104,7 @@ class Sample:
         return cls(joined, np.concatenate(values))
 
 
-def _window(rng: np.random.Generator, values: np.ndarray, share: float, digits: int) -> Bounds:
+def window(rng: np.random.Generator, values: np.ndarray, share: float, digits: int) -> Bounds:
     """Return two quantiles, as literals, that hold a share of the values between them."""
     low = rng.uniform(0, 1 - share)
     first, last = np.quantile(values, (low, low + share))
@@ -129,7 +129,7 @@ def candidate(rng: np.random.Generator, sample: Sample, number: int, arrays: tup
     share = rng.uniform(low, high)
     # The box takes some of the reduction and the range of values the rest.
     side = share ** (rng.uniform(0, 1) / len(sample.axes))
-    box = {name: _window(rng, values, side, 2) for name, values in sample.axes.items()}
+    box = {name: window(rng, values, side, 2) for name, values in sample.axes.items()}
     query = Drawn(number, arrays, box, (), is_land_kept=False)
     inside = sample.values[query.mask(sample.axes, sample.values)]
     present = inside[~np.isnan(inside)]
@@ -142,7 +142,7 @@ def candidate(rng: np.random.Generator, sample: Sample, number: int, arrays: tup
         wanted -= inside.size - present.size
     if not 0 < wanted <= present.size:
         return None
-    query.value = _window(rng, present, wanted / present.size, 3)
+    query.value = window(rng, present, wanted / present.size, 3)
     return query
 
 

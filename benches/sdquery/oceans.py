@@ -1,7 +1,5 @@
 """The two data sets of SDQuery's section 5, made once: a POP-like netCDF and a MODB-like HDF5 file."""
 
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,8 +11,6 @@ import numpy as np
 from data import once
 from sieva import generate
 
-# The generator that the stated figures are of, where it is beside the checkout; else the package's own.
-SHARED = Path(__file__).resolve().parents[3] / "shared" / "datasets" / "make_ocean.py"
 Shape = tuple[int, int, int, int]
 
 
@@ -109,21 +105,30 @@ def prepare(directory: Path, size: Size) -> tuple[Ocean, Ocean]:
 
 def _write_pop(path: Path, shape: Shape) -> None:
     """Write netCDF-3 with 64-bit offsets: plain values, as the model writes them."""
-    if SHARED.exists():
-        _generate(path, shape, format="classic")
-    else:
-        times, depths, lats, lons = shape
-        generate.write_ocean(path, times=times, depths=depths, lats=lats, lons=lons)
+    other = _write_ocean(path, shape)
+    with netCDF4.Dataset(other) as source, netCDF4.Dataset(path, "w", format="NETCDF3_64BIT_OFFSET") as f:
+        source.set_auto_maskandscale(False)
+        f.set_auto_maskandscale(False)
+        for name, dimension in source.dimensions.items():
+            f.createDimension(name, None if name == "time" else len(dimension))
+        for name, stored in source.variables.items():
+            attributes = stored.__dict__
+            fill = attributes.pop("_FillValue", None)
+            kept = f.createVariable(name, stored.dtype, stored.dimensions, fill_value=fill)
+            kept.setncatts(attributes)
+            if "time" not in stored.dimensions:
+                kept[:] = stored[:]
+        for time in range(shape[0]):
+            for name, stored in source.variables.items():
+                if "time" in stored.dimensions:
+                    f[name][time] = stored[time]
+    other.unlink()
 
 
 def _write_modb(path: Path, shape: Shape) -> None:
     """Write HDF5 in chunks without a filter: the paper tells of none."""
-    if SHARED.exists():
-        _generate(path, shape, format="modb", deflate=0)
-        return
     times, depths, lats, lons = shape
-    other = path.with_name("partial_ocean.nc")
-    generate.write_ocean(other, times=times, depths=depths, lats=lats, lons=lons)
+    other = _write_ocean(path, shape)
     with h5py.File(other) as source, h5py.File(path, "w") as f:
         chunks = (1, min(17, depths), lats, lons)
         fill = np.float32(_attribute(source["SALT"], "_FillValue"))
@@ -139,8 +144,9 @@ def _write_modb(path: Path, shape: Shape) -> None:
     other.unlink()
 
 
-def _generate(path: Path, shape: Shape, **options: int | str) -> None:
-    """Run the shared generator."""
-    sizes = dict(zip(("time", "depth", "lat", "lon"), shape, strict=True))
-    words = [word for name, value in {**sizes, **options}.items() for word in (f"--{name}", str(value))]
-    subprocess.run([sys.executable, str(SHARED), str(path), *words], check=True)
+def _write_ocean(path: Path, shape: Shape) -> Path:
+    """Write the package's ocean, which is deflated netCDF-4, beside a file that is made of it."""
+    times, depths, lats, lons = shape
+    other = path.with_name("partial_ocean.nc")
+    generate.write_ocean(other, times=times, depths=depths, lats=lats, lons=lons)
+    return other

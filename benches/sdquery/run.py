@@ -1,15 +1,17 @@
 """Repeats section 5 of SDQuery (SC13): results of queries by GridFTP against whole files, on three networks.
 
-Usage: run.py [--quick] [--plugin DIRECTORY] [--engine DIRECTORY] [--data DIRECTORY]
-              [--results DIRECTORY] [--page FILE] [--seed N]
+Usage: run.py [--quick] [--only deflated|building] [--plugin DIRECTORY] [--engine DIRECTORY]
+              [--data DIRECTORY] [--results DIRECTORY] [--page FILE] [--seed N]
 
 Needs root, for network namespaces, and the GridFTP server and client. Nothing outside of the namespaces is
 changed, and they are removed at the end. `--quick` runs everything on small files: it shows that it works and
-that the answers are right, and says nothing about speed.
+that the answers are right, and says nothing about speed. `--only` measures and writes one part of the page:
+what is sent of a deflated file, or how long indexes take to build.
 """
 
 import argparse
 import datetime as dt
+import os
 import platform
 import signal
 import subprocess
@@ -21,6 +23,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import deflated
 import gridftp
 import network
 import page
@@ -31,7 +34,7 @@ from cells import Cell
 from draw import drawn_once
 from gridftp import Plugin
 from network import LINES, UNLIMITED, Line, Measured, Network
-from oceans import FULL, QUICK, Size, prepare
+from oceans import FULL, QUICK, Ocean, Size, prepare
 from transfers import Asked, Plan
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -122,6 +125,16 @@ def measure(plan: Plan, effort: Effort, oceans: list[Asked], found: Found) -> No
                 found.add("10", transfers.with_streams(cut, joined, oceans[-1], effort.rounds))
 
 
+def measure_deflated(plan: Plan, effort: Effort, modb: Ocean, seed: int, found: Found) -> None:
+    """Measure what is sent of a deflated file."""
+    ocean = deflated.prepare_deflated(modb)
+    queries = deflated.draw_chosen(ocean, seed)
+    for line in LINES:
+        if line.name in deflated.RUNS:
+            with _joined(line, plan, found, effort.bulk) as (joined, _):
+                found.add("deflated", deflated.rows(plan, joined, ocean, queries))
+
+
 @contextmanager
 def _joined(line: Line, plan: Plan, found: Found, seconds: float) -> Iterator[tuple[Network, Measured]]:
     """Make a network, and keep what it was like before, and what was lost until the end."""
@@ -160,18 +173,40 @@ def write(found: Found, about: dict[str, object], results: Path, target: Path) -
             "modes": page.modes(found.modes),
             "figure-7": drawn["7"] + page.transfers(found.cells["7"], "POP"),
             "figure-8": drawn["8"] + page.transfers(found.cells["8"], "MODB"),
-            "figure-9-pop": drawn["9"] + page.by_class(of["POP"], "share"),
-            "figure-9-modb": page.by_class(of["MODB"], "share"),
+            "figure-9-pop": drawn["9"] + page.fetching(of["POP"]),
+            "figure-9-modb": page.fetching(of["MODB"]),
             "figure-10": drawn["10"] + page.streams_table(found.cells["10"]),
             "figure-11-pop": drawn["11"] + page.by_class(evaluated["POP"], "share"),
             "figure-11-modb": page.by_class(evaluated["MODB"], "share"),
-            "building": "\n\n".join(
-                page.by_class([c for c in found.cells["11-build"] if c.ocean == name], name)
-                for name in page.FIGURES
-            ),
+            "building": _building(found),
+            "deflated": page.deflated(found.cells.get("deflated", [])),
         },
     )
     print(f"wrote {results / stem}.json, {target} and its plots")
+
+
+def _building(found: Found) -> str:
+    cells = found.cells["11-build"]
+    return "\n\n".join(page.by_class([c for c in cells if c.ocean == name], name) for name in page.FIGURES)
+
+
+def _only(what: str, plan: Plan, effort: Effort, arguments: argparse.Namespace) -> None:
+    """Measure one part, and write it."""
+    oceans, found, before = prepare(arguments.data, effort.size), Found(), os.getloadavg()
+    if what == "building":
+        for ocean in oceans:
+            found.add("11-build", subsetting.building(ocean))
+        text = _building(found)
+    else:
+        measure_deflated(plan, effort, oceans[1], arguments.seed, found)
+        text = page.deflated(found.cells["deflated"])
+    loads = [" ".join(f"{load:.2f}" for load in loads) for loads in (before, os.getloadavg())]
+    text += (
+        f"\n\n{dt.datetime.now(dt.UTC):%Y-%m-%d}; load of the machine before {loads[0]}, after {loads[1]}."
+    )
+    print(text)
+    if arguments.page:
+        page.fill(arguments.page, {what: text})
 
 
 def _about(
@@ -199,6 +234,7 @@ def _parse() -> argparse.Namespace:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--quick", action="store_true", help="small files, no verdict")
+    parser.add_argument("--only", choices=("deflated", "building"), help="one part, which is put on the page")
     parser.add_argument("--plugin", type=Path, default=PLUGIN, help=f"directory of {gridftp.MODULE}")
     parser.add_argument("--engine", type=Path, default=ENGINE, help="directory of libsieva_c.so")
     parser.add_argument("--data", type=Path, default=Path(tempfile.gettempdir()) / "sdq-data")
@@ -237,10 +273,12 @@ def main() -> int:
     effort = BRIEF if arguments.quick else THOROUGH
     started = time.monotonic()
     lengths = _lengths(effort)
-    oceans = [
-        Asked(ocean, drawn_once(ocean, effort.queries, arguments.seed), lengths)
-        for ocean in prepare(arguments.data, effort.size)
-    ]
+    oceans = []
+    if not arguments.only:
+        oceans = [
+            Asked(ocean, drawn_once(ocean, effort.queries, arguments.seed), lengths)
+            for ocean in prepare(arguments.data, effort.size)
+        ]
     shared = Path("/dev/shm")  # noqa: S108 -- a file system in memory: disks are not what is measured
     with tempfile.TemporaryDirectory(dir=shared if shared.is_dir() else None, prefix="sdquery-") as name:
         # The server reads as nobody.
@@ -249,8 +287,13 @@ def main() -> int:
         relay = network.build_relay(target)
         plan = Plan(relay, 0.0, target, plugin, effort.budget, effort.least, effort.parts, 2)
         found = Found()
+        if arguments.only:
+            _only(arguments.only, plan, effort, arguments)
+            return 0
         try:
             measure(plan, effort, oceans, found)
+            if plugin:
+                measure_deflated(plan, effort, oceans[1].ocean, arguments.seed, found)
         except BaseException:
             if arguments.results:
                 partial = arguments.results / "sdquery-partial.json"

@@ -92,6 +92,32 @@ _topic.where(
     file="phony.h5",
 )
 _topic.where(
+    "by_length_over_the_whole_file",
+    "exchange/data > 12 AND theta > 45 AND grid > 4",
+    "phony_dim_0 phony_dim_2 phony_dim_3",
+    lambda f: (f("exchange/data") > 12) & (f("angles/theta") > 45)[:, None, None] & (f("grid") > 4),
+    file="phony.h5",
+)
+_topic.error(
+    "row_or_column",
+    "square > 4 AND row_weight > 1",
+    "unaligned-dimensions",
+    'dims={"square": ["axis0", "axis1"], "row_weight": ["axis0"]}',
+    file="phony.h5",
+)
+_topic.error(
+    "no_product_unasked", "row_weight > 1 AND theta > 45", "unaligned-dimensions", "cross", file="phony.h5"
+)
+_topic.sql(
+    "product",
+    "SELECT row_weight, theta FROM '{file}' CROSS WHERE row_weight > 1 AND theta > 45",
+    ["row_weight", "theta"],
+    lambda f: table(
+        (f("row_weight") > 1)[:, None] & (f("angles/theta") > 45), f("row_weight")[:, None], f("angles/theta")
+    ),
+    file="phony.h5",
+)
+_topic.where(
     "named_by_the_caller",
     "exchange/data > 12 AND theta > 45",
     "angle row column",

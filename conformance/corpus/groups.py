@@ -64,6 +64,13 @@ _topic.where(
     "a/values > 30 AND a/b/values < 2",
     "a/n a/b/n",
     lambda f: (f("a/values") > 30)[:, None] & (f("a/b/values") < 2),
+    options={"cross": True},
+)
+_topic.error(
+    "dimensions_of_two_groups_unasked",
+    "a/values > 30 AND a/b/values < 2",
+    "unaligned-dimensions",
+    'dims={"a/b/values": ["a/n"]}',
 )
 _topic.where(
     "two_groups_lined_up",

@@ -59,6 +59,7 @@ def _write_common(f: h5py.File) -> None:
     f.create_dataset("zero", (0, 3), "f8", maxshape=(None, 3), chunks=(2, 3))
     f.create_dataset("zero_fixed", (3, 0), "i4")
     f.create_dataset("scalar", data=np.float64(6.25))
+    f.create_dataset("scalar_unwritten", (), "i4", fillvalue=11)
     f.create_dataset("contiguous", data=_ramp(13, 17))
     grown = f.create_dataset("grown", (3, 4), "i8", chunks=(2, 2), maxshape=two, fillvalue=-1)
     grown[...] = _ramp(3, 4)
@@ -167,6 +168,21 @@ _topic.where(
     "scalar_true", "scalar = 6.25", "", lambda f: f("scalar") == 6.25, {"scalar": lambda f: f("scalar")}
 )
 _topic.where("scalar_false", "scalar < 6.25", "", lambda f: f("scalar") < 6.25)
+for _name, _text, _test in (
+    ("less", "scalar < scalar", lambda x: np.less(x, x)),
+    ("equal", "scalar = scalar", lambda x: np.equal(x, x)),
+    ("sum", "scalar + scalar > 12.5", lambda x: x + x > 12.5),
+    ("sum_equal", "scalar + scalar >= 12.5", lambda x: x + x >= 12.5),
+    ("both", "scalar > 0 AND scalar * scalar < 0", lambda x: (x > 0) & (x * x < 0)),
+):
+    _topic.where(f"scalar_computed_{_name}", _text, "", lambda f, test=_test: np.asarray(test(f("scalar"))))
+for _name, _symbol, _test in (("less", "<", np.less), ("equal", "=", np.equal), ("more", ">", np.greater)):
+    _topic.where(
+        f"scalar_unwritten_{_name}",
+        f"scalar_unwritten {_symbol} 11",
+        "",
+        lambda f, test=_test: test(f("scalar_unwritten"), 11),
+    )
 _topic.where(
     "scalar_broadcast",
     "compact > scalar * 1500",

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use libfuzzer_sys::fuzz_target;
 use sieva_format::ArraySource;
-use sieva_format::manifest::wire::Writer;
+use sieva_types::wire::Writer;
 use sieva_format::manifest::{Excerpt, Manifest, ManifestSource};
 use sieva_fuzz::{PatternStore, check_error, explore};
 use sieva_types::ErrorKind;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use libfuzzer_sys::fuzz_target;
 use sieva_fuzz::{check_error, small_source};
 use sieva_query::ast::{Expr, Name, Select};
-use sieva_query::bind::{BindOptions, Body, Bound, bind_condition, bind_select, resolve};
+use sieva_query::bind::{BindOptions, Subqueries, Body, Bound, bind_condition, bind_select, resolve};
 use sieva_query::exec::{Column, Data, ExecOptions, Execution, Indexes, RowStream, aggregate, count, select};
 use sieva_query::parse;
 use sieva_query::values::Scalar;
@@ -19,7 +19,7 @@ fuzz_target!(|bytes: &[u8]| {
     let schema = source.schema();
     let known = |name: &Name| resolve(schema, &name.text).is_ok();
     let subquery = |_: &Select| Ok(Scalar::F64(3.0));
-    let options = BindOptions { valid_range: bytes.len() % 2 == 1, subquery: &subquery };
+    let options = BindOptions { valid_range: bytes.len() % 2 == 1, cross: bytes.len() % 3 == 1, subqueries: Subqueries::Run(&subquery) };
     let done = match parse::parse_select_with(text, &known) {
         Ok(select) => bind_select(schema, &select, &options).and_then(run),
         Err(_) => match parse::parse_condition_with(text, &known) {
@@ -42,7 +42,8 @@ fn execution(bound: Bound) -> Result<Arc<Execution>> {
 
 fn run(bound: Bound) -> Result<()> {
     let execution = execution(bound)?;
-    execution.plan()?;
+    execution.describe()?;
+    execution.price()?;
     let bound = &execution.bound;
     if matches!(bound.body, Body::Groups { .. }) {
         let (table, _) = aggregate(&execution)?;
@@ -52,7 +53,11 @@ fn run(bound: Bound) -> Result<()> {
         return Ok(());
     }
     let (selected, columns) = rows(&execution)?;
-    assert_eq!(selected, count(&execution)?.0);
+    let counted = count(&execution, 1 << 20)?;
+    assert_eq!(selected, counted.count);
+    if let Some(found) = counted.found {
+        assert_eq!(selected, found.selection(&execution)?.len());
+    }
     let n = columns.first().map_or(0, Column::len) as u64;
     assert!(columns.iter().all(|c| c.len() as u64 == n) && columns.len() == bound.outputs.len());
     let wanted = selected.saturating_sub(bound.offset).min(bound.limit.unwrap_or(u64::MAX));

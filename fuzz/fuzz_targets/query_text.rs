@@ -7,7 +7,7 @@ use std::fmt::Display;
 use libfuzzer_sys::fuzz_target;
 use sieva_fuzz::{check_error, small_source};
 use sieva_query::ast::{Name, Select};
-use sieva_query::bind::{BindOptions, bind_condition, bind_select, resolve};
+use sieva_query::bind::{BindOptions, Subqueries, bind_condition, bind_select, resolve};
 use sieva_query::parse;
 use sieva_query::values::Scalar;
 use sieva_types::{ErrorKind, Result};
@@ -25,7 +25,7 @@ fuzz_target!(|bytes: &[u8]| {
         })
     };
     for valid_range in [false, true] {
-        let options = BindOptions { valid_range, subquery: &subquery };
+        let options = BindOptions { valid_range, cross: !valid_range, subqueries: Subqueries::Run(&subquery) };
         if let Some(tree) = check(text, &parse::parse_condition) {
             bind_condition(schema, Some(&tree), None, &options).err().inspect(check_error);
         }

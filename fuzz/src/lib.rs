@@ -4,6 +4,7 @@
 
 pub mod bits;
 pub mod change;
+pub mod checksums;
 pub mod explore;
 pub mod memory;
 pub mod objects;

@@ -14,10 +14,11 @@ from sieva._collection import Collection, collection
 from sieva._expr import Expr, col, fn, idx
 from sieva._histogram import Histogram
 from sieva._index import BuildReport, Calibration, IndexStatus, VerifyReport
-from sieva._native import Selection, __version__
+from sieva._native import Plan, Selection, __version__
 from sieva._open import open, sql  # noqa: A004 - sieva.open is the name that is fixed
 from sieva._query import Query
 from sieva._schema import Schema
+from sieva._session import Session
 from sieva._source import Source
 from sieva.errors import SievaError
 
@@ -33,9 +34,11 @@ __all__ = [
     "Histogram",
     "IndexStatus",
     "ObjectRef",
+    "Plan",
     "Query",
     "Schema",
     "Selection",
+    "Session",
     "SievaError",
     "Source",
     "VerifyReport",

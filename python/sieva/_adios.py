@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 # A BP3 file ends in a tag of 24 bytes, 4 bytes of the writer's version, and an index of 28 bytes.
 _TAG, _TAG_FROM_END = b"ADIOS-BP v", 56
+_KEPT = re.compile(r"(md\.idx|m?md\.\d+|data\.\d+)\Z")
+"""Files of a BP directory that the library opens."""
 
 
 def is_adios(path: str) -> bool:
@@ -45,6 +47,8 @@ def open_adios(
     valid_range: bool = False,
     store: str | None = None,
     learn: bool = True,
+    isolated: bool = False,
+    memory: int | None = None,
 ) -> Source:
     """Open a BP file.
 
@@ -53,7 +57,7 @@ def open_adios(
 
     Parameters
     ----------
-    path, dims, valid_range, store, learn
+    path, dims, valid_range, store, learn, isolated, memory
         As in `sieva.open`.
 
     Raises
@@ -61,11 +65,23 @@ def open_adios(
     Unsupported
         The package adios2 is not installed.
     CorruptFile
-        It cannot read the file.
+        It cannot read the file; isolated, also where the process that reads it crashes or runs over a limit.
+    LinkRefused, UnknownFormat
+        A file of the directory is a link that leads out of it, or a pipe, which would be waited for.
     """
-    file = _File(path)
+    from sieva._adios_isolated import IsolatedFile
+
+    _check_directory(path)
+    file = IsolatedFile(path, _files(path)) if isolated else _File(path)
     return open_foreign(
-        path, file.description, file, dims=dims, valid_range=valid_range, store=store, learn=learn
+        path,
+        file.description,
+        file,
+        dims=dims,
+        valid_range=valid_range,
+        store=store,
+        learn=learn,
+        memory=memory,
     )
 
 
@@ -80,6 +96,7 @@ class _File:
             self._reader = self._adios.FileReader(path)
             self._steps = int(self._reader.num_steps())
             self._variables: dict[str, Variable] = {}
+            self._warnings: list[str] = []
             self.description = self._describe()
 
     def _describe(self) -> Description:
@@ -115,14 +132,14 @@ class _File:
             dims=list(dims.values()),
             arrays=arrays,
             left_out=left_out,
-            warnings=[f"'{path}' {why}: it is left out" for path, why in left_out],
+            warnings=[f"'{path}' {why}: it is left out" for path, why in left_out] + self._warnings,
         )
 
     def _attributes(self) -> tuple[dict[str, dict[str, Any]], dict[str, dict[str, Any]]]:
         """Return the attributes of arrays, and those of groups; the root has those that belong to neither."""
         of_arrays: dict[str, dict[str, Any]] = {}
         of_groups: dict[str, dict[str, Any]] = {group: {} for group in _groups(self._variables)}
-        for name in self._reader.available_attributes():
+        for name in self._attribute_names():
             try:
                 value = self._reader.read_attribute(name)
             except (RuntimeError, ValueError, TypeError) as error:
@@ -135,11 +152,33 @@ class _File:
             of[path[len(owner) :].lstrip("/")] = value
         return of_arrays, of_groups
 
+    def _attribute_names(self) -> list[str]:
+        """Return the names of all attributes that the library can tell.
+
+        It hands values out with the names, as UTF-8: one that is none hides all that are asked for with it.
+        """
+        try:
+            return list(self._reader.available_attributes())
+        except UnicodeDecodeError:
+            self._warnings.append("attributes that are not UTF-8 hide those of the file and of groups")
+        names = []
+        for variable in self._variables.values():
+            try:
+                found = self._reader.available_attributes(variable.name)
+            except UnicodeDecodeError:
+                self._warnings.append(f"attributes of '{variable.path}' that are not UTF-8 hide its others")
+            else:
+                names += [f"{variable.name}/{name}" for name in found]
+        return names
+
     def _block(self, variable: Variable) -> Sequence[int] | None:
         """Return the shape of the blocks that most of an array is written in."""
         if not variable.shape or variable.dtype == "str":
             return None
-        infos = self._reader._engine.blocks_info(variable.name, 0)
+        try:
+            infos = self._reader._engine.blocks_info(variable.name, 0)
+        except UnicodeDecodeError:
+            return None  # the extremes of bytes are told as characters, which may be none
         counts = Counter(_adios_limits.numbers(info["Count"]) for info in infos or ())
         if not counts:
             return None
@@ -224,8 +263,26 @@ def _files(path: str) -> list[str]:
     """Return the files that hold data and metadata; others of the directory tell how it was written."""
     if not Path(path).is_dir():
         return [path]
-    kept = re.compile(r"(md\.idx|m?md\.\d+|data\.\d+)\Z")
-    return sorted(str(file) for file in Path(path).iterdir() if kept.match(file.name) and file.is_file())
+    return sorted(str(file) for file in Path(path).iterdir() if _KEPT.match(file.name) and file.is_file())
+
+
+def _check_directory(path: str) -> None:
+    """Refuse what the library would wait for, and links out of the directory."""
+    folder = Path(path)
+    if not folder.is_dir():
+        return
+    inside = folder.resolve()
+    for file in folder.iterdir():
+        real = file.resolve()
+        if not real.is_relative_to(inside):
+            message = (
+                f"'{file}' is a link that leads out of the BP directory: it is outside of what may be opened"
+            )
+            raise errors.LinkRefused(message, "put a copy in its place if you trust it")
+        if _KEPT.match(file.name) and real.exists() and not real.is_file():
+            raise errors.UnknownFormat(
+                f"'{file}' is not a regular file", "a pipe or device is not waited for"
+            )
 
 
 def _library(path: str) -> Any:  # noqa: ANN401 - a module

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from sieva import _native
 from sieva._memory import memory_bytes, size_text
+from sieva._printable import shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -150,6 +151,7 @@ class Advice:
         done = self._native.apply(memory=memory_bytes(memory), told=told)
         return [Done(**json.loads(one)) for one in done]
 
+    @shown
     def __repr__(self) -> str:
         return "\n".join([*self._table(), *self._sums()])
 

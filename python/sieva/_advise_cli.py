@@ -11,6 +11,7 @@ import click
 from sieva import _native
 from sieva._advise import Advice, Done, advise
 from sieva._memory import size_text
+from sieva._printable import say
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,7 +57,7 @@ def _change(rule: str, pinned: bool | None, given: Given) -> None:
         rule, pinned, catalog=given["catalog"], store=given["store"]
     )
     what = {True: "pinned", False: "forbidden", None: "free"}[pinned]
-    click.echo(f"{location}:{path}={kind}: {what}", err=True)
+    say(f"{location}:{path}={kind}: {what}", err=True)
 
 
 def _rules(source: str, given: Given) -> None:
@@ -66,7 +67,7 @@ def _rules(source: str, given: Given) -> None:
         click.echo(json.dumps([dict(zip(names, rule, strict=True)) for rule in found]))
         return
     for location, path, kind, pinned in found:
-        click.echo(f"{'pinned' if pinned else 'forbidden':9}  {location}:{path}={kind}")
+        say(f"{'pinned' if pinned else 'forbidden':9}  {location}:{path}={kind}")
 
 
 def _advise(source: str, given: Given) -> None:
@@ -76,16 +77,16 @@ def _advise(source: str, given: Given) -> None:
     if not given["apply"]:
         click.echo(found.to_json() if given["as_json"] else repr(found))
         if found and not given["as_json"]:
-            click.echo("nothing was changed; --apply does it", err=True)
+            say("nothing was changed; --apply does it", err=True)
         return
     done = found.apply(memory=given["memory"], told=_step)
     if given["as_json"]:
         click.echo(json.dumps(_report(found, done)))
     else:
         for one in done:
-            click.echo(_told(one))
+            say(_told(one))
         if not done:
-            click.echo("nothing to build or remove", err=True)
+            say("nothing to build or remove", err=True)
     if any(one.what == "failed" for one in done):
         click.get_current_context().exit(1)
 
@@ -95,7 +96,7 @@ def _report(found: Advice, done: Sequence[Done]) -> dict[str, Any]:
 
 
 def _step(source: str, array: str, kind: str, verdict: str) -> None:
-    click.echo(f"{verdict:5}  {source}:{array}={kind}", err=True)
+    say(f"{verdict:5}  {source}:{array}={kind}", err=True)
 
 
 def _told(one: Done) -> str:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from sieva import _native
 from sieva._box import as_box
-from sieva._expr import Expr, quote
+from sieva._expr import Expr
+from sieva._printable import shown
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import DTypeLike, NDArray
-
-    from sieva import _native
 
 
 class Array(Expr):
@@ -33,8 +33,7 @@ class Array(Expr):
     __slots__ = ("_info", "_native", "path")
 
     def __init__(self, native: _native.Source, path: str) -> None:
-        super().__init__(quote(path))
-        self._binding = Expr.NAME
+        self._tree = _native.Expr.name(path)
         self._native = native
         self._info = native.info(path)
         self.path: str = path
@@ -102,6 +101,11 @@ class Array(Expr):
         return tuple(self._info["coordinates"])
 
     @property
+    def missing_values(self) -> tuple[int | float, ...]:
+        """The stored values that mean a missing one, besides NaN, whatever the format calls them."""
+        return tuple(self._info["missing"])
+
+    @property
     def enumeration(self) -> dict[str, int]:
         """Names of the values of an enumeration; empty where it is none."""
         return dict(self._info["enum"] or {})
@@ -141,6 +145,7 @@ class Array(Expr):
             )
         return np.asarray(self[...], dtype=dtype)
 
+    @shown
     def __repr__(self) -> str:
         dims = ", ".join(f"{name}: {n}" for name, n in zip(self.dims, self.shape, strict=True))
         units = f" [{self.units}]" if self.units else ""
@@ -165,6 +170,7 @@ class Arrays(Mapping[str, Array]):
     def __len__(self) -> int:
         return len(self._paths)
 
+    @shown
     def __repr__(self) -> str:
         lines = [f"  {self[path]!r}" for path in self._paths[:40]]
         more = [f"  ... and {len(self) - 40} more"] if len(self) > 40 else []

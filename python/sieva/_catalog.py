@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from sieva import _native, errors
+from sieva._printable import shown
 from sieva._progress import progress_to
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ class ObjectRef:
     kind: str
     """``"group"`` or ``"array"``."""
 
+    @shown
     def __str__(self) -> str:
         return f"{self.source}:{self.path}" if self.path else self.source
 
@@ -118,6 +120,7 @@ class AddReport:
     unreadable: list[tuple[str, str]] = field(default_factory=list)
     """What could not be looked at, and why; the first 1000. Nothing is registered of it."""
 
+    @shown
     def __str__(self) -> str:
         parts = [f"{self.added:,} added ({self.objects:,} objects)"]
         numbers = {
@@ -179,12 +182,15 @@ class Catalog:
     @property
     def _native(self) -> _native.Catalog:
         if self._open is None:
-            raise errors.InvalidValue(f"the catalog {self.url!r} is closed", "open it again")
+            raise errors.InvalidValue(
+                f"the catalog {_native.redacted_database(self.url)!r} is closed", "open it again"
+            )
         return self._open
 
+    @shown
     def __repr__(self) -> str:
         state = " (closed)" if self._open is None else " (read only)" if self.read_only else ""
-        return f"<sieva.Catalog {self.url!r}{state}>"
+        return f"<sieva.Catalog {_native.redacted_database(self.url)!r}{state}>"
 
     @property
     def read_only(self) -> bool:

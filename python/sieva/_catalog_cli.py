@@ -14,6 +14,7 @@ import click
 
 from sieva import errors
 from sieva._memory import size_text
+from sieva._printable import say
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -80,7 +81,7 @@ def add(  # noqa: PLR0917 - a command has as many parameters as options
                 progress=True,
             )
         except KeyboardInterrupt:
-            click.echo("what was registered is kept; the same command goes on from there", err=True)
+            say("what was registered is kept; the same command goes on from there", err=True)
             raise
         gone = [location for name in names for location in known.prune(name)] if prune else []
     if as_json:
@@ -88,7 +89,7 @@ def add(  # noqa: PLR0917 - a command has as many parameters as options
         return
     _tell_problems("damaged", report.damaged)
     _tell_problems("unreadable", report.unreadable)
-    click.echo(f"{report}" + (f", {len(gone):,} forgotten" if prune else ""), err=True)
+    say(f"{report}" + (f", {len(gone):,} forgotten" if prune else ""), err=True)
 
 
 @catalog.command(name="list")
@@ -133,11 +134,11 @@ def show(source: str, as_json: bool, url: str | None) -> None:
     if as_json:
         _print_json({**asdict(info), "objects": [asdict(one) for one in objects]})
         return
-    click.echo(f"{info.location}\n{_state(info)}, {size_text(info.size)}, registered {_date(info)}")
+    say(f"{info.location}\n{_state(info)}, {size_text(info.size)}, registered {_date(info)}")
     if info.collections:
-        click.echo(f"in {', '.join(info.collections)}")
+        say(f"in {', '.join(info.collections)}")
     for one in objects:
-        click.echo(_described(one))
+        say(_described(one))
 
 
 @catalog.command()
@@ -150,7 +151,7 @@ def tag(target: str, tags: tuple[str, ...], url: str | None) -> None:
     with _open(url) as known:
         source, path = _target(known, target)
         changed = known.tag(source, path, values)
-    click.echo(f"{target}: {changed} changed", err=True)
+    say(f"{target}: {changed} changed", err=True)
 
 
 @catalog.command()
@@ -162,7 +163,7 @@ def untag(target: str, keys: tuple[str, ...], url: str | None) -> None:
     with _open(url) as known:
         source, path = _target(known, target)
         removed = known.untag(source, path, *keys)
-    click.echo(f"{target}: {removed} removed", err=True)
+    say(f"{target}: {removed} removed", err=True)
 
 
 @catalog.command()
@@ -192,7 +193,7 @@ def find(  # noqa: PLR0917 - a command has as many parameters as options
     }
     with _open(url, read_only=True) as known:
         if count:
-            click.echo(known.count(condition, **which))
+            say(known.count(condition, **which))
             return
         found = known._find_pages(condition, limit, **which)
         if as_json:
@@ -212,7 +213,7 @@ def remove(source: str, url: str | None) -> None:
         raise errors.FileNotFound(
             f"nothing known is {source!r}", "see sieva catalog list; a prefix ends with /"
         )
-    click.echo(f"{source}: {removed:,} forgotten", err=True)
+    say(f"{source}: {removed:,} forgotten", err=True)
 
 
 @catalog.command()
@@ -240,11 +241,11 @@ def collection(  # noqa: PLR0917 - a command has as many parameters as options
         if is_removed:
             if not known.remove_collection(str(name)):
                 raise _no_collection(known, str(name))
-            click.echo(f"{name}: removed; its sources stay", err=True)
+            say(f"{name}: removed; its sources stay", err=True)
             return
         if writes:
             added = known.collect(str(name), *sources, description=description)
-            click.echo(f"{name}: {added:,} added", err=True)
+            say(f"{name}: {added:,} added", err=True)
             return
         found = [c for c in known.collections() if name in (None, c.name)]
         if name is not None and not found:
@@ -277,7 +278,7 @@ def where(  # noqa: PLR0917 - a command has as many parameters as options
         _print_json(found)
     else:
         for location in found:
-            click.echo(location)
+            say(location)
 
 
 def _open(url: str | None, *, read_only: bool = False) -> Catalog:
@@ -339,9 +340,9 @@ def _no_collection(known: Catalog, name: str) -> errors.UnknownAttribute:
 
 def _tell_problems(what: str, problems: Sequence[tuple[str, str]]) -> None:
     for name, why in problems[:_SHOWN]:
-        click.echo(f"{what}: {name}: {why}", err=True)
+        say(f"{what}: {name}: {why}", err=True)
     if len(problems) > _SHOWN:
-        click.echo(f"{what}: and {len(problems) - _SHOWN:,} more", err=True)
+        say(f"{what}: and {len(problems) - _SHOWN:,} more", err=True)
 
 
 def _print_json(value: object) -> None:
@@ -396,7 +397,7 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]], right: Sequence[i
     """Print rows: aligned for people, separated by tabs for programs."""
     if not sys.stdout.isatty():
         for row in rows:
-            click.echo("\t".join(row))
+            say("\t".join(row))
         return
     block: list[Sequence[str]] = [head]
     for row in rows:
@@ -416,7 +417,7 @@ def _print_block(rows: list[Sequence[str]], right: Sequence[int]) -> None:
         cells = (
             _pad(i in right)(cell, width) for i, (cell, width) in enumerate(zip(row, widths, strict=True))
         )
-        click.echo("  ".join(cells).rstrip())
+        say("  ".join(cells).rstrip())
 
 
 def _pad(is_right: bool) -> Callable[[str, int], str]:

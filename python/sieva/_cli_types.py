@@ -21,7 +21,7 @@ class MemoryType(click.ParamType[int]):
         """Return the size in bytes."""
         try:
             return memory_bytes(value) or 0
-        except ValueError as error:
+        except (ValueError, KeyError) as error:
             self.fail(str(error), param, ctx)
 
 
@@ -59,6 +59,7 @@ class StorageOptionType(click.ParamType[tuple[str, Any]]):
         "cache_bytes": memory_bytes,
         "disk_bytes": memory_bytes,
         "cache_dir": str,
+        "public_only": {"true": True, "false": False}.__getitem__,
     }
 
     def convert(

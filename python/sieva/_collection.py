@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from sieva import _native, errors
+from sieva._printable import shown
 from sieva._query import Query
 from sieva._source import _running
 
@@ -47,6 +48,7 @@ class Collection:
         fetch: str = "auto",
         memory: int | str | None = None,
         threads: int | None = None,
+        cross: bool = False,
     ) -> CollectionQuery:
         """Return the query of a SELECT over the objects.
 
@@ -58,7 +60,7 @@ class Collection:
         text
             Names are keys of the catalog, or arrays by their path within the object. ``object`` is the path
             of the object, ``source`` the location of its file. FROM may be left out.
-        access, fetch, memory, threads
+        access, fetch, memory, threads, cross
             As in `Source.query`.
 
         Raises
@@ -68,12 +70,13 @@ class Collection:
         AmbiguousName
             A name is both: ``tag(NAME)`` is the key, ``"NAME"`` in double quotes the array.
         """
-        native = self._native.sql(text, **_running(access, fetch, memory, threads))
+        native = self._native.sql(text, **_running(access, fetch, memory, threads, cross))
         return CollectionQuery(native, self, text)
 
     def close(self) -> None:
         """Do nothing: files are closed when a query is done with them."""
 
+    @shown
     def __repr__(self) -> str:
         return f"<sieva.Collection {self.name!r} of {self.catalog}>"
 
@@ -89,7 +92,11 @@ class CollectionQuery(Query):
     source: Collection  # type: ignore[assignment] # a collection is what was asked
 
     def __init__(self, native: NativeQuery, collection: Collection, text: str) -> None:
-        super().__init__(native, collection, text, lambda _extra, _columns: None)  # type: ignore[arg-type]
+        super().__init__(native, collection, text)  # type: ignore[arg-type]
+
+    def _with_columns(self, more: object) -> None:
+        """Add nothing: rows of many objects have no positions."""
+        del more
 
     @property
     def rows(self) -> dict[str, int]:
@@ -113,6 +120,9 @@ class CollectionQuery(Query):
         del name
         self._refuse("read()", "name the arrays in SELECT, and take to_arrow() or to_pandas()")
 
+    def _again(self) -> NoReturn:
+        self._refuse("await", "ask in a thread: asyncio.to_thread(query.count)")
+
     def explain_json(self, analyze: bool = False) -> str:
         """Return the plan as JSON text."""
         import json
@@ -124,12 +134,18 @@ class CollectionQuery(Query):
         del layout
         self._refuse("to_xarray()", "take to_arrow(), to_pandas() or to_polars()")
 
-    def _write(self, path: str | os.PathLike[str], kind: str, layout: Layout | None = None) -> None:
+    def _write(
+        self,
+        path: str | os.PathLike[str],
+        kind: str,
+        layout: Layout | None = None,
+        deflate: int | None = None,
+    ) -> None:
         if layout == "columns":
             self._refuse("the layout columns", "write csv, json, arrow or parquet without it")
-        from sieva._output import write_file
+        from sieva._output import output_path, write_file
 
-        write_file(self, Path(path), kind, layout)
+        write_file(self, output_path(path), kind, layout, deflate)
 
     def check_output(self, path: Path, kind: str) -> None:
         """Raise where rows cannot be written to such a file, or it is one of those that are asked."""
@@ -147,6 +163,7 @@ class CollectionQuery(Query):
     def _refuse(self, what: str, hint: str) -> NoReturn:
         raise errors.Unsupported(f"{what} of a query of a collection", hint)
 
+    @shown
     def __repr__(self) -> str:
         kind = "groups" if self._native.grouped else "rows"
         return f"<sieva.CollectionQuery {kind} -> {', '.join(self.columns)}; {self.text}>"
@@ -165,6 +182,7 @@ def collection(
     valid_range: bool = False,
     store: str | os.PathLike[str] | None = None,
     isolated: bool = False,
+    allow: Sequence[str | os.PathLike[str]] | None = None,
 ) -> Collection:
     """Return a collection of a catalog.
 
@@ -175,7 +193,7 @@ def collection(
     catalog
         A path, ``sqlite:PATH`` or ``postgresql://USER@HOST/DATABASE``. None: what SIEVA_CATALOG says, else
         ``sieva/catalog.sqlite`` in the user's data directory.
-    external, valid_range, store, isolated
+    external, valid_range, store, isolated, allow
         As in `sieva.open`, for every source.
 
     Raises
@@ -200,6 +218,7 @@ def collection(
         valid_range=valid_range,
         external_roots=[os.fspath(root) for root in external],
         isolated=WORKER if isolated else [],
+        allow=None if allow is None else [os.fspath(place) for place in allow],
     )
     return Collection(native, url)
 
@@ -216,7 +235,7 @@ def catalog_place(catalog: str | os.PathLike[str] | None) -> str:
 
 def sql_of_collection(text: str, name: str, run: dict[str, Any], options: dict[str, Any]) -> CollectionQuery:
     """Return the query of a SELECT ... FROM collection('name'); ``options`` are those of `collection`."""
-    known = {"catalog", "external", "valid_range", "store", "isolated"}
+    known = {"catalog", "external", "valid_range", "store", "isolated", "allow"}
     # Scans of small arrays leave nothing behind, whatever is said.
     given = {key: value for key, value in options.items() if key != "learn"}
     for key in given.keys() - known:

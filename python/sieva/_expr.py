@@ -1,24 +1,22 @@
-"""Expressions and conditions built by Python operators: each is text of the query language, no more."""
+"""Expressions and conditions built by Python operators: trees of the query language, held by the engine."""
 
 from __future__ import annotations
 
 import datetime as dt
-import math
 import numbers
 from typing import TYPE_CHECKING, Any, NoReturn
+
+from sieva import _native, errors
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-# How tightly operators bind, from the loosest; as in the parser of the query language.
-_OR, _AND, _NOT, _COMPARE, _SUM, _PRODUCT, _SIGN, _POWER, _PRIMARY = range(9)
-
-# The parser holds integers of 128 bits.
+# The query language holds integers of 128 bits.
 _INT_MIN, _INT_MAX = -(2**127), 2**127 - 1
 
 
 class Expr:
-    """A value or a condition over the arrays of a source, as the text of the query language.
+    """A value or a condition over the arrays of a source, as the query language has them.
 
     Made by the operators of `Array` and of other expressions, and by `col`, `idx` and `fn`; never changed.
     Text and expressions are the same to a query: ``str(expr)`` can be pasted into SQL.
@@ -27,6 +25,11 @@ class Expr:
     ----------
     text
         An expression of the query language.
+
+    Raises
+    ------
+    SyntaxError_
+        The text is no expression.
 
     Examples
     --------
@@ -37,10 +40,9 @@ class Expr:
     <sieva.Expr sqrt("u" ^ 2 + "v" ^ 2) >= 0.1>
     """
 
-    __slots__ = ("_binding", "_text")
+    __slots__ = ("_tree",)
 
-    NAME = _PRIMARY
-    """How tightly a name binds, for subclasses."""
+    _tree: _native.Expr
 
     # An equality makes an expression, so that there is nothing to hash by.
     __hash__ = None  # type: ignore[assignment]
@@ -48,24 +50,22 @@ class Expr:
     __array_ufunc__ = None
 
     def __init__(self, text: str) -> None:
-        self._text = text
-        # Text from outside could be anything: it is put into parentheses wherever it is an operand.
-        self._binding = -1
+        self._tree = _native.Expr.parse(text)
 
-    @classmethod
-    def _made(cls, text: str, binding: int) -> Expr:
-        expr = Expr(text)
-        expr._binding = binding
+    @staticmethod
+    def _of(tree: _native.Expr) -> Expr:
+        expr = Expr.__new__(Expr)
+        expr._tree = tree
         return expr
 
     def __str__(self) -> str:
-        return self._text
+        return str(self._tree)
 
     def __repr__(self) -> str:
-        return f"<sieva.Expr {self._text}>"
+        return f"<sieva.Expr {self}>"
 
     def __reduce__(self) -> tuple[object, ...]:
-        return (Expr._made, (self._text, self._binding))
+        return (Expr, (str(self),))
 
     def __bool__(self) -> NoReturn:
         raise TypeError(
@@ -79,16 +79,10 @@ class Expr:
     def __contains__(self, _: object) -> NoReturn:
         raise TypeError("use isin() or between() for what would be `in`")
 
-    def _operand(self, least: int) -> str:
-        return self._text if self._binding >= least else f"({self._text})"
-
     def _compare(self, symbol: str, other: object) -> Expr:
         if other is None:
             raise TypeError("nothing is equal to None, less or greater: use isnull() or notnull()")
-        return Expr._made(
-            f"{self._operand(_SUM)} {symbol} {as_expr(other)._operand(_SUM)}",
-            _COMPARE,
-        )
+        return Expr._of(self._tree.compare(symbol, as_expr(other)._tree))
 
     def __lt__(self, other: object) -> Expr:
         return self._compare("<", other)
@@ -109,71 +103,70 @@ class Expr:
         return self._compare("<>", other)
 
     def __and__(self, other: object) -> Expr:
-        return _binary(self, "AND", other, (_AND, _AND, _AND))
+        return Expr._of(self._tree.both(as_expr(other)._tree))
 
     def __rand__(self, other: object) -> Expr:
-        return _binary(other, "AND", self, (_AND, _AND, _AND))
+        return Expr._of(as_expr(other)._tree.both(self._tree))
 
     def __or__(self, other: object) -> Expr:
-        return _binary(self, "OR", other, (_OR, _OR, _OR))
+        return Expr._of(self._tree.either(as_expr(other)._tree))
 
     def __ror__(self, other: object) -> Expr:
-        return _binary(other, "OR", self, (_OR, _OR, _OR))
+        return Expr._of(as_expr(other)._tree.either(self._tree))
 
     def __invert__(self) -> Expr:
-        return Expr._made(f"NOT {self._operand(_PRIMARY)}", _NOT)
+        return Expr._of(self._tree.opposite())
 
     def __add__(self, other: object) -> Expr:
-        return _binary(self, "+", other, (_SUM, _SUM, _PRODUCT))
+        return _binary(self, "+", other)
 
     def __radd__(self, other: object) -> Expr:
-        return _binary(other, "+", self, (_SUM, _SUM, _PRODUCT))
+        return _binary(other, "+", self)
 
     def __sub__(self, other: object) -> Expr:
-        return _binary(self, "-", other, (_SUM, _SUM, _PRODUCT))
+        return _binary(self, "-", other)
 
     def __rsub__(self, other: object) -> Expr:
-        return _binary(other, "-", self, (_SUM, _SUM, _PRODUCT))
+        return _binary(other, "-", self)
 
     def __mul__(self, other: object) -> Expr:
-        return _binary(self, "*", other, (_PRODUCT, _PRODUCT, _SIGN))
+        return _binary(self, "*", other)
 
     def __rmul__(self, other: object) -> Expr:
-        return _binary(other, "*", self, (_PRODUCT, _PRODUCT, _SIGN))
+        return _binary(other, "*", self)
 
     def __truediv__(self, other: object) -> Expr:
-        return _binary(self, "/", other, (_PRODUCT, _PRODUCT, _SIGN))
+        return _binary(self, "/", other)
 
     def __rtruediv__(self, other: object) -> Expr:
-        return _binary(other, "/", self, (_PRODUCT, _PRODUCT, _SIGN))
+        return _binary(other, "/", self)
 
     def __floordiv__(self, other: object) -> Expr:
-        return _binary(self, "//", other, (_PRODUCT, _PRODUCT, _SIGN))
+        return _binary(self, "//", other)
 
     def __rfloordiv__(self, other: object) -> Expr:
-        return _binary(other, "//", self, (_PRODUCT, _PRODUCT, _SIGN))
+        return _binary(other, "//", self)
 
     def __mod__(self, other: object) -> Expr:
-        return _binary(self, "%", other, (_PRODUCT, _PRODUCT, _SIGN))
+        return _binary(self, "%", other)
 
     def __rmod__(self, other: object) -> Expr:
-        return _binary(other, "%", self, (_PRODUCT, _PRODUCT, _SIGN))
+        return _binary(other, "%", self)
 
     def __pow__(self, other: object) -> Expr:
-        return _binary(self, "^", other, (_POWER, _PRIMARY, _SIGN))
+        return _binary(self, "^", other)
 
     def __rpow__(self, other: object) -> Expr:
-        return _binary(other, "^", self, (_POWER, _PRIMARY, _SIGN))
+        return _binary(other, "^", self)
 
     def __neg__(self) -> Expr:
-        # The space keeps two signs from becoming a comment.
-        return Expr._made(f"- {self._operand(_POWER)}", _SIGN)
+        return Expr._of(self._tree.negative())
 
     def __pos__(self) -> Expr:
         return self
 
     def __abs__(self) -> Expr:
-        return Expr._made(f"abs({self._text})", _PRIMARY)
+        return _call("abs", self)
 
     def isin(self, values: Iterable[object]) -> Expr:
         """Return the condition that the value is one of ``values``.
@@ -191,10 +184,7 @@ class Expr:
         """
         if isinstance(values, str | bytes):
             raise TypeError(f"isin() needs several values in a list, got {values!r}")
-        texts = [str(as_expr(value)) for value in values]
-        if not texts:
-            return Expr._made("FALSE", _PRIMARY)
-        return Expr._made(f"{self._operand(_SUM)} IN ({', '.join(texts)})", _COMPARE)
+        return Expr._of(self._tree.one_of([as_expr(value)._tree for value in values]))
 
     def between(self, low: object, high: object) -> Expr:
         """Return the condition ``low <= value <= high``: both ends belong to it.
@@ -205,39 +195,32 @@ class Expr:
         >>> col("TLAT").between(18, 31)
         <sieva.Expr "TLAT" BETWEEN 18 AND 31>
         """
-        ends = f"{as_expr(low)._operand(_SUM)} AND {as_expr(high)._operand(_SUM)}"
-        return Expr._made(f"{self._operand(_SUM)} BETWEEN {ends}", _COMPARE)
+        return Expr._of(self._tree.between(as_expr(low)._tree, as_expr(high)._tree))
 
     def isnull(self) -> Expr:
         """Return the condition that the value is missing: a fill value, or NaN."""
-        return Expr._made(f"{self._operand(_SUM)} IS NULL", _COMPARE)
+        return Expr._of(self._tree.is_null(False))
 
     def notnull(self) -> Expr:
         """Return the condition that there is a value."""
-        return Expr._made(f"{self._operand(_SUM)} IS NOT NULL", _COMPARE)
+        return Expr._of(self._tree.is_null(True))
 
 
-def _binary(left: object, symbol: str, right: object, bindings: tuple[int, int, int]) -> Expr:
-    """Return an operation; the bindings are its own, and the least of its operands without parentheses."""
-    own, least_left, least_right = bindings
-    a, b = as_expr(left), as_expr(right)
-    return Expr._made(f"{a._operand(least_left)} {symbol} {b._operand(least_right)}", own)
+def _binary(left: object, symbol: str, right: object) -> Expr:
+    """Return an operation."""
+    return Expr._of(as_expr(left)._tree.binary(symbol, as_expr(right)._tree))
 
 
-def quote(name: str) -> str:
-    """Return a name in double quotes, as the query language takes it literally.
+def _call(name: str, *args: object) -> Expr:
+    """Return a function's value."""
+    return Expr._of(_native.Expr.call(name, [as_expr(arg)._tree for arg in args]))
 
-    >>> quote("Data Fields/x")
-    '"Data Fields/x"'
-    """
+
+def _name(name: str) -> _native.Expr:
+    """Return a name, which is taken literally."""
     if not name:
-        raise ValueError("a name must not be empty")
-    return '"' + name.replace('"', '""') + '"'
-
-
-def quote_text(text: str) -> str:
-    """Return a text in single quotes, as a constant of the query language."""
-    return "'" + text.replace("'", "''") + "'"
+        raise errors.InvalidValue("a name must not be empty")
+    return _native.Expr.name(name)
 
 
 def col(name: str) -> Expr:
@@ -249,7 +232,7 @@ def col(name: str) -> Expr:
     >>> col("ocean/TEMP") > 5
     <sieva.Expr "ocean/TEMP" > 5>
     """
-    return Expr._made(quote(name), _PRIMARY)
+    return Expr._of(_name(name))
 
 
 def idx(dimension: str) -> Expr:
@@ -261,7 +244,7 @@ def idx(dimension: str) -> Expr:
     >>> idx("nlat") < 100
     <sieva.Expr idx("nlat") < 100>
     """
-    return Expr._made(f"idx({quote(dimension)})", _PRIMARY)
+    return _call("idx", col(dimension))
 
 
 class Functions:
@@ -275,7 +258,7 @@ class Functions:
             raise AttributeError(name)
 
         def call(*args: object) -> Expr:
-            return Expr._made(f"{name}({', '.join(str(as_expr(arg)) for arg in args)})", _PRIMARY)
+            return _call(name, *args)
 
         call.__name__ = call.__qualname__ = name
         return call
@@ -307,31 +290,30 @@ def as_expr(value: object) -> Expr:
     if type(value).__module__ == "numpy":
         value = _of_numpy(value)
     if isinstance(value, str):
-        return Expr._made(quote_text(value), _PRIMARY)
+        return Expr._of(_native.Expr.text(value))
     if isinstance(value, bool):
-        return Expr._made("TRUE" if value else "FALSE", _PRIMARY)
+        return Expr._of(_native.Expr.boolean(value))
     if isinstance(value, numbers.Integral):
         return _integer(int(value))
     if isinstance(value, float):
-        return _float(value)
+        return Expr._of(_native.Expr.number(value))
     if isinstance(value, dt.date) or hasattr(value, "calendar"):
-        return Expr._made(f"TIMESTAMP '{_date_text(value)}'", _PRIMARY)
+        return Expr._of(_native.Expr.date(_date_text(value)))
     raise TypeError(
         f"{value!r} ({type(value).__name__}) cannot be compared with arrays: "
         "expected a number, a text, a date or an expression"
     )
 
 
+def asked(item: object) -> str | _native.Expr:
+    """Return what the engine is given for an expression, or for its text."""
+    return item._tree if isinstance(item, Expr) else str(item)
+
+
 def _integer(value: int) -> Expr:
     if not _INT_MIN <= value <= _INT_MAX:
         raise ValueError(f"integer {value} does not fit into 128 bits: write it as a float")
-    return Expr._made(str(value), _SIGN if value < 0 else _PRIMARY)
-
-
-def _float(value: float) -> Expr:
-    # The shortest text that reads back to the same bits; `inf` and `nan` are words of the language.
-    negative = math.copysign(1.0, value) < 0 and not math.isnan(value)
-    return Expr._made(repr(abs(value) if math.isnan(value) else value), _SIGN if negative else _PRIMARY)
+    return Expr._of(_native.Expr.integer(value))
 
 
 def _of_numpy(value: Any) -> object:  # noqa: ANN401 - a numpy scalar of any type

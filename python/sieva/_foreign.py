@@ -85,6 +85,7 @@ def open_foreign(
     valid_range: bool = False,
     store: str | None = None,
     learn: bool = True,
+    memory: int | None = None,
 ) -> Source:
     """Return the source that is described so.
 
@@ -97,7 +98,7 @@ def open_foreign(
     reader
         What fills boxes of its arrays. An error of `sieva.errors` that it raises is raised by the query as it
         is, an `OSError` as `IoError`, others as `CorruptFile`.
-    dims, valid_range, store, learn
+    dims, valid_range, store, learn, memory
         As in `sieva.open`.
 
     Raises
@@ -113,5 +114,6 @@ def open_foreign(
         valid_range=valid_range,
         store=store,
         learn=None if learn else (0.0, 0),
+        memory=memory,
     )
     return Source(native)

@@ -14,8 +14,12 @@ if TYPE_CHECKING:
 
     from sieva import _native
 
-# Integers up to here are exact as the float64 that bounds are computed in.
-_EXACT = 2**53
+_RANGES = {"int64": (-(2**63), 2**63 - 1), "uint64": (0, 2**64 - 1)}
+
+
+def _array(values: list[int], dtype: str) -> NDArray[Any]:
+    made: NDArray[Any] = importlib.import_module("numpy").array(values, dtype)
+    return made
 
 
 class Histogram:
@@ -40,15 +44,21 @@ class Histogram:
         return self._native.counts
 
     @functools.cached_property
-    def edges(self) -> NDArray[np.int64] | NDArray[np.float64]:
+    def edges(self) -> NDArray[np.int64] | NDArray[np.uint64] | NDArray[np.float64]:
         """Bounds of the bins: ``(bins + 1,)``, ascending; a bin holds its lower one and not its upper one.
 
-        Those of decoded values, float64; int64 of integers that are not packed, where float64 holds all of
-        the bounds exactly. Where ``scale_factor`` is negative, a bin holds its upper bound instead.
+        Those of decoded values, float64; of integers that are not packed int64, or uint64 where int64 does
+        not hold them. Where neither does, float64: the last bound is rounded up then, all others down. Where
+        ``scale_factor`` is negative, a bin holds its upper bound instead. A bound is infinite where unpacking
+        makes it so; such a bin may hold infinities.
         """
+        whole = self._native.whole_edges if self._is_integer else None
         edges = self._native.edges
-        if self._is_integer and (len(edges) == 0 or abs(edges).max() <= _EXACT):
-            return edges.astype("int64")
+        if whole is None:
+            return edges
+        for name, (low, high) in _RANGES.items():
+            if all(low <= edge <= high for edge in (whole[:1] + whole[-1:])):
+                return _array(whole, name)
         return edges
 
     @property
@@ -58,7 +68,10 @@ class Histogram:
 
     @property
     def infinities(self) -> tuple[int, int]:
-        """Number of values that are -infinity, and that are +infinity."""
+        """Number of values that are -infinity, and that are +infinity.
+
+        Stored numbers that ``scale_factor`` makes infinite count where all of their bin are.
+        """
         return self._native.infinities
 
     @property
@@ -69,10 +82,8 @@ class Histogram:
     @property
     def range(self) -> tuple[float, float] | None:
         """Least and greatest decoded value, infinities included; None where all are missing."""
-        found = self._native.range
-        if found is not None and self._is_integer and max(map(abs, found)) <= _EXACT:
-            return int(found[0]), int(found[1])
-        return found
+        whole = self._native.whole_range if self._is_integer else None
+        return self._native.range if whole is None else whole
 
     def __add__(self, other: Histogram) -> Histogram:
         """Return the histogram of the values of both.

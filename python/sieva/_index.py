@@ -8,24 +8,25 @@ A *sorted replica* is a copy of arrays, ordered by one of them. All lie in the *
 from __future__ import annotations
 
 import json
-import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sieva import _native, errors
 from sieva._memory import memory_bytes, size_text
+from sieva._printable import printable, shown
 from sieva._progress import progress_to
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 _MOST_DIGITS = 17
+_LONGEST_WAIT = 86_400
 _MOST_NAMES = 6
 KINDS = ("zonemap", "bitmap", "sorted")
-_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,7 @@ class BuildReport:
     seconds: float
     """How long it took."""
 
+    @shown
     def __repr__(self) -> str:
         parts = [f"{self.regions_built:,} regions built, {self.regions_kept:,} kept"]
         if self.regions_renewed:
@@ -113,6 +115,7 @@ class IndexStatus:
         """Return it as JSON text."""
         return json.dumps(asdict(self), indent=2, default=str)
 
+    @shown
     def __repr__(self) -> str:
         lines = [f"store  {_plain(str(self.store))}{self._state()}"]
         if self.arrays:
@@ -145,6 +148,7 @@ class VerifyReport:
     def __bool__(self) -> bool:
         return not self.differences
 
+    @shown
     def __str__(self) -> str:
         found = "all as it should be" if self else f"{len(self.differences)} differences"
         lines = [
@@ -162,6 +166,7 @@ class Calibration:
     kept_in: Path
     """The file that keeps them for later queries."""
 
+    @shown
     def __repr__(self) -> str:
         rows = [(name, f"{cost:.3f}", f"{seen:,}") for name, (cost, seen) in self.costs.items()]
         return "\n".join(_table(("cost", "nanoseconds", "observations"), rows))
@@ -176,6 +181,7 @@ def build(
     memory: int | str | None,
     precision: int,
     columns: Sequence[str] | None,
+    lock_timeout: float,
     progress: bool | Callable[[int, int], None],
 ) -> BuildReport:
     """Build indexes; see `Source.build_index`."""
@@ -190,6 +196,8 @@ def build(
         raise ValueError(f"jobs={jobs}: expected at least 1")
     if not 1 <= precision <= _MOST_DIGITS:
         raise ValueError(f"precision={precision}: expected 1 to {_MOST_DIGITS} decimal digits")
+    if not 0 <= lock_timeout <= _LONGEST_WAIT:
+        raise ValueError(f"lock_timeout={lock_timeout}: expected 0 to {_LONGEST_WAIT} seconds")
     started = time.perf_counter()
     with progress_to(progress, "indexing") as told:
         done = _native.build_index(
@@ -200,6 +208,7 @@ def build(
             memory=memory_bytes(memory),
             precision=precision,
             columns=None if columns is None else list(columns),
+            lock_timeout=timedelta(seconds=lock_timeout),
             progress=told,
         )
     done["unreadable"] = tuple((path, why) for path, why in done["unreadable"])
@@ -313,8 +322,8 @@ def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> list[str]:
 
 
 def _plain(text: str) -> str:
-    """Return a text of a file without what would steer a terminal."""
-    return _CONTROL.sub("?", text)
+    """Return a text of a file without what would command a terminal, on one line."""
+    return printable(text)
 
 
 def summary(names: Sequence[str], report: BuildReport, found: IndexStatus, kinds: Sequence[str]) -> str:

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, TypedDict
 
 import click
 
-from sieva import _open, errors
+from sieva import _native, _open, errors
 from sieva._index import summary
+from sieva._printable import say
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 _DEFAULT_KINDS = ("zonemap", "bitmap")
 # What makes no sense beside --status, --verify or --drop.
-_OF_BUILDING = ("jobs", "engine", "memory", "precision", "columns")
+_OF_BUILDING = ("jobs", "engine", "memory", "precision", "columns", "lock_timeout")
 
 
 class Given(TypedDict):
@@ -29,6 +30,7 @@ class Given(TypedDict):
     memory: int
     precision: int
     columns: str | None
+    lock_timeout: float
     status: bool
     as_json: bool
     verify: bool
@@ -65,7 +67,7 @@ def run(source: str, given: Given) -> None:
         _verify(opened, given["everything"])
     elif given["drop"]:
         dropped = opened.drop_index(*given["arrays"], kinds=given["kinds"] or None)
-        click.echo(f"{source}: {'removed' if dropped else 'there was nothing to remove'}", err=True)
+        say(f"{source}: {'removed' if dropped else 'there was nothing to remove'}", err=True)
     else:
         _build(opened, given)
 
@@ -111,15 +113,17 @@ def _build(source: Source, given: Given) -> None:
             memory=given["memory"],
             precision=given["precision"],
             columns=None if columns is None else [c.strip() for c in columns.split(",") if c.strip()],
+            lock_timeout=given["lock_timeout"],
             progress=True,
         )
     except KeyboardInterrupt:
-        click.echo(f"{source.path}: {_state(source)}; the same command goes on from there", err=True)
+        shown = _native.redacted(source.path)
+        say(f"{shown}: {_state(source)}; the same command goes on from there", err=True)
         raise
     paths = [source[name].path for name in given["arrays"]]
-    click.echo(summary(paths, report, source.index_status(), kinds), err=True)
+    say(summary(paths, report, source.index_status(), kinds), err=True)
     for path, why in report.unreadable:
-        click.echo(f"{path} is left out: {why}", err=True)
+        say(f"{path} is left out: {why}", err=True)
 
 
 def _state(source: Source) -> str:
@@ -134,6 +138,6 @@ def _state(source: Source) -> str:
 
 def _verify(source: Source, everything: bool) -> None:
     report = source.verify_index(everything, progress=True)
-    click.echo(str(report))
+    say(str(report))
     if not report:
         click.get_current_context().exit(1)

@@ -2,10 +2,12 @@
 
 Thin wrappers; the package's classes of the same names add what Python expects of them. All work runs with
 the GIL released and stops within a second of Ctrl-C. Every failure is raised as a class of `sieva.errors`.
+Long because the native module is one, and a stub describes one.
 """
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from datetime import timedelta
 from typing import Any, Literal
 
 import numpy as np
@@ -40,11 +42,27 @@ def open_tables(
     store: str | None = None,
     learn: tuple[float, int] | None = None,
     remote: dict[str, Any] | None = None,
+    memory: int | None = None,
 ) -> Source:
     """Open the source that the metadata and columns of a reference set describe."""
 
 def serve_worker() -> None:
     """Parse files for the process that started this one, until it is gone."""
+
+def check_allowed(path: str, allow: list[str]) -> None:
+    """Refuse a path or URL that lies below none of these places, whether there is something or not."""
+
+def redacted_database(address: str) -> str:
+    """Return the address or path of a catalog without user, password and query, however it is spelt."""
+
+def redacted(location: str) -> str:
+    """Return an address without user, password and query; a path as it is."""
+
+def without_secrets(location: str) -> str:
+    """Return an address without user, password, signatures and keys, as it may be kept; a path as it is."""
+
+def check_name(name: str, what: str) -> None:
+    """Refuse an empty name, and one with a NUL."""
 
 def from_clause(sql: str) -> str | None:
     """Return the text of a SELECT's FROM clause, None where it has none.
@@ -156,6 +174,9 @@ class Catalog:
         collection: str | None = None,
     ) -> _List[str]: ...
 
+def printable(text: str, lines: bool) -> str:
+    """Return a text with what commands a terminal escaped; ``lines`` keeps line feeds and tabs."""
+
 def build_index(
     source: Source,
     arrays: list[str],
@@ -165,6 +186,7 @@ def build_index(
     memory: int | None = None,
     precision: int = 2,
     columns: list[str] | None = None,
+    lock_timeout: timedelta | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> dict[str, Any]:
     """Build augmentations; see `sieva.Source.build_index`. An exception that ``progress`` raises stops it."""
@@ -213,6 +235,14 @@ class Histogram:
         """Bounds of the bins, decoded."""
 
     @property
+    def whole_edges(self) -> list[int] | None:
+        """Bounds of the bins exactly, of integers that are not packed."""
+
+    @property
+    def whole_range(self) -> tuple[int, int] | None:
+        """Least and greatest value exactly, of integers that are not packed."""
+
+    @property
     def infinities(self) -> tuple[int, int]:
         """Values of minus and plus infinity."""
 
@@ -245,6 +275,9 @@ class Source:
         isolated: list[str] = ...,
         limits: tuple[int, int] | None = None,
         catalog: Catalog | None = None,
+        allow: list[str] | None = None,
+        memory: int | None = None,
+        session: Session | None = None,
     ) -> Source:
         """Open files as one source; their formats are told by their first bytes.
 
@@ -271,6 +304,8 @@ class Source:
             Command of a worker process that parses local files.
         limits
             Bytes of memory and seconds that such a worker may take.
+        memory
+            Bytes that reading a box may take.
 
         Raises
         ------
@@ -288,6 +323,7 @@ class Source:
         valid_range: bool = False,
         store: str | None = None,
         learn: tuple[float, int] | None = None,
+        memory: int | None = None,
     ) -> Source:
         """Return a source that Python code describes and reads; see `sieva._foreign`.
 
@@ -365,13 +401,15 @@ class Source:
 
     def query(
         self,
-        condition: str | None,
-        select: list[str] | None,
+        condition: str | Expr | None,
+        select: Sequence[str | Expr] | None,
         *,
         access: str = "auto",
         fetch: str = "auto",
         memory: int | None = None,
+        spill: int | None = None,
         threads: int | None = None,
+        cross: bool = False,
     ) -> Query:
         """Return the query of a condition (None: all positions) for expressions; see `sieva.Source`."""
 
@@ -382,9 +420,153 @@ class Source:
         access: str = "auto",
         fetch: str = "auto",
         memory: int | None = None,
+        spill: int | None = None,
         threads: int | None = None,
+        cross: bool = False,
     ) -> Query:
         """Return the query of a SELECT over this source; its FROM is not looked at."""
+
+    def query_plan(
+        self,
+        plan: Plan,
+        *,
+        access: str = "auto",
+        fetch: str = "auto",
+        memory: int | None = None,
+        spill: int | None = None,
+        threads: int | None = None,
+        cross: bool = False,
+    ) -> Query:
+        """Return the query that a plan of this source stands for."""
+
+class Expr:
+    """An expression of the query language as a tree; ``str()`` prints it. Never changed."""
+
+    @staticmethod
+    def parse(text: str) -> Expr: ...
+    @staticmethod
+    def name(path: str) -> Expr:
+        """Return a name that is taken literally."""
+
+    @staticmethod
+    def boolean(value: bool) -> Expr: ...
+    @staticmethod
+    def integer(value: int) -> Expr: ...
+    @staticmethod
+    def number(value: float) -> Expr: ...
+    @staticmethod
+    def text(value: str) -> Expr: ...
+    @staticmethod
+    def date(value: str) -> Expr: ...
+    @staticmethod
+    def call(function: str, arguments: list[Expr]) -> Expr: ...
+    def binary(self, symbol: str, right: Expr) -> Expr:
+        """Return an operation: one of ``+ - * / // % ^``."""
+
+    def compare(self, symbol: str, right: Expr) -> Expr:
+        """Return a comparison: one of ``= <> < <= > >=``."""
+
+    def both(self, other: Expr) -> Expr:
+        """Return the conjunction, in constant time."""
+
+    def either(self, other: Expr) -> Expr:
+        """Return the disjunction, in constant time."""
+
+    def opposite(self) -> Expr: ...
+    def negative(self) -> Expr: ...
+    def one_of(self, values: list[Expr]) -> Expr: ...
+    def between(self, low: Expr, high: Expr) -> Expr: ...
+    def is_null(self, negated: bool) -> Expr: ...
+
+def select_text(items: Sequence[str | Expr] | None, condition: str | Expr | None) -> str:
+    """Return a SELECT without FROM as text; None are all columns."""
+
+def without_from(sql: str) -> str:
+    """Return a SELECT without its FROM; what cannot be read comes back as it is."""
+
+class Session:
+    """What queries share: memory, threads, and what was found before."""
+
+    def __init__(
+        self,
+        *,
+        memory: int | None = None,
+        cache: int | None = None,
+        threads: int | None = None,
+        queries: int | None = None,
+    ) -> None: ...
+    @staticmethod
+    def shared() -> Session:
+        """Return the session of the process."""
+
+    def stats(self) -> dict[str, int]:
+        """Return what it did and holds."""
+
+    def cancel(self) -> None:
+        """Stop the queries that run."""
+
+    def forget(self) -> None:
+        """Drop what is kept."""
+
+    def close(self) -> None:
+        """Stop its queries, and let no more run."""
+
+    @property
+    def closed(self) -> bool:
+        """Whether it was closed."""
+
+class Plan:
+    """A logical plan: a question about a source as data, to be sent, compared, kept and asked elsewhere.
+
+    Made by `Query.plan`. Equal questions have equal plans, however they were worded: the parts of a condition
+    have one order, names are paths, and dates are numbers of the file's calendar. ``bytes(plan)`` gives it as
+    bytes; plans can be compared, pickled, and used as keys.
+
+    Examples
+    --------
+    >>> plan = src.sql("SELECT max(TEMP) WHERE z_t < 500").plan()  # doctest: +SKIP
+    >>> plan == src.sql("select max(TEMP) where 500 > z_t and true").plan()  # doctest: +SKIP
+    True
+    >>> src.query(sieva.Plan.from_bytes(bytes(plan))).read("max(TEMP)")  # doctest: +SKIP
+    """
+
+    @staticmethod
+    def from_bytes(data: bytes) -> Plan:
+        """Return the plan that `bytes` gave.
+
+        Raises
+        ------
+        InvalidValue
+            These are no bytes of a plan, or were changed or cut off.
+        """
+
+    @staticmethod
+    def from_json(text: str) -> Plan:
+        """Return the plan that `to_json` gave, or somebody wrote by hand.
+
+        Raises
+        ------
+        InvalidValue
+            It is no plan; the error names the place.
+        """
+
+    @property
+    def id(self) -> str:
+        """The name of the question: 32 hexadecimal digits of the SHA-256 of its bytes."""
+
+    @property
+    def source(self) -> str | None:
+        """The path of the source, where the plan names one."""
+
+    def to_json(self) -> str:
+        """Return it as JSON."""
+
+    def sql(self) -> str:
+        """Return it as the text of a SELECT, which gives the same plan again."""
+
+    def __bytes__(self) -> bytes: ...
+    def __eq__(self, other: object) -> bool: ...
+    def __hash__(self) -> int: ...
 
 class Query:
     """A bound query. Its condition is evaluated at most once, whatever is asked."""
@@ -401,19 +583,34 @@ class Query:
     def grouped(self) -> bool:
         """Whether rows are groups."""
 
+    def cancel(self) -> None:
+        """Stop it, from any thread."""
+
+    def again(self) -> Query:
+        """Return the same query, to be cancelled by itself: what either finds of the condition, both know."""
+
     def count(self) -> int:
         """Return the number of rows that come back."""
+
+    def plan(self) -> Plan:
+        """Return the query as a logical plan; nothing is read or run."""
 
     def estimate(self) -> tuple[int, int]:
         """Return bounds of the number of hits; reads coordinates at most."""
 
+    def price(self) -> dict[str, tuple[Any, Any, Any]]:
+        """Return least, expected and greatest value of each quantity; reads nothing."""
+
     def selection(self) -> Selection:
         """Return the positions that satisfy the condition."""
 
-    def read(self, name: str | None = None) -> NDArray[Any]:
+    def read(self, name: str | Expr | None = None) -> NDArray[Any]:
         """Return the values of an array or expression at the hits, 1-D, in C order."""
 
-    def histogram(self, name: str, bins: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def with_columns(self, more: Sequence[str | Expr]) -> Query | None:
+        """Return the same query with more columns behind its own; None of DISTINCT."""
+
+    def histogram(self, name: str | Expr, bins: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Return counts ``(bins,)`` and edges ``(bins + 1,)``, as `numpy.histogram` of the values."""
 
     def explain(self, analyze: bool = False) -> str:
@@ -445,6 +642,8 @@ class Encoded:
         Directory for what is written before its length is known: all but netCDF and HDF5.
     spool_limit
         Bytes that this may take there; 8 GiB by default.
+    deflate
+        Level of netCDF and HDF5 up to 9; 0 is not compressed. Then the length is known last.
     """
 
     def __init__(
@@ -454,6 +653,7 @@ class Encoded:
         *,
         spool: str | os.PathLike[str] | None = None,
         spool_limit: int | None = None,
+        deflate: int = 0,
     ) -> None: ...
     @property
     def nbytes(self) -> int:
@@ -475,6 +675,9 @@ class Encoded:
 
     def blocks(self, start: int, stop: int, block: int = 0) -> Iterator[tuple[int, bytes]]:
         """Yield offsets and bytes of the blocks of a range, made ahead by threads; 0: of 256 KiB."""
+
+    def blocks_any_order(self, block: int = 0) -> Iterator[tuple[int, bytes]]:
+        """Yield all blocks: of a deflated result as they are made, its head last."""
 
     def split(self, n: int) -> list[tuple[int, int]]:
         """Return ``n`` ranges of the file, or fewer, of about the same length."""
@@ -551,6 +754,7 @@ class Collection:
         valid_range: bool = False,
         external_roots: list[str] = ...,
         isolated: list[str] = ...,
+        allow: list[str] | None = None,
     ) -> Collection: ...
     @property
     def name(self) -> str: ...
@@ -562,6 +766,7 @@ class Collection:
         fetch: str = "auto",
         memory: int | None = None,
         threads: int | None = None,
+        cross: bool = False,
     ) -> CollectionQuery: ...
 
 class CollectionQuery:

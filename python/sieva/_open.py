@@ -5,16 +5,18 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from sieva import _adios, _native, _references, errors
 from sieva._catalog import Catalog, native_of
 from sieva._gridftp import is_gridftp
+from sieva._memory import memory_bytes
 from sieva._query import Query
 from sieva._source import Source
 
 # The main loop of a process that parses files for this one. Nothing of the user's Python is loaded in it.
-WORKER = [sys.executable, "-I", "-m", "sieva._worker"]
+WORKER = [sys.executable, "-I", "-S", str(Path(__file__).with_name("_worker.py")), _native.__file__]
 
 
 def open(  # noqa: A001 - sieva.open is the name that is fixed
@@ -29,6 +31,8 @@ def open(  # noqa: A001 - sieva.open is the name that is fixed
     isolated: bool = False,
     storage_options: Mapping[str, Any] | None = None,
     catalog: Catalog | str | os.PathLike[str] | bool | None = None,
+    allow: Sequence[str | os.PathLike[str]] | None = None,
+    memory: int | str | None = None,
 ) -> Source:
     """Open a file, or several as one source; formats are told by the first bytes, not by names.
 
@@ -45,7 +49,8 @@ def open(  # noqa: A001 - sieva.open is the name that is fixed
         Names of dimensions by array, where the file does not name them, so that arrays of different groups
         line up: ``{"exchange/theta": ["angle"]}``.
     external
-        Directories that external links and external raw storage may lead into; by default none.
+        Directories that external links, external raw storage and symbolic links of a Zarr directory may lead
+        into; by default none.
     valid_range
         Whether values outside of the attributes valid_range, valid_min and valid_max are missing.
     store
@@ -59,14 +64,25 @@ def open(  # noqa: A001 - sieva.open is the name that is fixed
         to be another; a name that no file has stacks them along a new dimension, in the order of the list.
     isolated
         Whether local files are parsed in a process of their own, with limits on memory and time. Zarr groups
-        are read by this process all the same: no C library is involved. Refused for URLs, ADIOS2 files and
-        Parquet references.
+        are read by this process all the same: no C library is involved. ADIOS2 files are read
+        by such a process altogether. Refused for URLs and Parquet references.
     storage_options
-        Of remote objects: time-outs, retries, requests in flight, cache.
+        Of remote objects: time-outs, retries, requests in flight, cache; ``public_only=True`` refuses hosts
+        with private, loopback and link-local addresses, whatever name or redirect leads there.
     catalog
         A `Catalog`, or its URL, or True for the default one: files that have not changed since they were
         registered there are not parsed, and of many files none is opened before its data are wanted. The
         catalog is only read. It is not used with ``dims`` and ``external``, which it knows nothing of.
+    allow
+        Directories, files and beginnings of URLs; nothing else is opened: neither this source nor those of
+        subqueries, nor what files, links and redirects lead to. What counts is where a name really leads.
+        None: what the system allows. For programs that answer for others. Refused for ADIOS2 files, Parquet
+        references and GridFTP servers, which other libraries open.
+    memory
+        What reading a part of an array (``src["TEMP"][0, :100]``) may take, its values included, and what
+        the metadata of Zarr groups and reference sets take: bytes, or text such as ``"4GiB"``. None: 1 GiB,
+        or half of the system's memory where that is more. Queries and `Source.build_index` have a limit of
+        their own.
 
     Returns
     -------
@@ -77,6 +93,9 @@ def open(  # noqa: A001 - sieva.open is the name that is fixed
     ------
     FileNotFound
         There is no such file; also a `FileNotFoundError`.
+    PermissionDenied
+        The file may not be read, or it is outside of ``allow``, whether there is one or not; also a
+        `PermissionError`.
     UnknownFormat, CorruptFile
         The file cannot be read; also a `ValueError`.
     DimensionMismatch
@@ -89,11 +108,47 @@ def open(  # noqa: A001 - sieva.open is the name that is fixed
     (4, 20, 300, 400)
     >>> src = sieva.open("archive/pop.*.nc")  # doctest: +SKIP
     """
+    return open_in(
+        None,
+        path,
+        dims=dims,
+        external=external,
+        valid_range=valid_range,
+        store=store,
+        learn=learn,
+        join=join,
+        isolated=isolated,
+        storage_options=storage_options,
+        catalog=catalog,
+        allow=allow,
+        memory=memory,
+    )
+
+
+def open_in(
+    session: _native.Session | None,
+    path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    *,
+    dims: Mapping[str, Sequence[str]] | None = None,
+    external: Sequence[str | os.PathLike[str]] = (),
+    valid_range: bool = False,
+    store: str | os.PathLike[str] | None = None,
+    learn: bool = True,
+    join: str | None = None,
+    isolated: bool = False,
+    storage_options: Mapping[str, Any] | None = None,
+    catalog: Catalog | str | os.PathLike[str] | bool | None = None,
+    allow: Sequence[str | os.PathLike[str]] | None = None,
+    memory: int | str | None = None,
+) -> Source:
+    """As `open`, in a session; None: that of the process."""
     if isinstance(external, str | os.PathLike):
         external = [external]
     roots = [os.fspath(root) for root in external]
     names = file_names(path)
+    allowed = None if allow is None else file_names(allow) if allow else []
     if len(names) == 1 and is_gridftp(names[0]):
+        _refuse_allowed(allowed, names[0], "a file on a GridFTP server")
         from sieva._gridftp.source import open_remote
 
         given: dict[str, Any] = {
@@ -102,11 +157,16 @@ def open(  # noqa: A001 - sieva.open is the name that is fixed
             "valid_range": valid_range,
             "store": store,
         }
+        if memory is not None:
+            given["memory"] = memory
         given |= {"join": join, "isolated": isolated, "storage_options": storage_options, "catalog": catalog}
         return open_remote(names[0], given)  # type: ignore[return-value] # asked as a Source is
     named_dims = {array: list(names) for array, names in (dims or {}).items()} or None
     place = None if store is None else os.fspath(store)
+    if allowed is not None and len(names) == 1 and not set(names[0]) & set("*?["):
+        _native.check_allowed(names[0], allowed)
     if len(names) == 1 and _references.is_tables(names[0]):
+        _refuse_allowed(allowed, names[0], "a directory of Parquet references")
         _refuse_isolated(isolated, names[0], "a directory of Parquet references")
         native = _references.open_tables(
             names[0],
@@ -116,11 +176,20 @@ def open(  # noqa: A001 - sieva.open is the name that is fixed
             store=place,
             learn=None if learn else (0.0, 0),
             remote=dict(storage_options or {}),
+            memory=memory_bytes(memory),
         )
         return Source(native)
     if len(names) == 1 and join is None and _adios.is_adios(names[0]):
-        _refuse_isolated(isolated, names[0], "an ADIOS2 file")
-        return _adios.open_adios(names[0], dims=dims, valid_range=valid_range, store=place, learn=learn)
+        _refuse_allowed(allowed, names[0], "an ADIOS2 file")
+        return _adios.open_adios(
+            names[0],
+            dims=dims,
+            valid_range=valid_range,
+            store=place,
+            learn=learn,
+            isolated=isolated,
+            memory=memory_bytes(memory),
+        )
     native = _native.Source.open(
         names,
         dims=named_dims,
@@ -132,8 +201,19 @@ def open(  # noqa: A001 - sieva.open is the name that is fixed
         isolated=WORKER if isolated else [],
         remote=dict(storage_options or {}),
         catalog=native_of(catalog),
+        allow=allowed,
+        memory=memory_bytes(memory),
+        session=session,
     )
     return Source(native)
+
+
+def _refuse_allowed(allowed: list[str] | None, path: str, what: str) -> None:
+    if allowed is not None:
+        raise errors.Unsupported(
+            f"{_native.redacted(path)!r} is {what}, which another library opens: allow= cannot hold it back",
+            "open it without allow= if you trust it",
+        )
 
 
 def _refuse_isolated(isolated: bool, path: str, what: str) -> None:
@@ -151,6 +231,7 @@ def sql(
     fetch: str = "auto",
     memory: int | str | None = None,
     threads: int | None = None,
+    cross: bool = False,
     **options: Any,  # noqa: ANN401 - those of `open`, checked there
 ) -> Query:
     """Return the query of a SELECT whose FROM names the file.
@@ -160,11 +241,11 @@ def sql(
     text
         Such as ``"SELECT TEMP, SALT FROM 'pop.nc' WHERE TEMP > 5 LIMIT 10"``; FROM may be a glob, or
         ``collection('name')``: see `collection`.
-    access, fetch, memory, threads
+    access, fetch, memory, threads, cross
         As in `Source.query`.
     **options
-        As in `open`: dims, external, valid_range, store, learn, join, isolated, storage_options, catalog; of
-        a collection as in `collection`.
+        As in `open`: dims, external, valid_range, store, learn, join, isolated, storage_options, catalog,
+        allow; of a collection as in `collection`.
 
     Raises
     ------
@@ -175,16 +256,41 @@ def sql(
     --------
     >>> q = sieva.sql("SELECT avg(TEMP) FROM 'pop.nc' GROUP BY z_t")  # doctest: +SKIP
     """
+    return sql_in(
+        None,
+        text,
+        access=access,
+        fetch=fetch,
+        memory=memory,
+        threads=threads,
+        cross=cross,
+        **options,
+    )
+
+
+def sql_in(
+    session: _native.Session | None,
+    text: str,
+    *,
+    access: str = "auto",
+    fetch: str = "auto",
+    memory: int | str | None = None,
+    threads: int | None = None,
+    cross: bool = False,
+    **options: Any,  # noqa: ANN401 - those of `open`, checked there
+) -> Query:
+    """As `sql`, in a session; None: that of the process."""
     path = _native.from_clause(text)
     name = None if path is not None else _native.collection_clause(text)
     if name is not None:
         from sieva._collection import sql_of_collection
 
-        run = {"access": access, "fetch": fetch, "memory": memory, "threads": threads}
+        run = {"access": access, "fetch": fetch, "memory": memory, "threads": threads, "cross": cross}
         return sql_of_collection(text, name, run, options)
     if path is None:
         raise errors.SyntaxError_("the query has no FROM", "write SELECT ... FROM 'file.nc' WHERE ...")
-    return open(path, **options).sql(text, access=access, fetch=fetch, memory=memory, threads=threads)
+    source = open_in(session, path, **options)
+    return source.sql(text, access=access, fetch=fetch, memory=memory, threads=threads, cross=cross)
 
 
 def file_names(path: object) -> list[str]:
@@ -193,6 +299,7 @@ def file_names(path: object) -> list[str]:
         text = os.fspath(path)
         if not isinstance(text, str):
             raise TypeError(f"a path is text, got {path!r}")
+        _native.check_name(text, "the name of a source")
         return [text]
     if isinstance(path, Sequence) and not isinstance(path, bytes):
         names = [name for item in path for name in file_names(item)]

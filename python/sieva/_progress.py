@@ -38,8 +38,10 @@ def progress_to(progress: bool | Told, title: str, *, is_bytes: bool = True) -> 
     from rich.markup import escape
     from rich.progress import Progress
 
+    from sieva._printable import printable
+
     with Progress(*_columns(is_bytes), console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(escape(title), total=None)
+        task = bar.add_task(escape(printable(title)), total=None)
         known = 0
 
         def told(done: int, total: int) -> None:

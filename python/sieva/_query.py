@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal
 
-from sieva import errors
+from sieva import _async, errors
+from sieva._price import Price
+from sieva._printable import shown
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 
     import numpy as np
     import pandas as pd
@@ -25,12 +26,6 @@ if TYPE_CHECKING:
     Layout = Literal["grid", "points", "columns"]
 
 BATCH_ROWS = 65536
-
-
-class Extend(Protocol):
-    """Makes the same query with more columns behind its own, None where that would change its rows."""
-
-    def __call__(self, extra: list[str], columns: list[str]) -> _native.Query | None: ...
 
 
 def told_errors(native: _native.Query, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -68,14 +63,15 @@ class Query:
     >>> q.to_parquet("warm.parquet")  # doctest: +SKIP
     """
 
-    def __init__(self, native: _native.Query, source: Source, text: str, extend: Extend) -> None:
+    def __init__(self, native: _native.Query, source: Source, text: str) -> None:
         self._native = native
         # Array formats ask for more columns, by a query of their own.
         self._ran = native
-        self._extend = extend
         self.source = source
         self.text = text
         self._on_rows: Callable[[int], None] | None = None
+        # Fill values of columns that outputs found to be free.
+        self._fills: dict[str, int] = {}
 
     @property
     def columns(self) -> list[str]:
@@ -103,9 +99,29 @@ class Query:
         # Without this, `if query:` would run it.
         return True
 
+    def plan(self) -> _native.Plan:
+        """Return the query as data, which can be sent, compared and asked elsewhere; nothing is read or run.
+
+        Returns
+        -------
+        Plan
+            Equal for equal questions, however they were worded. `Source.query` takes it.
+        """
+        return self._native.plan()
+
     def estimate(self) -> tuple[int, int]:
-        """Return bounds (low, high) of the number of hits; reads coordinates at most."""
+        """Return bounds (low, high) of the number of hits; reads coordinates at most, once."""
         return self._native.estimate()
+
+    def price(self) -> Price:
+        """Return what giving back all rows takes: rows, bytes, requests and seconds. No value is read for it.
+
+        Returns
+        -------
+        Price
+            With bounds that hold and an expectation for each; the seconds are an estimate.
+        """
+        return Price.of(self._native.price())
 
     def selection(self) -> _native.Selection:
         """Return the positions that satisfy the condition, before LIMIT and OFFSET.
@@ -118,7 +134,7 @@ class Query:
         return self._native.selection()
 
     def explain(self, analyze: bool = False) -> str:
-        """Return the plan as text; ``analyze`` runs the query and adds what happened."""
+        """Return the physical plan as text, without reading; ``analyze`` runs it and adds what happened."""
         return self._native.explain(analyze)
 
     def explain_json(self, analyze: bool = False) -> str:
@@ -230,16 +246,37 @@ class Query:
 
         return to_dataset(self, layout)
 
-    def to_netcdf(self, path: str | os.PathLike[str], layout: Layout | None = None) -> None:
-        """Write the rows to a netCDF-4 file; layouts as in `to_xarray`.
+    def to_netcdf(
+        self,
+        path: str | os.PathLike[str],
+        layout: Layout | None = None,
+        *,
+        deflate: int | None = None,
+    ) -> None:
+        """Write the rows to a netCDF-4 file.
 
-        ``"columns"`` is netCDF classic with one variable for each column, nothing else: what a server sends.
+        Parameters
+        ----------
+        path
+            The file.
+        layout
+            As in `to_xarray`. ``"columns"`` has one variable for each column, nothing else: what a server
+            sends; netCDF classic where it is not deflated.
+        deflate
+            Level of compression: 0 (none), 1 (fast) to 9 (small). By default 1 for variables of 64 KiB and
+            more, and 0 of the layout columns.
         """
-        self._write(path, "netcdf", layout)
+        self._write(path, "netcdf", layout, deflate)
 
-    def to_hdf5(self, path: str | os.PathLike[str], layout: Layout | None = None) -> None:
-        """Write the rows to an HDF5 file; layouts as in `to_xarray`, or ``"columns"`` as in `to_netcdf`."""
-        self._write(path, "hdf5", layout)
+    def to_hdf5(
+        self,
+        path: str | os.PathLike[str],
+        layout: Layout | None = None,
+        *,
+        deflate: int | None = None,
+    ) -> None:
+        """Write the rows to an HDF5 file; layouts and ``deflate`` as in `to_netcdf`."""
+        self._write(path, "hdf5", layout, deflate)
 
     def to_zarr(self, path: str | os.PathLike[str], layout: Layout | None = None) -> None:
         """Write the rows to a directory of Zarr v3; layouts as in `to_xarray`."""
@@ -257,14 +294,64 @@ class Query:
         """Write the rows to a JSON file: ``{"columns": [...], "rows": [[...]], "stats": {...}}``."""
         self._write(path, "json")
 
-    def _write(self, path: str | os.PathLike[str], kind: str, layout: Layout | None = None) -> None:
-        from sieva._output import write_file
+    def _write(
+        self,
+        path: str | os.PathLike[str],
+        kind: str,
+        layout: Layout | None = None,
+        deflate: int | None = None,
+    ) -> None:
+        from sieva._output import output_path, write_file
 
-        write_file(self, Path(path), kind, layout)
+        write_file(self, output_path(path), kind, layout, deflate)
 
-    def _item(self, item: str | Expr) -> str:
+    async def count_async(self) -> int:
+        """Await `count`: a thread asks; cancelling the coroutine stops it, and no other question.
+
+        Examples
+        --------
+        >>> await asyncio.wait_for(q.count_async(), timeout=5)  # doctest: +SKIP
+        """
+        return await _async.ask(self, Query.count)
+
+    async def selection_async(self) -> _native.Selection:
+        """Await `selection`."""
+        return await _async.ask(self, Query.selection)
+
+    async def read_async(self, name: str | Expr | None = None) -> NDArray[Any]:
+        """Await `read`."""
+        return await _async.ask(self, lambda query: query.read(name))
+
+    async def histogram_async(
+        self, name: str | Expr, bins: int = 64
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Await `histogram`."""
+        return await _async.ask(self, lambda query: query.histogram(name, bins))
+
+    async def to_arrow_async(self) -> pa.Table:
+        """Await `to_arrow`."""
+        return await _async.ask(self, Query.to_arrow)
+
+    def batches_async(self, size: int = BATCH_ROWS) -> AsyncIterator[pa.RecordBatch]:
+        """Return the batches of `batches` for ``async for``."""
+        return _async.batches(self, size)
+
+    def cancel(self) -> None:
+        """Stop what is asked of the query, from any thread; it raises `Cancelled`, and stays stopped."""
+        self._native.cancel()
+
+    def _again(self) -> Query:
+        """Return the same query, to be cancelled by itself."""
+        return Query(self._native.again(), self.source, self.text)
+
+    def _item(self, item: str | Expr) -> str | _native.Expr:
         return self.source._item(item)
 
+    def _with_columns(self, more: list[Expr]) -> _native.Query | None:
+        """Return the same query with more columns behind its own; None where that would change its rows."""
+        return self._native.with_columns([item._tree for item in more])
+
+    @shown
     def __repr__(self) -> str:
         kind = "groups" if self._native.grouped else "points"
         space = ", ".join(f"{name}: {n}" for name, n in self._native.rows)

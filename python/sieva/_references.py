@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
-import tempfile
+import stat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sieva import _native, errors
+from sieva._output.atomic import replacing
 
 if TYPE_CHECKING:
+    import os
+
     from sieva._source import Source
 
 RECORD_SIZE = 100_000
+# As of metadata of Zarr.
+MAX_METADATA = 64 << 20
 _COLUMNS = ("path", "offset", "size", "raw")
 
 
@@ -26,14 +30,16 @@ def export(source: Source, path: str | os.PathLike[str], url: str | None = None)
     list of str
         What is not, or not quite, in it.
     """
+    _native.check_name(os.fspath(path), "the name of an output")
     target = Path(path)
-    # Readers resolve neither links nor working directories.
-    url = url or (source.path if "://" in source.path else str(Path(source.path).resolve()))
+    secret = False
+    if url is None:
+        url = _address(source.path)
+        secret = url != source.path and "://" in source.path
     if target.suffix == ".json":
         text, notes = _native.references_json(source._native, url)
-        aside = target.with_name(f".{target.name}.{os.getpid()}")
-        aside.write_text(text, encoding="utf-8")
-        aside.replace(target)
+        with replacing(target) as aside:
+            aside.write_text(text, encoding="utf-8")
     elif target.suffix in {".parq", ".parquet"}:
         tables, notes = _native.references_tables(source._native, url)
         _write_tables(target, *tables)
@@ -43,16 +49,37 @@ def export(source: Source, path: str | os.PathLike[str], url: str | None = None)
             "write .json for one file, .parq for a directory of tables",
         )
     left_out, warnings = notes
+    if secret:
+        warnings = [
+            *warnings,
+            f"references lead to '{url}', without user, password and signature: url= names another",
+        ]
     return [f"'{array}' is left out: {why}" for array, why in left_out] + list(warnings)
+
+
+def _address(path: str) -> str:
+    """Return where readers find a source: they resolve neither links nor working directories."""
+    return _native.without_secrets(path) if "://" in path else str(Path(path).resolve())
 
 
 def is_tables(path: str) -> bool:
     """Return whether a path is a directory of Parquet references."""
     folder = Path(path)
-    metadata = folder / ".zmetadata"
-    if not metadata.is_file():
-        return False
-    return '"record_size"' in metadata.read_text(encoding="utf-8")
+    return folder.is_dir() and '"record_size"' in _metadata(folder)
+
+
+def _metadata(folder: Path) -> str:
+    """Return the text of ``.zmetadata``; nothing where it is no file, or longer than any reader's."""
+    try:
+        # A pipe in its place would be waited for.
+        found = os.open(folder / ".zmetadata", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return ""
+    with open(found, "rb") as file:  # noqa: PTH123 - of a descriptor
+        known = os.fstat(found)
+        if not stat.S_ISREG(known.st_mode) or known.st_size > MAX_METADATA:
+            return ""
+        return file.read(MAX_METADATA).decode("utf-8", errors="replace")
 
 
 def open_tables(path: str, **options: Any) -> _native.Source:  # noqa: ANN401 - handed on
@@ -61,7 +88,7 @@ def open_tables(path: str, **options: Any) -> _native.Source:  # noqa: ANN401 - 
 
     folder = Path(path)
     try:
-        known = json.loads((folder / ".zmetadata").read_text(encoding="utf-8"))
+        known = json.loads(_metadata(folder))
         metadata = {key: _text(value) for key, value in known["metadata"].items()}
         arrays = {}
         for key in metadata:
@@ -95,8 +122,8 @@ def _write_tables(target: Path, metadata: dict[str, str], arrays: dict[str, Any]
 
     if target.exists() and not is_tables(str(target)):
         raise errors.InvalidValue(f"{str(target)!r} exists and is no set of Parquet references")
-    aside = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent or Path()))
-    try:
+    with replacing(target, is_directory=True) as aside:
+        aside.mkdir()
         known = {"metadata": {k: json.loads(v) for k, v in metadata.items()}, "record_size": RECORD_SIZE}
         (aside / ".zmetadata").write_text(json.dumps(known), encoding="utf-8")
         for array, columns in arrays.items():
@@ -112,9 +139,3 @@ def _write_tables(target: Path, metadata: dict[str, str], arrays: dict[str, Any]
                 values = [pa.array(part, kind) for part, kind in zip(parts, kinds, strict=True)]
                 table = pa.table(values, names=list(_COLUMNS))
                 pq.write_table(table, aside / array / f"refs.{number}.parq")
-        if target.exists():
-            shutil.rmtree(target)
-        aside.rename(target)
-    except BaseException:
-        shutil.rmtree(aside, ignore_errors=True)
-        raise

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 from sieva._memory import size_text
+from sieva._printable import shown
 
 _WIDTH = 100
 
@@ -27,7 +29,12 @@ class Schema(Mapping[str, Any]):
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self._data: dict[str, Any] = json.loads(text)
+
+    @cached_property
+    def _data(self) -> dict[str, Any]:
+        # Of many arrays the values take four times what the text does: `to_json` alone needs none.
+        data: dict[str, Any] = json.loads(self._text)
+        return data
 
     def __getitem__(self, key: str) -> Any:  # noqa: ANN401 - JSON
         return self._data[key]
@@ -42,6 +49,7 @@ class Schema(Mapping[str, Any]):
         """Return all of it as JSON text."""
         return self._text if indent is None else json.dumps(self._data, indent=indent, ensure_ascii=False)
 
+    @shown
     def __str__(self) -> str:
         parts = [
             _source(self._data["source"]),
@@ -171,10 +179,29 @@ def _values(data: dict[str, Any]) -> list[str]:
             rows.append((entry["array"], *row))
     known = [e for e in data["values"] if e["distribution"] is not None]
     lines = ["Value distribution", *(columns_text(rows) if len(rows) > 1 else [])]
-    lines += [f"  {entry['array']}: {json.dumps(entry['distribution'])}" for entry in known]
+    lines += [f"  {entry['array']}: {_distribution(entry['distribution'])}" for entry in known]
     if not known:
         lines.append("  how often which values occur is not known: nothing has been scanned for it")
     return lines
+
+
+def _distribution(known: dict[str, Any]) -> str:
+    """Say where values lie: the bin that holds the middle one stands for all."""
+    values = known["count"] - known["missing"]
+    text = (
+        f"{values} values from {_number(known['min'])} to {_number(known['max'])}, {known['missing']} missing"
+    )
+    bins = known["histogram"]
+    if not values:
+        return f"no values, {known['missing']} missing"
+    if bins is None or not bins["counts"]:
+        return text
+    passed, half = bins["infinite"][0], values / 2
+    for low, high, count in zip(bins["edges"], bins["edges"][1:], bins["counts"], strict=False):
+        passed += count
+        if passed >= half:
+            return f"{text}; half of them below {_number(high)} at most, half above {_number(low)} at least"
+    return text
 
 
 def _attribute(value: Any) -> str:  # noqa: ANN401 - JSON

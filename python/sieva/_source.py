@@ -9,10 +9,11 @@ from typing import Any, Self, TypedDict
 
 from sieva import _index, _native
 from sieva._array import Array, Arrays
-from sieva._expr import Expr, quote
+from sieva._expr import Expr, asked
 from sieva._histogram import Histogram
 from sieva._index import BuildReport, Calibration, IndexStatus, VerifyReport
 from sieva._memory import memory_bytes
+from sieva._printable import shown
 from sieva._query import Query
 from sieva._schema import Schema
 
@@ -24,6 +25,13 @@ class _Running(TypedDict):
     fetch: str
     memory: int | None
     threads: int | None
+    cross: bool
+
+
+class _Spilling(_Running):
+    """How a query of one source is run."""
+
+    spill: int | None
 
 
 class Source:
@@ -49,7 +57,7 @@ class Source:
 
     @property
     def path(self) -> str:
-        """The path as it was given."""
+        """The path as it was given; of an address, with what it may hold of user, password and signature."""
         return self._native.path
 
     @property
@@ -104,20 +112,23 @@ class Source:
 
     def query(
         self,
-        condition: str | Expr | None = None,
+        condition: str | Expr | _native.Plan | None = None,
         select: Sequence[str | Expr] | None = None,
         *,
         access: str = "auto",
         fetch: str = "auto",
         memory: int | str | None = None,
+        spill: int | str | None = None,
         threads: int | None = None,
+        cross: bool = False,
     ) -> Query:
         """Return the query for the points that satisfy a condition. Reads no data yet.
 
         Parameters
         ----------
         condition
-            Text, or an expression made of arrays; None is satisfied by all points.
+            Text, or an expression made of arrays; None is satisfied by all points. Or a plan, which says all:
+            then there is no `select`.
         select
             Names or expressions of exactly what comes back. None: the coordinates, then the arrays in the
             condition.
@@ -130,8 +141,13 @@ class Source:
         memory
             Bytes that reading and results in flight may take, as a number or text: ``"512MiB"``; by default
             1 GiB.
+        spill
+            Bytes that ORDER BY and DISTINCT may write to temporary files (in ``TMPDIR``) where memory does
+            not do; by default 16 GiB. 0: none, and what does not fit is an error.
         threads
             By default one for each core.
+        cross
+            Whether arrays that do not line up make a product, each position with each; else it is an error.
 
         Returns
         -------
@@ -142,6 +158,8 @@ class Source:
         ------
         SyntaxError_, UnknownArray, AmbiguousName, TypeMismatch
             The condition cannot be understood; the error lists what would have been valid.
+        UnalignedDimensions
+            Arrays do not line up; the error says which `dims` of `open` would mend it.
 
         Examples
         --------
@@ -150,14 +168,18 @@ class Source:
         """
         if isinstance(select, str | Expr):
             raise TypeError(f"select is a list, got {select!r}: write select=[{str(select)!r}]")
-        text = _condition_text(condition)
+        if isinstance(condition, _native.Plan):
+            run = _spilling(spill, _running(access, fetch, memory, threads, cross))
+            return self._query_plan(condition, select, run)
+        where = _condition(condition)
         items = None if select is None else [self._item(item) for item in select]
-        options = _running(access, fetch, memory, threads)
+        options = _spilling(spill, _running(access, fetch, memory, threads, cross))
+        return Query(self._native.query(where, items, **options), self, str(where or ""))
 
-        def extended(extra: list[str], columns: list[str]) -> _native.Query:
-            return self._native.query(text, (items or columns) + extra, **options)
-
-        return Query(self._native.query(text, items, **options), self, text or "", extended)
+    def _query_plan(self, plan: _native.Plan, select: object, options: _Spilling) -> Query:
+        if select is not None:
+            raise TypeError("select= beside a plan, which says what comes back")
+        return Query(self._native.query_plan(plan, **options), self, plan.sql())
 
     def sql(
         self,
@@ -166,7 +188,9 @@ class Source:
         access: str = "auto",
         fetch: str = "auto",
         memory: int | str | None = None,
+        spill: int | str | None = None,
         threads: int | None = None,
+        cross: bool = False,
     ) -> Query:
         """Return the query of a SELECT over this source; its FROM, if it has one, is not looked at.
 
@@ -174,18 +198,11 @@ class Source:
         ----------
         text
             Such as ``"SELECT TEMP, SALT WHERE TEMP > 5"``.
-        access, fetch, memory, threads
-            As in `query`.
+        access, fetch, memory, spill, threads, cross
+            As in `query`; ``CROSS`` in the text says the same as `cross`.
         """
-        from sieva._sqltext import with_columns
-
-        options = _running(access, fetch, memory, threads)
-
-        def extended(extra: list[str], columns: list[str]) -> _native.Query | None:
-            longer = with_columns(text, columns, extra)
-            return None if longer is None else self._native.sql(longer, **options)
-
-        return Query(self._native.sql(text, **options), self, text, extended)
+        options = _spilling(spill, _running(access, fetch, memory, threads, cross))
+        return Query(self._native.sql(text, **options), self, text)
 
     def build_index(
         self,
@@ -195,6 +212,7 @@ class Source:
         memory: int | str | None = None,
         precision: int = 2,
         columns: Sequence[str | Array] | None = None,
+        lock_timeout: float = 60,
         progress: bool | Callable[[int, int], None] = False,
     ) -> BuildReport:
         """Build indexes of arrays, as far as they are not there; answers do not depend on them.
@@ -220,6 +238,8 @@ class Source:
             more are answered without the data.
         columns
             Arrays that a sorted replica carries besides its key; None: all numeric ones of its dimensions.
+        lock_timeout
+            Seconds for which somebody else's lock on the store is waited for.
         progress
             True shows a bar on stderr, if that is a terminal. A function is called with the bytes that are
             done and those in all, from any thread; an exception that it raises stops the build.
@@ -230,6 +250,8 @@ class Source:
             A named array is not there, is text, or is read through the HDF5 library.
         PermissionDenied
             The store cannot be written: open the file with ``store=``.
+        IoError
+            Writing failed, or another process held the lock of the store for longer than ``lock_timeout``.
         StaleSource
             The file is not as it was when it was opened.
 
@@ -247,6 +269,7 @@ class Source:
             memory=memory,
             precision=precision,
             columns=None if columns is None else [_path_of(c) for c in _listed(columns, "columns")],
+            lock_timeout=lock_timeout,
             progress=progress,
         )
 
@@ -385,12 +408,15 @@ class Source:
     ) -> None:
         self.close()
 
-    def _item(self, item: str | Expr) -> str:
-        """Return an item of select as text; a path is always taken as one, whatever characters it has."""
-        return quote(item) if isinstance(item, str) and item in self.arrays._paths else str(item)
+    def _item(self, item: str | Expr) -> str | _native.Expr:
+        """Return an item of select; a path is always taken as one, whatever characters it has."""
+        if isinstance(item, str) and item in self.arrays._paths:
+            return _native.Expr.name(item)
+        return asked(item)
 
+    @shown
     def __repr__(self) -> str:
-        return f"<sieva.Source {self.path}: {self.format}, {len(self)} arrays>"
+        return f"<sieva.Source {_native.redacted(self.path)}: {self.format}, {len(self)} arrays>"
 
     def _repr_html_(self) -> str:
         from sieva._html import source_html
@@ -398,8 +424,9 @@ class Source:
         return source_html(self)
 
 
-def _running(access: str, fetch: str, memory: int | str | None, threads: int | None) -> _Running:
-    return {"access": access, "fetch": fetch, "memory": memory_bytes(memory), "threads": threads}
+def _running(access: str, fetch: str, memory: int | str | None, threads: int | None, cross: bool) -> _Running:
+    limit = memory_bytes(memory)
+    return {"access": access, "fetch": fetch, "memory": limit, "threads": threads, "cross": cross}
 
 
 def _listed(items: Sequence[Any], name: str) -> Sequence[Any]:
@@ -417,8 +444,12 @@ def _path_of(array: object) -> str:
     raise TypeError(f"an array is given by its name, or as src[name], got {array!r}")
 
 
-def _condition_text(condition: object) -> str | None:
+def _condition(condition: object) -> str | _native.Expr | None:
     if condition is None or isinstance(condition, str | Expr):
-        return None if condition is None else str(condition)
+        return None if condition is None else asked(condition)
     kind = type(condition).__name__
     raise TypeError(f"a condition is text or an expression of arrays, got {condition!r} ({kind})")
+
+
+def _spilling(spill: int | str | None, run: _Running) -> _Spilling:
+    return {**run, "spill": 0 if spill in {0, "0"} else memory_bytes(spill)}

@@ -15,7 +15,8 @@ from xarray.backends import AbstractDataStore, BackendArray, BackendEntrypoint, 
 from xarray.coding.strings import create_vlen_dtype
 from xarray.core import indexing
 
-from sieva import _open, errors
+from sieva import _native, _open, errors
+from sieva import _xarray_unchanged as unchanged
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -139,7 +140,10 @@ class SievaDataStore(AbstractDataStore):
                 with np.errstate(all="ignore"):
                     cast = np.asarray(attrs[name]).astype(lazy.dtype)[()]
                 attrs[name] = cast if cast == attrs[name] or lazy.dtype.kind == "f" else attrs[name]
-        encoding: dict[str, Any] = {"source": self.handle.path, "original_shape": array.shape}
+        encoding: dict[str, Any] = {
+            "source": _native.redacted(self.handle.path),
+            "original_shape": array.shape,
+        }
         if lazy.dtype.kind == "O":
             encoding["dtype"] = str
         if array.chunks is not None:
@@ -194,6 +198,7 @@ class SievaBackendEntrypoint(BackendEntrypoint):
         "join",
         "store",
         "learn",
+        "memory",
     )
 
     def guess_can_open(self, filename_or_obj: Any) -> bool:  # noqa: ANN401 - as xarray has it
@@ -218,6 +223,7 @@ class SievaBackendEntrypoint(BackendEntrypoint):
         store: str | os.PathLike[str] | None = None,
         learn: bool = True,
         join: str | None = None,
+        memory: int | str | None = None,
     ) -> xr.Dataset:
         """Open a file (or a glob of files as one source), or one group of it, lazily.
 
@@ -230,7 +236,7 @@ class SievaBackendEntrypoint(BackendEntrypoint):
             As of `xarray.open_dataset`.
         group
             Path of a group; None is the root.
-        dims, external, store, learn, join
+        dims, external, store, learn, join, memory
             As of `sieva.open`.
         """
         path = os.path.abspath(os.fspath(filename_or_obj))  # noqa: PTH100 - symbolic links stay
@@ -240,6 +246,7 @@ class SievaBackendEntrypoint(BackendEntrypoint):
             "store": store,
             "learn": learn,
             "join": join,
+            "memory": memory,
         }
         decoding: dict[str, Any] = {"decode_times": decode_times, "use_cftime": use_cftime}
         dataset = StoreBackendEntrypoint().open_dataset(
@@ -252,7 +259,16 @@ class SievaBackendEntrypoint(BackendEntrypoint):
             **{name: value for name, value in decoding.items() if value is not None},
         )
         dataset.encoding["source"] = path
-        dataset.encoding[_OPENED] = options
+        again = {
+            "mask_and_scale": mask_and_scale,
+            "decode_times": decode_times,
+            "concat_characters": concat_characters,
+            "decode_coords": decode_coords,
+            "use_cftime": use_cftime,
+            "decode_timedelta": decode_timedelta,
+            "group": group,
+        }
+        dataset.encoding[_OPENED] = {"source": options, "dataset": options | again}
         return dataset
 
 
@@ -260,7 +276,8 @@ class SievaBackendEntrypoint(BackendEntrypoint):
 class SievaAccessor:
     """``ds.sieva``: queries over the file that a dataset was opened from.
 
-    They ask the file as it is: what was selected, computed or assigned in the dataset is not seen.
+    They ask the file as it is. A dataset that is not what its file holds, because something was selected from
+    it or computed with it, is refused; variables that were dropped or added change nothing.
     """
 
     def __init__(self, dataset: xr.Dataset) -> None:
@@ -284,8 +301,19 @@ class SievaAccessor:
                     "this dataset does not know the file that it is from",
                     "query the dataset that xarray.open_dataset(..., engine='sieva') returned",
                 )
-            self._opened = _open.open(path, **encoding.get(_OPENED, {}))
+            self._opened = _open.open(path, **self._how().get("source", {}))
         return self._opened
+
+    def _how(self) -> dict[str, dict[str, Any]]:
+        """Return how the dataset was opened; empty where another engine did."""
+        how: dict[str, dict[str, Any]] = self._dataset.encoding.get(_OPENED, {})
+        return how
+
+    def _opened_anew(self) -> xr.Dataset:
+        path, how = self._dataset.encoding["source"], self._how()
+        if not how:
+            return xr.open_dataset(path)
+        return xr.open_dataset(path, engine=SievaBackendEntrypoint, cache=False, **how["dataset"])
 
     def query(
         self,
@@ -296,8 +324,17 @@ class SievaAccessor:
         fetch: str = "auto",
         memory: int | str | None = None,
         threads: int | None = None,
+        cross: bool = False,
     ) -> Query:
-        """Return the query for the points of the file that satisfy a condition, see `sieva.Source.query`."""
-        return self.source.query(
-            condition, select, access=access, fetch=fetch, memory=memory, threads=threads
+        """Return the query for the points of the file that satisfy a condition, see `sieva.Source.query`.
+
+        Raises
+        ------
+        InvalidValue
+            The dataset is not what its file holds: a variable has other dimensions or values.
+        """
+        source = self.source
+        unchanged.check(self._dataset, self._opened_anew)
+        return source.query(
+            condition, select, access=access, fetch=fetch, memory=memory, threads=threads, cross=cross
         )

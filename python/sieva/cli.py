@@ -18,6 +18,7 @@ import click
 from sieva import __version__, errors
 from sieva._cli_types import DimsType, MemoryType, StorageOptionType
 from sieva._memory import size_text
+from sieva._printable import say
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -55,6 +56,12 @@ open_options = _options(
         help="Directory that external links and storage of the file may lead into.",
     ),
     click.option(
+        "--allow",
+        metavar="PLACE",
+        multiple=True,
+        help="Directory, file or beginning of a URL that may be opened, and nothing else; may be repeated.",
+    ),
+    click.option(
         "--join",
         metavar="DIM",
         help="Of several files: the dimension that they are joined along, one of theirs or a new one.",
@@ -77,6 +84,11 @@ store_option = click.option(
     metavar="DIR",
     help="Directory for indexes; by default SIEVA_STORE, else SOURCE.sieva beside the file.",
 )
+deflate_option = click.option(
+    "--deflate",
+    type=click.IntRange(0, 9),
+    help="Of netcdf and hdf5: 0 is not compressed, 1 fast, 9 small.",
+)
 run_options = _options(
     click.option(
         "--access", type=click.Choice(ACCESS), default="auto", show_default=True, help="Way to evaluate."
@@ -88,6 +100,7 @@ run_options = _options(
     click.option(
         "--threads", type=click.IntRange(min=1), help="Number of threads; by default one for each core."
     ),
+    click.option("--cross", is_flag=True, help="A product of arrays that do not line up, as by CROSS."),
     click.option("--valid-range", is_flag=True, help="Values outside of valid_range are missing."),
     store_option,
     click.option("--no-learn", is_flag=True, help="Leave no statistics of what is scanned."),
@@ -122,6 +135,7 @@ def schema(source: str, as_json: bool, **how: Any) -> None:  # noqa: ANN401 - th
 @click.option("-o", "--output", metavar="FILE", help="Write to a file; its suffix picks the format.")
 @click.option("--format", "kind", type=click.Choice(FORMATS), help="By default the suffix of -o, or a table.")
 @click.option("--layout", type=click.Choice(LAYOUTS), help="Of netcdf, hdf5, zarr; columns also of others.")
+@deflate_option
 @click.option("--stats", is_flag=True, help="Tell on stderr what was read, and how long it took.")
 @run_options
 @open_options
@@ -130,12 +144,13 @@ def query(
     output: str | None,
     kind: str | None,
     layout: str | None,
+    deflate: int | None,
     stats: bool,
     **how: Any,  # noqa: ANN401 - the options of running and opening, see _ask
 ) -> None:
     """Answer a query: SELECT ... FROM 'file.nc' WHERE ..."""
     path = None if output in (None, "-") else Path(output or "")
-    kind = _format(path, kind, layout)
+    kind = _format(path, kind, layout, deflate)
     asked = _ask(sql, **how)
     from sieva._output import write_file, writer
 
@@ -145,10 +160,26 @@ def query(
             writer(kind)(asked, out)
             out.flush()
         else:
-            write_file(asked, path, kind, layout)  # type: ignore[arg-type]
+            write_file(asked, path, kind, layout, deflate)  # type: ignore[arg-type]
     asked.source.close()
     if stats:
-        click.echo(stats_text(asked.stats()), err=True)
+        say(stats_text(asked.stats()), err=True)
+
+
+@cli.command()
+@click.argument("sql")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, which can be sent and asked elsewhere.")
+@open_options
+def plan(sql: str, as_json: bool, **how: Any) -> None:  # noqa: ANN401 - the options of opening
+    """Show what is asked, as data: in one form for all wordings, with its id. Nothing is read or run."""
+    from sieva._query import Query
+
+    asked = _ask(sql, no_learn=True, catalog=None, **how)
+    if not isinstance(asked, Query):
+        raise errors.Unsupported("a plan of a query of a collection", "ask for that of one of its files")
+    found = asked.plan()
+    say(found.to_json().rstrip("\n") if as_json else f"{found.id}\n{found.sql()}")
+    asked.source.close()
 
 
 @cli.command()
@@ -200,6 +231,13 @@ def explain(
 @click.option(
     "--columns", metavar="A,B", help="Arrays that a sorted replica carries; by default all that fit."
 )
+@click.option(
+    "--lock-timeout",
+    type=click.FloatRange(0, 86400),
+    default=60,
+    show_default=True,
+    help="Seconds to wait for a lock that another build holds.",
+)
 @click.option("--status", is_flag=True, help="Show what there is.")
 @click.option("--json", "as_json", is_flag=True, help="With --status: print JSON.")
 @click.option("--verify", is_flag=True, help="Compare a sample with the data; exit with 1 if it differs.")
@@ -231,14 +269,17 @@ def index(source: str, **options: Any) -> None:  # noqa: ANN401 - as click has t
     show_default=True,
     help="Connections that carry data, where globus-url-copy is installed.",
 )
-def get(url: str, sql: str | None, output: str | None, kind: str | None, streams: int) -> None:
+@deflate_option
+def get(
+    url: str, sql: str | None, output: str | None, kind: str | None, streams: int, deflate: int | None
+) -> None:
     """Fetch the result of SQL from a file on a GridFTP server (gsiftp://, ftp://), or the file itself.
 
     SQL is a SELECT without FROM, or a condition alone; it runs at the server.
     """
     from sieva._gridftp.get import run
 
-    run(url, sql, output, kind, streams)
+    run(url, sql, output, kind, streams=streams, deflate=deflate)
 
 
 @cli.command()
@@ -251,7 +292,7 @@ def references(source: str, output: str, url: str | None, **how: Any) -> None:  
     import sieva
 
     for note in sieva.open(source, **_opening(how)).to_references(output, url=url):
-        click.echo(note, err=True)
+        say(note, err=True)
 
 
 @cli.command()
@@ -286,8 +327,8 @@ def calibrate(path: str, store: str | None, **how: Any) -> None:  # noqa: ANN401
     import sieva
 
     found = sieva.open(path, store=store, **_opening(how)).calibrate()
-    click.echo(repr(found))
-    click.echo(f"kept in {found.kept_in}", err=True)
+    say(repr(found))
+    say(f"kept in {found.kept_in}", err=True)
 
 
 @cli.command()
@@ -306,7 +347,7 @@ def doctor() -> None:
     """Tell what this installation is and has."""
     from sieva._doctor import report
 
-    click.echo(report())
+    say(report())
 
 
 class _Later(click.Group):
@@ -343,17 +384,26 @@ def _ask(
 
     if catalog is not None:
         how["catalog"] = catalog
+    how["allow"] = how.get("allow") or None
     return sieva.sql(sql, dims=dict(dims), learn=not no_learn, **how)
 
 
 def _opening(how: dict[str, Any]) -> dict[str, Any]:
     """Return the options of opening as `sieva.open` has them."""
-    return {**how, "dims": dict(how["dims"]), "storage_options": dict(how["storage_options"]) or None}
+    how = {**how, "dims": dict(how["dims"]), "storage_options": dict(how["storage_options"]) or None}
+    return {**how, "allow": how.get("allow") or None}
 
 
-def _format(path: Path | None, kind: str | None, layout: str | None) -> str:
+def _format(path: Path | None, kind: str | None, layout: str | None, deflate: int | None) -> str:
     """Return the format, or say what is wrong with what was asked for."""
-    from sieva._output import ARRAY_FORMATS, COLUMN_FORMATS, STREAMS, SUFFIXES, format_of
+    from sieva._output import (
+        ARRAY_FORMATS,
+        COLUMN_FORMATS,
+        DEFLATED_FORMATS,
+        STREAMS,
+        SUFFIXES,
+        format_of,
+    )
 
     if kind is None:
         kind = "table" if path is None else format_of(path)
@@ -372,6 +422,8 @@ def _format(path: Path | None, kind: str | None, layout: str | None) -> str:
             raise click.UsageError(f"--layout columns is for files of {', '.join(COLUMN_FORMATS)}")
     elif layout is not None and kind not in ARRAY_FORMATS:
         raise click.UsageError(f"--layout is for netcdf, hdf5 and zarr, not for {kind}")
+    if deflate is not None and kind not in DEFLATED_FORMATS:
+        raise click.UsageError(f"--deflate is for {' and '.join(DEFLATED_FORMATS)}, not for {kind}")
     return kind
 
 
@@ -398,7 +450,7 @@ def _stderr_note(asked: Query, path: Path | None) -> Iterator[None]:
 
         asked._on_rows = told
         yield
-    click.echo(f"{path}: {rows:,} rows", err=True)
+    say(f"{path}: {rows:,} rows", err=True)
 
 
 def stats_text(stats: dict[str, Any]) -> str:
@@ -442,7 +494,7 @@ def main(args: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         _leave_pipe()
     except (KeyboardInterrupt, click.Abort):
-        click.echo("sieva: interrupted", err=True)
+        say("sieva: interrupted", err=True)
         return INTERRUPTED
     except Exception as error:
         if os.environ.get("SIEVA_DEBUG"):
@@ -478,16 +530,16 @@ _stop = _Stop()
 def _wrong_usage(error: click.UsageError) -> int:
     command = error.ctx.command_path if error.ctx is not None else "sieva"
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
-        click.echo(error.format_message(), err=True)
+        say(error.format_message(), err=True)
         return 2
     _failed(error.format_message().rstrip("."), f"{command} --help")
     return 2
 
 
 def _failed(message: str, hint: str | None) -> int:
-    click.echo(f"sieva: {message}", err=True)
+    say(f"sieva: {message}", err=True)
     if hint:
-        click.echo(f"hint: {hint}", err=True)
+        say(f"hint: {hint}", err=True)
     return 1
 
 

@@ -14,6 +14,8 @@ done about it, where there is something::
 
 from typing import ClassVar
 
+from sieva._printable import printable
+
 
 class SievaError(Exception):
     """An error of this package.
@@ -30,9 +32,10 @@ class SievaError(Exception):
     """Stable kebab-case code."""
 
     def __init__(self, message: str, hint: str | None = None) -> None:
+        message = printable(message, lines=True)
         super().__init__(message)
         self.message = message
-        self.hint = hint
+        self.hint = None if hint is None else printable(hint, lines=True)
 
     def __str__(self) -> str:
         # KeyError and OSError would print something else.
@@ -184,6 +187,12 @@ class Internal(SievaError, RuntimeError):
     """A broken invariant of this package: a bug."""
 
     kind = "internal-error"
+
+
+class UnalignedDimensions(SievaError, ValueError):
+    """Arrays of a query that do not line up: their product was not asked for."""
+
+    kind = "unaligned-dimensions"
 
 
 _BY_KIND: dict[str, type[SievaError]] = {cls.kind: cls for cls in SievaError.__subclasses__()}

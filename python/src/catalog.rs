@@ -36,7 +36,7 @@ impl Catalog {
             true => catalog::Catalog::open_read_only(url),
             false => catalog::Catalog::open(url),
         };
-        py.detach(open).map(|c| Self(Arc::new(c))).map_err(to_python)
+        asked(py, open).map(|c| Self(Arc::new(c)))
     }
 
     #[getter]
@@ -97,7 +97,7 @@ impl Catalog {
     }
 
     fn vanished(&self, py: Python<'_>, directory: &str) -> PyResult<Vec<String>> {
-        py.detach(|| catalog::vanished(&self.0, directory)).map_err(to_python)
+        asked(py, || catalog::vanished(&self.0, directory))
     }
 
     #[pyo3(signature = (prefix="", limit=1000, after=None))]
@@ -108,7 +108,7 @@ impl Catalog {
         limit: usize,
         after: Option<&str>,
     ) -> PyResult<Bound<'py, PyList>> {
-        let found = py.detach(|| self.0.list(prefix, limit, after)).map_err(to_python)?;
+        let found = asked(py, || self.0.list(prefix, limit, after))?;
         let infos: PyResult<Vec<_>> = found.iter().map(|info| source_info(py, info)).collect();
         PyList::new(py, infos?)
     }
@@ -118,7 +118,7 @@ impl Catalog {
         py: Python<'py>,
         location: &str,
     ) -> PyResult<Option<(Bound<'py, PyDict>, Bound<'py, PyList>)>> {
-        let Some((info, objects)) = py.detach(|| self.0.show(location)).map_err(to_python)? else {
+        let Some((info, objects)) = asked(py, || self.0.show(location))? else {
             return Ok(None);
         };
         let objects: PyResult<Vec<_>> = objects.iter().map(|o| object_info(py, o)).collect();
@@ -138,7 +138,7 @@ impl Catalog {
             .collect();
         let values = values?;
         let tags: Vec<_> = values.iter().map(|(key, value)| (path, key.as_str(), value.clone())).collect();
-        py.detach(|| self.0.tag_many(location, &tags)).map_err(to_python)
+        asked(py, || self.0.tag_many(location, &tags))
     }
 
     #[pyo3(signature = (text, *, kind=None, name=None, collection=None, limit=None, after=None))]
@@ -155,7 +155,7 @@ impl Catalog {
     ) -> PyResult<Vec<(String, String, &'static str, i64)>> {
         let find = question(text, kind, name, collection).map_err(to_python)?;
         let find = find.limit(limit.unwrap_or(usize::MAX)).after(after);
-        let found = py.detach(|| self.0.find(&find)).map_err(to_python)?;
+        let found = asked(py, || self.0.find(&find))?;
         Ok(found.into_iter().map(|o| (o.location, o.path, kind_name(o.kind), o.id)).collect())
     }
 
@@ -169,19 +169,19 @@ impl Catalog {
         collection: Option<&str>,
     ) -> PyResult<u64> {
         let find = question(text, kind, name, collection).map_err(to_python)?;
-        py.detach(|| self.0.count(&find)).map_err(to_python)
+        asked(py, || self.0.count(&find))
     }
 
     fn forget(&self, py: Python<'_>, location: &str) -> PyResult<bool> {
-        py.detach(|| self.0.forget(location)).map_err(to_python)
+        asked(py, || self.0.forget(location))
     }
 
     fn forget_prefix(&self, py: Python<'_>, prefix: &str) -> PyResult<u64> {
-        py.detach(|| self.0.forget_prefix(prefix)).map_err(to_python)
+        asked(py, || self.0.forget_prefix(prefix))
     }
 
     fn collections<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        let found = py.detach(|| self.0.collections()).map_err(to_python)?;
+        let found = asked(py, || self.0.collections())?;
         let all: PyResult<Vec<_>> = found
             .iter()
             .map(|c| {
@@ -197,20 +197,20 @@ impl Catalog {
     }
 
     fn create_collection(&self, py: Python<'_>, name: &str, description: &str) -> PyResult<()> {
-        py.detach(|| self.0.create_collection(name, description)).map_err(to_python)
+        asked(py, || self.0.create_collection(name, description))
     }
 
     fn remove_collection(&self, py: Python<'_>, name: &str) -> PyResult<bool> {
-        py.detach(|| self.0.remove_collection(name)).map_err(to_python)
+        asked(py, || self.0.remove_collection(name))
     }
 
     fn collect(&self, py: Python<'_>, name: &str, locations: Vec<String>) -> PyResult<u64> {
         let locations: Vec<&str> = locations.iter().map(String::as_str).collect();
-        py.detach(|| self.0.collect(name, &locations)).map_err(to_python)
+        asked(py, || self.0.collect(name, &locations))
     }
 
     fn collect_prefix(&self, py: Python<'_>, name: &str, prefix: &str) -> PyResult<u64> {
-        py.detach(|| self.0.collect_prefix(name, prefix)).map_err(to_python)
+        asked(py, || self.0.collect_prefix(name, prefix))
     }
 
     #[pyo3(signature = (name, lower=None, upper=None, collection=None))]
@@ -224,9 +224,13 @@ impl Catalog {
     ) -> PyResult<Vec<String>> {
         let lower = lower.map(|v| value_of(&v, "the lower bound")).transpose()?;
         let upper = upper.map(|v| value_of(&v, "the upper bound")).transpose()?;
-        py.detach(|| self.0.could_contain(name, lower.as_ref(), upper.as_ref(), collection))
-            .map_err(to_python)
+        asked(py, || self.0.could_contain(name, lower.as_ref(), upper.as_ref(), collection))
     }
+}
+
+/// What is asked of a catalog, which Ctrl-C ends.
+fn asked<R: Send>(py: Python<'_>, work: impl FnOnce() -> sieva::Result<R> + Send) -> PyResult<R> {
+    interruptible(py, &Arc::default(), work)
 }
 
 fn question(

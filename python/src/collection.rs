@@ -1,12 +1,14 @@
 //! `sieva._native.Collection` and its queries.
 
+use std::sync::Arc;
+
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict};
 use sieva::{Learn, OpenOptions, QueryOptions, parse};
 
 use crate::errors::to_python;
 use crate::interrupt::interruptible;
-use crate::query::Stream;
+use crate::stream::{Signal, Stream};
 
 const BATCH_ROWS: usize = 65_536;
 
@@ -16,7 +18,8 @@ pub struct Collection(sieva::Collection);
 #[pymethods]
 impl Collection {
     #[staticmethod]
-    #[pyo3(signature = (url, name, *, store=None, valid_range=false, external_roots=Vec::new(), isolated=Vec::new()))]
+    #[allow(clippy::too_many_arguments)] // the options of one call, by name
+    #[pyo3(signature = (url, name, *, store=None, valid_range=false, external_roots=Vec::new(), isolated=Vec::new(), allow=None))]
     fn open(
         py: Python<'_>,
         url: &str,
@@ -25,11 +28,20 @@ impl Collection {
         valid_range: bool,
         external_roots: Vec<std::path::PathBuf>,
         isolated: Vec<std::ffi::OsString>,
+        allow: Option<Vec<String>>,
     ) -> PyResult<Self> {
+        let gate = crate::source::gate(allow)?;
         let learn = Learn { share: 0.0, from: 0 };
-        let options =
-            OpenOptions { store, valid_range, external_roots, isolated, learn, ..OpenOptions::default() };
-        py.detach(|| sieva::Collection::open(url, name, &options)).map(Self).map_err(to_python)
+        let options = OpenOptions {
+            store,
+            valid_range,
+            external_roots,
+            isolated,
+            learn,
+            gate,
+            ..OpenOptions::default()
+        };
+        interruptible(py, &Arc::default(), || sieva::Collection::open(url, name, &options)).map(Self)
     }
 
     #[getter]
@@ -37,7 +49,8 @@ impl Collection {
         self.0.name()
     }
 
-    #[pyo3(signature = (text, *, access="auto", fetch="auto", memory=None, threads=None))]
+    #[pyo3(signature = (text, *, access="auto", fetch="auto", memory=None, threads=None, cross=false))]
+    #[allow(clippy::too_many_arguments)] // the options of one call, by name
     fn sql(
         &self,
         py: Python<'_>,
@@ -46,9 +59,11 @@ impl Collection {
         fetch: &str,
         memory: Option<u64>,
         threads: Option<usize>,
+        cross: bool,
     ) -> PyResult<CollectionQuery> {
-        let options: QueryOptions = crate::source::options(access, fetch, memory, threads)?;
-        py.detach(|| self.0.sql(text, &options)).map(CollectionQuery).map_err(to_python)
+        let options: QueryOptions = crate::source::options(access, fetch, memory, None, threads, cross)?;
+        let query = py.detach(|| self.0.sql(text, &options)).map_err(to_python)?;
+        Ok(CollectionQuery(query, Signal::default()))
     }
 }
 
@@ -59,7 +74,7 @@ pub fn collection_clause(sql: &str) -> PyResult<Option<String>> {
 }
 
 #[pyclass(module = "sieva._native", frozen)]
-pub struct CollectionQuery(sieva::CollectionQuery);
+pub struct CollectionQuery(sieva::CollectionQuery, Signal);
 
 #[pymethods]
 impl CollectionQuery {
@@ -89,7 +104,7 @@ impl CollectionQuery {
     #[pyo3(signature = (batch_size=BATCH_ROWS))]
     fn stream(&self, py: Python<'_>, batch_size: usize) -> PyResult<Stream> {
         let batches = interruptible(py, &self.0.cancel_flag(), || self.0.batches(batch_size))?;
-        Ok(Stream::of(batches.into()))
+        Ok(Stream::of(batches.into(), self.0.cancel_flag(), &self.1))
     }
 
     #[pyo3(signature = (requested_schema=None))]
@@ -121,6 +136,7 @@ impl CollectionQuery {
 
     /// Raises the error that ended a stream of this query, if one did.
     fn raise_failure(&self) -> PyResult<()> {
+        self.1.raise()?;
         self.0.take_failure().map_or(Ok(()), |e| Err(to_python(e)))
     }
 

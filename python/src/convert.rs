@@ -3,7 +3,7 @@
 use numpy::{IntoPyArray, PyArrayMethods};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
-use sieva::{Attr, AttrValue, Column, DType, Data};
+use sieva::{Attr, AttrValue, Column, DType, Data, Number};
 
 /// A column as a numpy array of shape `(n,)`. Missing values are NaN: floats keep their type, integers and
 /// bools that have missing values become float64. Text is an object array, missing ones `None`.
@@ -98,6 +98,15 @@ pub fn attributes<'py>(py: Python<'py>, attrs: &[Attr]) -> PyResult<Bound<'py, P
         out.set_item(name, attribute(py, value)?)?;
     }
     Ok(out)
+}
+
+/// Numbers as Python has them.
+pub fn numbers<'py>(py: Python<'py>, numbers: &[Number]) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    let each = numbers.iter().map(|number| match number {
+        Number::Int(i) => Ok(i.into_pyobject(py)?.into_any()),
+        Number::Float(f) => Ok(f.into_pyobject(py)?.into_any()),
+    });
+    each.collect()
 }
 
 fn attribute<'py>(py: Python<'py>, value: &AttrValue) -> PyResult<Bound<'py, PyAny>> {

@@ -17,17 +17,19 @@ pub struct Encoded(sieva_encode::Encoded);
 #[pymethods]
 impl Encoded {
     #[new]
-    #[pyo3(signature = (query, kind, *, spool=None, spool_limit=None))]
+    #[pyo3(signature = (query, kind, *, spool=None, spool_limit=None, deflate=0))]
     fn new(
         py: Python<'_>,
         query: &Query,
         kind: &str,
         spool: Option<PathBuf>,
         spool_limit: Option<u64>,
+        deflate: u32,
     ) -> PyResult<Self> {
         let format = Format::named(kind).map_err(to_python)?;
         let default = EncodeOptions::default();
-        let options = EncodeOptions { spool, spool_limit: spool_limit.unwrap_or(default.spool_limit) };
+        let spool_limit = spool_limit.unwrap_or(default.spool_limit);
+        let options = EncodeOptions { spool, spool_limit, deflate };
         let query = Arc::clone(&query.0);
         interruptible(py, &query.cancel_flag(), || {
             sieva_encode::Encoded::new(Arc::clone(&query), format, &options)
@@ -36,8 +38,8 @@ impl Encoded {
     }
 
     #[getter]
-    fn nbytes(&self) -> u64 {
-        self.0.len()
+    fn nbytes(&self, py: Python<'_>) -> PyResult<u64> {
+        self.size(py)
     }
 
     #[getter]
@@ -51,7 +53,7 @@ impl Encoded {
     }
 
     fn read<'py>(&self, py: Python<'py>, offset: u64, n: usize) -> PyResult<Bound<'py, PyBytes>> {
-        let n = n.min(usize::try_from(self.0.len().saturating_sub(offset)).unwrap_or(usize::MAX));
+        let n = n.min(usize::try_from(self.size(py)?.saturating_sub(offset)).unwrap_or(usize::MAX));
         PyBytes::new_with(py, n, |to| {
             interruptible(py, &self.0.query().cancel_flag(), || self.0.read_at(offset, to)).map(|_| ())
         })
@@ -62,12 +64,27 @@ impl Encoded {
     }
 
     #[pyo3(signature = (start, stop, block=0))]
-    fn blocks(&self, start: u64, stop: u64, block: usize) -> PyResult<Blocks> {
+    fn blocks(&self, py: Python<'_>, start: u64, stop: u64, block: usize) -> PyResult<Blocks> {
+        // Of a deflated result this writes it.
+        self.size(py)?;
         self.0.stream(start..stop, block).map(|stream| Blocks { stream, block }).map_err(to_python)
     }
 
-    fn split(&self, n: usize) -> Vec<(u64, u64)> {
-        self.0.split(n).into_iter().map(|r| (r.start, r.end)).collect()
+    #[pyo3(signature = (block=0))]
+    fn blocks_any_order(&self, block: usize) -> PyResult<Blocks> {
+        self.0.stream_any_order(block).map(|stream| Blocks { stream, block }).map_err(to_python)
+    }
+
+    fn split(&self, py: Python<'_>, n: usize) -> PyResult<Vec<(u64, u64)>> {
+        self.size(py)?;
+        let parts = self.0.split(n).map_err(to_python)?;
+        Ok(parts.into_iter().map(|r| (r.start, r.end)).collect())
+    }
+}
+
+impl Encoded {
+    fn size(&self, py: Python<'_>) -> PyResult<u64> {
+        interruptible(py, &self.0.query().cancel_flag(), || self.0.size())
     }
 }
 

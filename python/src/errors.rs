@@ -15,3 +15,10 @@ pub fn to_python(e: sieva::Error) -> PyErr {
         }
     })
 }
+
+/// A text as it is shown to people, with what commands a terminal escaped; `lines` keeps line feeds and tabs.
+#[pyfunction]
+pub fn printable(text: &str, lines: bool) -> String {
+    let shown = if lines { sieva::printable_lines(text) } else { sieva::printable(text) };
+    shown.into_owned()
+}

@@ -14,7 +14,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 use sieva::{
     ArrayInfo, Bx, DType, Decoding, Dimension, Error, ErrorKind, ForeignArray, ForeignReader, ForeignSource,
-    ForeignStore, GroupInfo, Limits, OpenOptions, Schema, StorageInfo,
+    ForeignStore, GroupInfo, Limits, Naming, OpenOptions, Schema, StorageInfo,
 };
 
 use crate::foreign_values::{attributes, dtype_named, limits_keys};
@@ -101,7 +101,7 @@ fn schema_of(description: &Description<'_>) -> PyResult<(Schema, Vec<ForeignArra
             path: dim.path.clone(),
             len: dim.length,
             unlimited: dim.unlimited,
-            named: dim.named,
+            naming: if dim.named { Naming::File } else { Naming::Length },
             coordinate: None,
         });
     }

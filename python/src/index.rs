@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use numpy::IntoPyArray;
 use pyo3::prelude::*;
@@ -46,7 +47,9 @@ impl Teller {
 }
 
 #[pyfunction]
-#[pyo3(signature = (source, arrays, kinds, *, jobs=None, memory=None, precision=2, columns=None, progress=None))]
+#[pyo3(signature = (
+    source, arrays, kinds, *, jobs=None, memory=None, precision=2, columns=None, lock_timeout=None, progress=None
+))]
 #[allow(clippy::too_many_arguments)] // the options of one call, by name
 pub fn build_index<'py>(
     source: &Source,
@@ -57,6 +60,7 @@ pub fn build_index<'py>(
     memory: Option<u64>,
     precision: u32,
     columns: Option<Vec<String>>,
+    lock_timeout: Option<Duration>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let cancel = Arc::new(AtomicBool::new(false));
@@ -66,6 +70,7 @@ pub fn build_index<'py>(
     options.kinds = kinds.iter().map(|k| IndexKind::parse(k)).collect::<Result<_, _>>().map_err(to_python)?;
     options.jobs = jobs.unwrap_or(options.jobs);
     options.memory = memory.unwrap_or(options.memory);
+    options.lock_timeout = lock_timeout.unwrap_or(options.lock_timeout);
     let told = teller.clone();
     options.progress = Some(Arc::new(move |p| told.tell(p)));
     let report = interruptible(py, &cancel, || source.0.build_index(&arrays, &options));
@@ -148,7 +153,10 @@ type Cost = (String, f64, u64);
 
 #[pyfunction]
 pub fn calibrate(source: &Source, py: Python<'_>) -> PyResult<(Vec<Cost>, PathBuf)> {
-    let found = py.detach(|| source.0.calibrate()).map_err(to_python)?;
+    let found = {
+        let cancel = Arc::default();
+        interruptible(py, &cancel, || source.0.calibrate_until(&cancel))?
+    };
     Ok((found.costs, found.kept_in))
 }
 
@@ -188,6 +196,12 @@ impl Histogram {
         self.0.edges().into_pyarray(py).into_any()
     }
 
+    /// Exactly, of integers that are not packed.
+    #[getter]
+    fn whole_edges(&self) -> Option<Vec<i128>> {
+        self.0.whole_edges()
+    }
+
     #[getter]
     fn infinities(&self) -> (u64, u64) {
         self.0.infinities()
@@ -206,5 +220,11 @@ impl Histogram {
     #[getter]
     fn range(&self) -> Option<(f64, f64)> {
         self.0.range()
+    }
+
+    /// Exactly, of integers that are not packed.
+    #[getter]
+    fn whole_range(&self) -> Option<(i128, i128)> {
+        self.0.whole_range()
     }
 }

@@ -17,7 +17,8 @@ const POLL: Duration = Duration::from_millis(50);
 pub static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
 /// Runs `work` on a thread of its own while this one looks for signals; a signal sets `cancel`, and its
-/// exception (KeyboardInterrupt) is raised once the work has ended.
+/// exception (KeyboardInterrupt) is raised once the work has ended. What it asks of a catalog on that thread ends by
+/// `cancel`, too.
 pub fn interruptible<R: Send>(
     py: Python<'_>,
     cancel: &Arc<AtomicBool>,
@@ -28,7 +29,7 @@ pub fn interruptible<R: Send>(
         let (send, receive) = mpsc::channel();
         std::thread::scope(|scope| {
             scope.spawn(move || {
-                let _ = send.send(work());
+                let _ = send.send(sieva::catalog::until(cancel, work));
             });
             loop {
                 match receive.recv_timeout(POLL) {

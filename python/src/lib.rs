@@ -9,14 +9,18 @@ mod collection;
 mod convert;
 mod encoded;
 mod errors;
+mod expr;
 mod foreign;
 mod foreign_values;
 mod index;
 mod interrupt;
+mod plan;
 mod query;
 mod references;
 mod selection;
+mod session;
 mod source;
+mod stream;
 
 use pyo3::prelude::*;
 
@@ -35,18 +39,32 @@ mod native {
     #[pymodule_export]
     use super::encoded::{Blocks, Encoded};
     #[pymodule_export]
+    use super::errors::printable;
+    #[pymodule_export]
+    use super::expr::{Expr, select_text, without_from};
+    #[pymodule_export]
     use super::index::{
         Histogram, build_index, calibrate, drop_index, drop_replicas, index_notes, index_status, save_learnt,
         verify_index,
     };
     #[pymodule_export]
-    use super::query::{Query, Stream};
+    use super::plan::Plan;
+    #[pymodule_export]
+    use super::query::Query;
     #[pymodule_export]
     use super::references::{open_tables, references_json, references_tables};
     #[pymodule_export]
     use super::selection::Selection;
     #[pymodule_export]
-    use super::source::{Source, from_clause, serve_worker};
+    use super::session::Session;
+    #[pymodule_export]
+    use super::source::{
+        Source, check_allowed, check_name, from_clause, redacted, redacted_database, serve_worker,
+        without_secrets,
+    };
+
+    #[pymodule_export]
+    use super::stream::Stream;
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -1,27 +1,29 @@
 //! `sieva._native.Query` and its stream of record batches.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-use arrow_array::RecordBatchReader;
-use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use numpy::IntoPyArray;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict};
+use sieva::ast::Expr;
 
 use crate::convert;
 use crate::errors::to_python;
+use crate::expr::Asked;
 use crate::interrupt::interruptible;
+use crate::plan::Plan;
 use crate::selection::Selection;
+use crate::stream::{Signal, Stream};
 
 const BATCH_ROWS: usize = 65_536;
 
 #[pyclass(module = "sieva._native", frozen)]
-pub struct Query(pub Arc<sieva::Query>);
+pub struct Query(pub Arc<sieva::Query>, Signal);
 
 impl Query {
     /// One that Python owns.
     pub fn of(query: sieva::Query) -> Self {
-        Self(Arc::new(query))
+        Self(Arc::new(query), Signal::default())
     }
 }
 
@@ -46,8 +48,31 @@ impl Query {
         interruptible(py, &self.0.cancel_flag(), || self.0.count())
     }
 
+    fn plan(&self, py: Python<'_>) -> PyResult<Plan> {
+        py.detach(|| self.0.logical_plan()).map(Plan).map_err(to_python)
+    }
+
     fn estimate(&self, py: Python<'_>) -> PyResult<(u64, u64)> {
         interruptible(py, &self.0.cancel_flag(), || self.0.estimate())
+    }
+
+    /// For each quantity its least, expected and greatest value; None where there is no greatest.
+    fn price<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let price = interruptible(py, &self.0.cancel_flag(), || self.0.price())?;
+        let out = PyDict::new(py);
+        let counts = [
+            ("rows", price.rows),
+            ("bytes_read", price.bytes_read),
+            ("bytes_returned", price.bytes_returned),
+            ("requests", price.requests),
+        ];
+        for (name, n) in counts {
+            let high = (n.high != sieva::UNBOUNDED).then_some(n.high);
+            out.set_item(name, (n.low, n.expected, high))?;
+        }
+        let s = price.seconds;
+        out.set_item("seconds", (s.low, s.expected, s.high))?;
+        Ok(out)
     }
 
     fn selection(&self, py: Python<'_>) -> PyResult<Selection> {
@@ -55,29 +80,40 @@ impl Query {
     }
 
     #[pyo3(signature = (name=None))]
-    fn read<'py>(&self, py: Python<'py>, name: Option<&str>) -> PyResult<Bound<'py, PyAny>> {
-        let name = match (name, self.0.outputs()) {
-            (Some(name), _) => name.to_string(),
-            (None, [only]) => format!("\"{}\"", only.name.replace('"', "\"\"")),
+    fn read<'py>(&self, py: Python<'py>, name: Option<Asked<'_>>) -> PyResult<Bound<'py, PyAny>> {
+        let value = match (name, self.0.outputs()) {
+            (Some(name), _) => name.tree(self.0.source()).map_err(to_python)?,
+            (None, [only]) => Expr::name(only.name.as_str()),
             (None, all) => {
                 let names: Vec<&str> = all.iter().map(|o| o.name.as_str()).collect();
                 let message = format!("read() needs a name: the query has {}", names.join(", "));
                 return Err(to_python(sieva::Error::new(sieva::ErrorKind::InvalidValue, message)));
             }
         };
-        let column = interruptible(py, &self.0.cancel_flag(), || self.0.read(&name))?;
-        let array = self.0.source().resolve(name.trim_matches('"')).ok();
+        let column = interruptible(py, &self.0.cancel_flag(), || self.0.read_value(&value))?;
+        let array = match &value {
+            Expr::Name(name) => self.0.source().resolve(&name.text).ok(),
+            _ => None,
+        };
         let info = array.map(|i| &self.0.source().schema().arrays[i]);
         convert::stored_width(convert::column(py, column)?, info, false)
+    }
+
+    /// The same query with more columns behind its own; none where they would change its rows.
+    fn with_columns(&self, py: Python<'_>, more: Vec<Asked<'_>>) -> PyResult<Option<Self>> {
+        let more = more.iter().map(|m| m.tree(self.0.source())).collect::<sieva::Result<_>>();
+        let more = more.map_err(to_python)?;
+        py.detach(|| self.0.with_columns(more)).map(|found| found.map(Self::of)).map_err(to_python)
     }
 
     fn histogram<'py>(
         &self,
         py: Python<'py>,
-        name: &str,
+        name: Asked<'_>,
         bins: usize,
     ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
-        let (counts, edges) = interruptible(py, &self.0.cancel_flag(), || self.0.histogram(name, bins))?;
+        let value = name.tree(self.0.source()).map_err(to_python)?;
+        let (counts, edges) = interruptible(py, &self.0.cancel_flag(), || self.0.histogram_of(value, bins))?;
         let counts: Vec<i64> = counts.into_iter().map(|c| c as i64).collect();
         Ok((counts.into_pyarray(py).into_any(), edges.into_pyarray(py).into_any()))
     }
@@ -95,7 +131,7 @@ impl Query {
     #[pyo3(signature = (batch_size=BATCH_ROWS))]
     fn stream(&self, py: Python<'_>, batch_size: usize) -> PyResult<Stream> {
         let batches = interruptible(py, &self.0.cancel_flag(), || self.0.batches(batch_size))?;
-        Ok(Stream(Mutex::new(Some(batches.into()))))
+        Ok(Stream::of(batches.into(), self.0.cancel_flag(), &self.1))
     }
 
     #[pyo3(signature = (requested_schema=None))]
@@ -111,6 +147,7 @@ impl Query {
         let s = self.0.stats();
         let out = PyDict::new(py);
         out.set_item("hits", s.hits)?;
+        out.set_item("evaluations", s.evaluations)?;
         out.set_item("tiles_scanned", s.exec.tiles_scanned)?;
         out.set_item("tiles_taken", s.exec.tiles_taken)?;
         out.set_item("by_bitmap", s.exec.by_bitmap)?;
@@ -133,41 +170,18 @@ impl Query {
         Ok(out)
     }
 
-    /// Raises the error that ended a stream of this query, if one did.
+    /// Raises the error that ended a stream of this query, if one did, or what a signal raised meanwhile.
     fn raise_failure(&self) -> PyResult<()> {
+        self.1.raise()?;
         self.0.take_failure().map_or(Ok(()), |e| Err(to_python(e)))
     }
 
     fn cancel(&self) {
         self.0.cancel();
     }
-}
 
-/// A result on its way out, by the Arrow PyCapsule interface; can be taken once.
-#[pyclass(module = "sieva._native", frozen)]
-pub struct Stream(Mutex<Option<Box<dyn RecordBatchReader + Send>>>);
-
-impl Stream {
-    /// What is read from `reader`.
-    pub fn of(reader: Box<dyn RecordBatchReader + Send>) -> Self {
-        Self(Mutex::new(Some(reader)))
-    }
-}
-
-#[pymethods]
-impl Stream {
-    #[pyo3(signature = (requested_schema=None))]
-    pub fn __arrow_c_stream__<'py>(
-        &self,
-        py: Python<'py>,
-        requested_schema: Option<Bound<'py, PyAny>>,
-    ) -> PyResult<Bound<'py, PyCapsule>> {
-        // The interface allows a producer to ignore the schema that a consumer would like.
-        drop(requested_schema);
-        let taken = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
-        let reader = taken.ok_or_else(|| {
-            to_python(sieva::Error::new(sieva::ErrorKind::InvalidValue, "this stream has been read already"))
-        })?;
-        PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(reader), c"arrow_array_stream")
+    /// The same query, to be cancelled by itself.
+    fn again(&self, py: Python<'_>) -> PyResult<Self> {
+        py.detach(|| self.0.again(None)).map(Self::of).map_err(to_python)
     }
 }

@@ -45,7 +45,7 @@ pub fn references_tables<'py>(
 
 /// A source made of the metadata and columns of a reference set.
 #[pyfunction]
-#[pyo3(signature = (name, metadata, arrays, *, dims=None, external_roots=Vec::new(), valid_range=false, store=None, learn=None, remote=None))]
+#[pyo3(signature = (name, metadata, arrays, *, dims=None, external_roots=Vec::new(), valid_range=false, store=None, learn=None, remote=None, memory=None))]
 #[allow(clippy::needless_pass_by_value, clippy::too_many_arguments)] // as Python hands them over, by name
 pub fn open_tables(
     py: Python<'_>,
@@ -58,6 +58,7 @@ pub fn open_tables(
     store: Option<PathBuf>,
     learn: Option<(f64, u64)>,
     remote: Option<BTreeMap<String, Bound<'_, PyAny>>>,
+    memory: Option<u64>,
 ) -> PyResult<Source> {
     let arrays = arrays.into_iter().map(|(array, (path, offset, size, raw))| {
         let path = path.into_iter().map(|p| p.map(Arc::from)).collect();
@@ -72,6 +73,7 @@ pub fn open_tables(
         store,
         learn: learn.map_or_else(Learn::default, |(share, from)| Learn { share, from }),
         remote: remote_options(remote.unwrap_or_default())?,
+        memory,
         ..OpenOptions::default()
     };
     py.detach(|| {

@@ -1,6 +1,5 @@
 //! `sieva._native.Selection`.
 
-use std::fs::File;
 use std::io::{BufReader, BufWriter, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -8,6 +7,7 @@ use std::sync::Arc;
 use numpy::{IntoPyArray, PyArrayMethods};
 use pyo3::basic::CompareOp;
 use pyo3::prelude::*;
+use sieva::local::{Aside, open_regular};
 
 use crate::convert::matrix;
 use crate::errors::to_python;
@@ -93,26 +93,27 @@ impl Selection {
     }
 
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-        let aside = path.with_extension(format!("{}.part", std::process::id()));
+        sieva::check_name(&path, "the name of a selection").map_err(to_python)?;
         let write = || {
-            let mut file = BufWriter::new(File::create(&aside)?);
+            let mut aside = Aside::new(&path, 0o666)?;
+            let mut file = BufWriter::new(aside.file()?);
             self.0.write_to(&mut file).map_err(std::io::Error::other)?;
             file.flush()?;
-            file.get_ref().sync_all()?;
-            std::fs::rename(&aside, &path)
+            drop(file);
+            aside.publish(true)
         };
         py.detach(write).map_err(|e| {
-            let _ = std::fs::remove_file(&aside);
             to_python(sieva::Error::io(format!("cannot save the selection as '{}'", path.display()), &e))
         })
     }
 
     #[staticmethod]
     fn load(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
+        sieva::check_name(&path, "the name of a selection").map_err(to_python)?;
         let read = || {
             let shown = path.display();
             let file =
-                File::open(&path).map_err(|e| sieva::Error::io(format!("cannot open '{shown}'"), &e))?;
+                open_regular(&path).map_err(|e| sieva::Error::io(format!("cannot open '{shown}'"), &e))?;
             sieva::Selection::read_from(&mut BufReader::new(file)).map_err(|e| e.at(format!("'{shown}'")))
         };
         py.detach(read).map(Self::from).map_err(to_python)

@@ -7,14 +7,18 @@ use std::sync::atomic::AtomicBool;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
+use sieva::guard::{AllowList, Gate, Purpose};
 use sieva::{Access, Bx, FetchWay, Learn, OpenOptions, QueryOptions, RemoteOptions, WorkerLimits, parse};
 
 use crate::catalog::Catalog;
 use crate::convert;
 use crate::errors::to_python;
+use crate::expr::Asked;
 use crate::foreign::{self, Description};
 use crate::interrupt::interruptible;
+use crate::plan::Plan;
 use crate::query::Query;
+use crate::session::Session;
 
 #[pyclass(module = "sieva._native", frozen)]
 pub struct Source(pub sieva::Source);
@@ -22,7 +26,7 @@ pub struct Source(pub sieva::Source);
 #[pymethods]
 impl Source {
     #[staticmethod]
-    #[pyo3(signature = (paths, *, dims=None, external_roots=Vec::new(), valid_range=false, store=None, learn=None, join=None, remote=None, isolated=Vec::new(), limits=None, catalog=None))]
+    #[pyo3(signature = (paths, *, dims=None, external_roots=Vec::new(), valid_range=false, store=None, learn=None, join=None, remote=None, isolated=Vec::new(), limits=None, catalog=None, allow=None, memory=None, session=None))]
     #[allow(clippy::too_many_arguments)] // the options of one call, by name
     fn open(
         py: Python<'_>,
@@ -37,6 +41,9 @@ impl Source {
         isolated: Vec<std::ffi::OsString>,
         limits: Option<(u64, u64)>,
         catalog: Option<&Catalog>,
+        allow: Option<Vec<String>>,
+        memory: Option<u64>,
+        session: Option<&Session>,
     ) -> PyResult<Self> {
         let learn = learn.map_or_else(Learn::default, |(share, from)| Learn { share, from });
         let dims = dims.unwrap_or_default().into_iter().collect();
@@ -56,13 +63,17 @@ impl Source {
             isolated,
             limits,
             catalog: catalog.map(|c| Arc::clone(&c.0)),
+            gate: gate(allow)?,
+            memory,
+            session: session.map_or_else(sieva::Session::default, |s| s.0.clone()),
             ..OpenOptions::default()
         };
-        py.detach(|| sieva::Source::open_many(&paths, &options)).map(Self).map_err(to_python)
+        let cancel = Arc::clone(&options.cancel);
+        interruptible(py, &cancel, || sieva::Source::open_many(&paths, &options)).map(Self)
     }
 
     #[staticmethod]
-    #[pyo3(signature = (path, description, reader, *, dims=None, valid_range=false, store=None, learn=None))]
+    #[pyo3(signature = (path, description, reader, *, dims=None, valid_range=false, store=None, learn=None, memory=None))]
     #[allow(clippy::too_many_arguments)] // the options of one call, by name
     fn of_foreign(
         path: &str,
@@ -72,10 +83,11 @@ impl Source {
         valid_range: bool,
         store: Option<PathBuf>,
         learn: Option<(f64, u64)>,
+        memory: Option<u64>,
     ) -> PyResult<Self> {
         let learn = learn.map_or_else(Learn::default, |(share, from)| Learn { share, from });
         let dims = dims.unwrap_or_default().into_iter().collect();
-        let options = OpenOptions { dims, valid_range, store, learn, ..OpenOptions::default() };
+        let options = OpenOptions { dims, valid_range, store, learn, memory, ..OpenOptions::default() };
         foreign::open(path, &description, reader, &options).map(Self)
     }
 
@@ -114,7 +126,7 @@ impl Source {
             out.set_item("path", &d.path)?;
             out.set_item("length", d.len)?;
             out.set_item("unlimited", d.unlimited)?;
-            out.set_item("named", d.named)?;
+            out.set_item("named", d.is_named())?;
             out.set_item("coordinate", d.coordinate.map(|c| &schema.arrays[c].path))?;
             Ok(out)
         });
@@ -168,6 +180,7 @@ impl Source {
             names.set_item(name, value)?;
         }
         out.set_item("enum", names)?;
+        out.set_item("missing", convert::numbers(py, &a.decoding.missing)?)?;
         out.set_item("time", sieva::is_time(a))?;
         Ok(out)
     }
@@ -189,7 +202,8 @@ impl Source {
             return Err(to_python(sieva::Error::new(sieva::ErrorKind::InvalidValue, message)));
         }
         let bx = Bx::new(start, shape);
-        let column = interruptible(py, &cancel, || self.0.read_box(array, &bx, raw))?;
+        let column =
+            interruptible(py, &cancel, || self.0.read_box_with(array, &bx, raw, self.0.memory(), &cancel))?;
         let info = &self.0.schema().arrays[array];
         convert::stored_width(convert::column(py, column)?, Some(info), raw)?
             .call_method1("reshape", (extent,))
@@ -199,23 +213,30 @@ impl Source {
         py.detach(|| self.0.schema_json()).map_err(to_python)
     }
 
-    #[pyo3(signature = (condition=None, select=None, *, access="auto", fetch="auto", memory=None, threads=None))]
+    #[pyo3(signature = (condition=None, select=None, *, access="auto", fetch="auto", memory=None, spill=None, threads=None, cross=false))]
     #[allow(clippy::too_many_arguments)] // the options of one call, by name
     fn query(
         &self,
         py: Python<'_>,
-        condition: Option<&str>,
-        select: Option<Vec<String>>,
+        condition: Option<Asked<'_>>,
+        select: Option<Vec<Asked<'_>>>,
         access: &str,
         fetch: &str,
         memory: Option<u64>,
+        spill: Option<u64>,
         threads: Option<usize>,
+        cross: bool,
     ) -> PyResult<Query> {
-        let options = options(access, fetch, memory, threads)?;
-        py.detach(|| self.0.query(condition, select.as_deref(), &options)).map(Query::of).map_err(to_python)
+        let options = options(access, fetch, memory, spill, threads, cross)?;
+        let tree = |asked: Asked<'_>| asked.tree(&self.0);
+        let condition = condition.map(|asked| asked.condition(&self.0)).transpose().map_err(to_python)?;
+        let select =
+            select.map(|list| list.into_iter().map(tree).collect()).transpose().map_err(to_python)?;
+        py.detach(|| self.0.query_tree(condition, select, &options)).map(Query::of).map_err(to_python)
     }
 
-    #[pyo3(signature = (text, *, access="auto", fetch="auto", memory=None, threads=None))]
+    #[pyo3(signature = (text, *, access="auto", fetch="auto", memory=None, spill=None, threads=None, cross=false))]
+    #[allow(clippy::too_many_arguments)] // the options of one call, by name
     fn sql(
         &self,
         py: Python<'_>,
@@ -223,10 +244,29 @@ impl Source {
         access: &str,
         fetch: &str,
         memory: Option<u64>,
+        spill: Option<u64>,
         threads: Option<usize>,
+        cross: bool,
     ) -> PyResult<Query> {
-        let options = options(access, fetch, memory, threads)?;
+        let options = options(access, fetch, memory, spill, threads, cross)?;
         py.detach(|| self.0.sql(text, &options)).map(Query::of).map_err(to_python)
+    }
+
+    #[pyo3(signature = (plan, *, access="auto", fetch="auto", memory=None, spill=None, threads=None, cross=false))]
+    #[allow(clippy::too_many_arguments)] // the options of one call, by name
+    fn query_plan(
+        &self,
+        py: Python<'_>,
+        plan: &Plan,
+        access: &str,
+        fetch: &str,
+        memory: Option<u64>,
+        spill: Option<u64>,
+        threads: Option<usize>,
+        cross: bool,
+    ) -> PyResult<Query> {
+        let options = options(access, fetch, memory, spill, threads, cross)?;
+        py.detach(|| self.0.query_plan(&plan.0, &options)).map(Query::of).map_err(to_python)
     }
 }
 
@@ -234,11 +274,52 @@ pub(crate) fn options(
     access: &str,
     fetch: &str,
     memory: Option<u64>,
+    spill: Option<u64>,
     threads: Option<usize>,
+    cross: bool,
 ) -> PyResult<QueryOptions> {
     let access = Access::parse(access).map_err(to_python)?;
     let fetch = FetchWay::parse(fetch).map_err(to_python)?;
-    Ok(QueryOptions { access, fetch, memory, threads })
+    Ok(QueryOptions { access, fetch, memory, spill, threads, cross, cancel: None })
+}
+
+/// The gate that lets what lies below these places; none: what the system allows.
+pub(crate) fn gate(allow: Option<Vec<String>>) -> PyResult<Gate> {
+    let Some(places) = allow else { return Ok(Gate::default()) };
+    let list = AllowList::new(places).map_err(to_python)?;
+    Ok(Gate::of(Arc::new(
+        list.with_hint("name its directory or address in allow= (--allow) if it may be opened"),
+    )))
+}
+
+/// Refuses a path that lies below none of these places, in the same words whether there is something or not.
+#[pyfunction]
+pub fn check_allowed(path: &str, allow: Vec<String>) -> PyResult<()> {
+    gate(Some(allow))?.check_url(path, Purpose::Source).map_err(to_python)
+}
+
+/// An address without user, password and query; a path as it is.
+#[pyfunction]
+pub fn redacted(location: &str) -> String {
+    sieva::redacted(location)
+}
+
+/// The address or path of a catalog as it may be shown.
+#[pyfunction]
+pub fn redacted_database(address: &str) -> String {
+    sieva::redacted_database(address)
+}
+
+/// An address as it may be kept; a path as it is.
+#[pyfunction]
+pub fn without_secrets(location: &str) -> String {
+    sieva::without_secrets(location)
+}
+
+/// Refuses an empty name and one with a NUL; `what` is what it should name.
+#[pyfunction]
+pub fn check_name(name: &str, what: &str) -> PyResult<()> {
+    sieva::check_name(name.as_ref(), what).map_err(to_python)
 }
 
 /// The text of a SELECT's FROM.
@@ -271,9 +352,10 @@ pub(crate) fn remote_options(given: BTreeMap<String, Bound<'_, PyAny>>) -> PyRes
             "parallel" => options.parallel = value.extract().map_err(wrong)?,
             "cache_bytes" => options.cache_bytes = value.extract().map_err(wrong)?,
             "cache_dir" => options.cache_dir = Some(value.extract()?),
+            "public_only" => options.public_only = value.extract()?,
             "disk_bytes" => options.disk_bytes = value.extract().map_err(wrong)?,
             other => {
-                let known = "connect_timeout, read_timeout, deadline, retries, parallel, cache_bytes, cache_dir, disk_bytes";
+                let known = "connect_timeout, read_timeout, deadline, retries, parallel, cache_bytes, cache_dir, disk_bytes, public_only";
                 let message = format!("'{other}' is no option of remote storage");
                 let e = sieva::Error::new(sieva::ErrorKind::InvalidValue, message);
                 return Err(to_python(e.hint(format!("there are {known}"))));
@@ -286,15 +368,5 @@ pub(crate) fn remote_options(given: BTreeMap<String, Bound<'_, PyAny>>) -> PyRes
 /// The main loop of a worker process that parses files for another.
 #[pyfunction]
 pub fn serve_worker(py: Python<'_>) -> PyResult<()> {
-    py.detach(|| {
-        sieva::serve_isolated(|request| {
-            let options = OpenOptions {
-                dims: request.dims.clone(),
-                external_roots: request.external_roots.clone(),
-                ..OpenOptions::default()
-            };
-            sieva::Source::open(&request.path, &options).map(|source| Arc::clone(source.reader()))
-        })
-    })
-    .map_err(to_python)
+    py.detach(sieva::serve_isolated).map_err(to_python)
 }

@@ -83,6 +83,15 @@ def _of_array(array: DrawnArray, text: str, test: Callable[[np.ndarray], np.ndar
     )
 
 
+def _everywhere(array: DrawnArray, text: str, holds: bool) -> Condition:
+    full = np.full(array.stored.shape, holds)
+    return Condition(
+        text,
+        frozenset(array.dims),
+        lambda rows: (align(array.dims, full, rows), align(array.dims, ~full, rows)),
+    )
+
+
 @st.composite
 def comparisons(draw: st.DrawFn, file: list[DrawnArray]) -> Condition:
     """Draw a comparison of an array with a literal, on either side."""
@@ -109,9 +118,12 @@ def ranges(draw: st.DrawFn, file: list[DrawnArray]) -> Condition:
 def lists(draw: st.DrawFn, file: list[DrawnArray]) -> Condition:
     """Draw an IN, sometimes of so many values that they are searched by bisection."""
     array = draw(st.sampled_from(file))
-    values = draw(st.lists(near(array), min_size=1, max_size=14))
+    values = draw(st.lists(near(array), max_size=14))
     negated = draw(st.booleans())
     text = f"{array.name} {'NOT ' if negated else ''}IN ({', '.join(map(literal, values))})"
+    if not values:
+        # Of no values nothing is one, a missing value neither.
+        return _everywhere(array, text, negated)
     return _of_array(array, text, lambda v: np.any([exactly("=", v, x) for x in values], axis=0) != negated)
 
 
@@ -168,6 +180,29 @@ def pairs(draw: st.DrawFn, file: list[DrawnArray]) -> Condition:
     return Condition(text, frozenset(left.dims) | frozenset(right.dims), answer)
 
 
+@st.composite
+def guarded(draw: st.DrawFn, file: list[DrawnArray]) -> Condition:
+    """Draw a comparison of what a guard keeps from overflowing, so that every way must keep it."""
+    whole = [a for a in file if not a.is_packed and a.decoded()[0].dtype.kind in "iu"]
+    if not whole:
+        return draw(comparisons(file))
+    array, symbol = draw(st.sampled_from(whole)), draw(st.sampled_from(sorted(_OPERATORS)))
+    most, value = 2**61, draw(near(array))
+    name = array.name
+    text = f"if({name} BETWEEN {-most} AND {most}, {name} * 3, 0) {symbol} {literal(value)}"
+    values, missing = array.decoded()
+    exact = values.astype(object)
+    # Of a single number Python's arithmetic makes one that is no array, and may be beyond 64 bits.
+    tripled = np.asarray(exact * 3, object)
+    kept = np.where(np.asarray(~missing & (abs(exact) <= most), bool), tripled, 0)
+    holds = exactly(symbol, kept, value)
+    return Condition(
+        text,
+        frozenset(array.dims),
+        lambda rows: (align(array.dims, holds, rows), align(array.dims, ~holds, rows)),
+    )
+
+
 def _combined(parts: list[Condition], word: str) -> Condition:
     def answer(rows: tuple[str, ...]) -> Answer:
         true, false = parts[0].answer(rows)
@@ -186,7 +221,13 @@ def _combined(parts: list[Condition], word: str) -> Condition:
 def conditions(file: list[DrawnArray]) -> st.SearchStrategy[Condition]:
     """Return a strategy for trees of conditions over the arrays of a file."""
     leaves = st.one_of(
-        comparisons(file), comparisons(file), ranges(file), lists(file), null_tests(file), pairs(file)
+        comparisons(file),
+        comparisons(file),
+        ranges(file),
+        lists(file),
+        null_tests(file),
+        pairs(file),
+        guarded(file),
     )
     if any(array.dims for array in file):
         leaves = st.one_of(leaves, positions(file))

@@ -396,3 +396,38 @@ def test_queries_on_real_files():
         linear = np.ravel_multi_index(tuple(places.T), q["shape"])
         found = (asked.count(), linear[0], linear[-1], linear.sum())
         assert found == (q["hits"], q["first"], q["last"], q["idxsum"]), q
+
+
+@needs_adios2
+@pytest.mark.parametrize("engine", ["BP4", "BP5"])
+def test_bytes_beyond_ascii_hide_nothing(tmp_path, engine):
+    """adios2 tells extremes of bytes as characters, which 0x80 and more are none."""
+    path = tmp_path / "bytes.bp"
+    io = adios2.Adios().declare_io("writer")
+    io.set_engine(engine)
+    high = np.array([200, 250, 130], "u1")
+    with adios2.Stream(io, str(path), "w") as file:
+        for _ in file.steps(2):
+            file.write("u", high, [3], [0], [3])
+            file.write("x", np.array([1.0, 2.0, 3.0]), [3], [0], [3])
+    source = sieva.open(path)
+    np.testing.assert_array_equal(source["u"][...], [high, high])
+    assert source.query("u > 140 AND x < 3").count() == 4
+
+
+@needs_adios2
+@pytest.mark.parametrize("engine", ["BP4", "BP5"])
+def test_old_text_in_attributes_costs_attributes_only(tmp_path, engine):
+    path = tmp_path / "old.bp"
+    io = adios2.Adios().declare_io("writer")
+    io.set_engine(engine)
+    with adios2.Stream(io, str(path), "w") as file:
+        file.write_attribute("place", "caf.")
+        file.write("x", np.array([1.0, 2.0, 3.0]), [3], [0], [3])
+        file.write_attribute("units", "K", "x")
+    for part in path.iterdir():
+        part.write_bytes(part.read_bytes().replace(b"caf.", b"caf\xe9"))
+    source = sieva.open(path)
+    assert source.query("x > 1").count() == 2
+    assert source["x"].attrs == {"units": "K"}
+    assert any("not UTF-8" in warning for warning in source.warnings)

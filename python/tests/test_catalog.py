@@ -2,8 +2,12 @@
 
 import os
 import shutil
+import sqlite3
+import subprocess
+import sys
 import tempfile
 import threading
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -272,3 +276,23 @@ def test_the_default_catalog_is_where_the_environment_says(tmp_path, monkeypatch
     assert sieva.Catalog().url == str(tmp_path / "data/sieva/catalog.sqlite")
     monkeypatch.setenv("SIEVA_CATALOG", str(tmp_path / "mine.sqlite"))
     assert sieva.Catalog().url == str(tmp_path / "mine.sqlite")
+
+
+@pytest.mark.parametrize(
+    "statements",
+    [
+        ["CREATE INDEX evil ON tags(hex(zeroblob(60000000) || key))"],
+        ["CREATE TABLE evil(x DEFAULT (hex(zeroblob(60000000))))"],
+        [f"CREATE TABLE evil{i}(x)" for i in range(300)],
+    ],
+    ids=["index", "default", "many"],
+)
+def test_expressions_of_a_catalog_file_are_not_run(tmp_path, statements):
+    path = tmp_path / "c.sqlite"
+    program = "import sieva, sys; print(sieva.Catalog(sys.argv[1]))"
+    subprocess.run([sys.executable, "-c", program, str(path)], check=True, capture_output=True)
+    with closing(sqlite3.connect(path)) as file, file:
+        for statement in statements:
+            file.execute(statement)
+    with pytest.raises(sieva.errors.CorruptFile, match=r"that no catalog has|more than 200 tables"):
+        sieva.Catalog(path)

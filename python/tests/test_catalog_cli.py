@@ -129,3 +129,51 @@ def test_a_stopped_run_is_taken_up_again(tmp_path, sent):
         report = catalog.add(directory)
         assert (report.added, report.unchanged) == (1500 - kept, kept)
         assert catalog.count() == 1500 * 40
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "postgresql:/me:pw@h/db",
+        "postgresql:me:pw@h/db",
+        "POSTGRESQL://me:pw@h/db",
+        "postgresql%3A//me:pw@h/db",
+        "me:pw@h/db",
+        "//me:pw@h/db",
+        "host=h user=me password=pw",
+        "host=h password='a pw' user=me",
+        "postgresql://me:p/pw@h/db",
+        "postgresql://me:p?pw@h/db",
+        "postgresql://me:p@pw@127.0.0.1:1/db",
+        "postgresql://me:pw@127.0.0.1:1/db?password=pw",
+    ],
+)
+def test_a_password_is_in_no_message(tmp_path, address):
+    """As an option, in the environment, and in Python: however the address is spelt."""
+    environment = {**os.environ, "SIEVA_CATALOG": address}
+    for arguments, given in (
+        (["catalog", "list", "--catalog", address], None),
+        (["catalog", "list"], environment),
+        (["catalog", "add", str(tmp_path), "--catalog", address], None),
+        (["advise", "--catalog", address], None),
+    ):
+        command = [sys.executable, "-m", "sieva", *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, env=given, check=False, cwd=tmp_path)
+        assert done.returncode != 0
+        assert "Traceback" not in done.stderr
+        assert "pw" not in done.stdout + done.stderr
+    with pytest.raises(sieva.errors.SievaError) as caught:
+        sieva.Catalog(address, read_only=True)
+    assert "pw" not in f"{caught.value}{caught.value!r}"
+    with pytest.raises(sieva.errors.SievaError) as caught:
+        sieva.collection("c", catalog=address)
+    assert "pw" not in f"{caught.value}{caught.value!r}"
+
+
+def test_the_users_own_catalog_is_his_alone(tmp_path):
+    environment = {name: value for name, value in os.environ.items() if name != "SIEVA_CATALOG"}
+    environment["XDG_DATA_HOME"] = str(tmp_path / "share")
+    command = [sys.executable, "-m", "sieva", "catalog", "add", str(tmp_path)]
+    subprocess.run(command, check=True, capture_output=True, env=environment, umask=0)
+    modes = [(tmp_path / "share/sieva" / name).stat().st_mode & 0o777 for name in (".", "catalog.sqlite")]
+    assert modes == [0o700, 0o600]

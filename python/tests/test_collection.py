@@ -183,6 +183,22 @@ def test_limit_offset_and_count(made: Made) -> None:
     assert made.rows("SELECT object, count(*) WHERE ivar > 5 GROUP BY object ORDER BY count(*) DESC LIMIT 1")
 
 
+def test_sources_come_by_name_whenever_they_were_added(tmp_path: Path) -> None:
+    names = ["run10.h5", "run9.h5", "run2.h5", "run010.h5", "a.h5", "run1.h5"]
+    catalog = sieva.Catalog(str(tmp_path / "catalog.sqlite"))
+    for n, name in enumerate(names):
+        with h5py.File(tmp_path / name, "w") as file:
+            file["v"] = [n, n]
+        # One by one, so that the catalog knows them in this order.
+        catalog.add(tmp_path / name, collection="runs")
+    collection = sieva.collection("runs", catalog=str(tmp_path / "catalog.sqlite"))
+    for threads in (1, 2):
+        table = collection.sql("SELECT source, v WHERE v >= 0 LIMIT 11", threads=threads).to_arrow()
+        expected = ["a.h5", "run1.h5", "run2.h5", "run9.h5", "run10.h5", "run010.h5"]
+        assert [name.rsplit("/", 1)[-1] for name in table["source"].to_pylist()[::2]] == expected
+        assert table["v"].to_pylist() == [4, 4, 5, 5, 2, 2, 1, 1, 0, 0, 3]
+
+
 def test_no_object_is_an_empty_answer_of_the_same_columns(made: Made) -> None:
     table = made.sql(
         "SELECT object, fiber, max(mask) WHERE plate = 1 AND mask > 0 GROUP BY object"

@@ -56,7 +56,9 @@ def ask(case, files):
     if "sql" in case:
         return sieva.sql(case["sql"].replace("{file}", str(path)), **case.get("options", {}))
     reads = list(case.get("values", {})) or None
-    return sieva.open(path, **case.get("options", {})).query(case["where"], select=reads)
+    options = dict(case.get("options", {}))
+    cross = options.pop("cross", False)
+    return sieva.open(path, **options).query(case["where"], select=reads, cross=cross)
 
 
 def check_error(case, files):

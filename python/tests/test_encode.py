@@ -149,7 +149,10 @@ ALL = [
 ]
 
 
-@pytest.mark.parametrize("kind", ["netcdf", "hdf5", "arrow", "parquet"])
+@pytest.mark.parametrize(
+    "form",
+    [("netcdf", 0), ("hdf5", 0), ("arrow", 0), ("parquet", 0), ("netcdf", 1), ("hdf5", 1), ("hdf5", 9)],
+)
 @pytest.mark.parametrize(
     "case",
     [
@@ -162,11 +165,11 @@ ALL = [
         ("WHERE row > 5000", np.arange(0)),
     ],
 )
-def test_all_types_read_back(odd, decoded, tmp_path, kind, case):
-    rest, rows = case
+def test_all_types_read_back(odd, decoded, tmp_path, form, case):
+    (kind, deflate), (rest, rows) = form, case
     query = odd.sql(f"SELECT {', '.join(ALL)} {rest}")
     path = tmp_path / "out"
-    write_columns(query, path, kind)
+    write_columns(query, path, kind, deflate)
     got = read_back(path, kind)
     assert list(got) == ALL if kind != "hdf5" else sorted(got) == sorted(ALL)
     for name in ALL:
@@ -176,7 +179,9 @@ def test_all_types_read_back(odd, decoded, tmp_path, kind, case):
         if name == "flag" and kind in ("netcdf", "hdf5"):
             want = want.astype("i1")
         assert_same(got[name], want)
-    assert encoded(query, kind).rows == len(rows)
+    file = encoded(query, kind, deflate=deflate)
+    assert file.rows == len(rows)
+    assert file.read(0, file.nbytes) == path.read_bytes()
 
 
 @pytest.mark.parametrize(
@@ -386,10 +391,17 @@ def test_bytes_do_not_depend_on_indexes(tmp_path, access):
         assert got.data.tobytes() == values[name][rows].tobytes()
 
 
-def test_a_value_that_is_the_fill_value_is_told(odd):
-    file = encoded(odd.sql("SELECT row - row - 9223372036854775806 AS low WHERE row < 9"), "netcdf")
-    with pytest.raises(errors.InvalidValue, match="a value of 'low' is -9223372036854775806"):
-        file.read(0, file.nbytes)
+@pytest.mark.parametrize("kind", ["netcdf", "hdf5"])
+def test_a_fill_value_is_none_of_the_values(odd, tmp_path, kind):
+    """The default of 64 bits is -9223372036854775806, and its neighbours are equal to it as float64."""
+    text = "SELECT if(row < 3, NULL, row - row - 9223372036854775805) AS low WHERE row < 9"
+    file = encoded(odd.sql(text), kind)
+    (tmp_path / "out").write_bytes(file.read(0, file.nbytes))
+    with netCDF4.Dataset(tmp_path / "out") as made:
+        low = made["low"][:]
+        assert float(made["low"]._FillValue) != float(-(2**63))
+    np.testing.assert_array_equal(low.mask, [True] * 3 + [False] * 6)
+    assert set(low.compressed()) == {-9223372036854775805}
 
 
 def test_a_changed_source_is_told(tmp_path):
@@ -413,6 +425,15 @@ def test_spools_have_a_limit_and_leave_nothing(odd, tmp_path, kind):
     with pytest.raises(errors.FileNotFound, match="cannot write to"):
         encoded(query, kind, spool=tmp_path / "none")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_parquet_is_compressed(odd, tmp_path):
+    path = tmp_path / "out.parquet"
+    encoded(odd.sql("SELECT text, plain"), "parquet", spool=tmp_path).write(path)
+    group = pq.ParquetFile(path).metadata.row_group(0)
+    columns = [group.column(i) for i in range(group.num_columns)]
+    assert {c.compression for c in columns} == {"ZSTD"}
+    assert sum(c.total_compressed_size for c in columns) < sum(c.total_uncompressed_size for c in columns)
 
 
 def test_what_formats_cannot_hold(odd):

@@ -1,5 +1,6 @@
 """Building indexes and looking after them: status, places, histograms, and what scans leave."""
 
+import itertools
 import subprocess
 import sys
 import tempfile
@@ -294,6 +295,54 @@ def test_histograms_of_integers_have_integer_edges(indexed):
     assert (counts.dtype, edges.dtype) == (np.int64, np.int64)
     assert edges.tolist() == list(range(-3, 5))
     assert sieva.open(indexed).histogram("class").range == (-3, 3)
+
+
+@pytest.mark.parametrize(
+    ("values", "dtype"),
+    [
+        (2**60 + np.arange(300, dtype="i8"), "int64"),
+        (np.array([-(2**63), 2**63 - 5, 5], "i8"), "float64"),
+        (2**63 + np.arange(7, 300, dtype="u8") * 3, "uint64"),
+        (2**64 - 1 - np.arange(300, dtype="u8"), "float64"),
+    ],
+)
+def test_histograms_beyond_2_to_53_hold_their_values(tmp_path, values, dtype):
+    with h5py.File(tmp_path / "large.h5", "w") as file:
+        file["v"] = values
+    source = sieva.open(tmp_path / "large.h5")
+    source.build_index("v", kinds=["zonemap"])
+    found = source.histogram("v")
+    whole = [int(v) for v in values]
+    assert found.edges.dtype == dtype
+    assert found.range == (min(whole), max(whole))
+    edges = [int(edge) for edge in found.edges]
+    assert edges == sorted(edges)
+    assert edges[0] <= min(whole)
+    assert edges[-1] > max(whole)
+    assert found.counts.sum() == len(whole)
+    if dtype != "float64":
+        expected = [sum(a <= v < b for v in whole) for a, b in itertools.pairwise(edges)]
+        assert found.counts.tolist() == expected
+
+
+@pytest.mark.parametrize("scale", [1e307, -1e307])
+def test_histograms_count_what_unpacking_makes_infinite(tmp_path, scale):
+    stored = np.arange(-100, 101, dtype="i2")
+    with h5py.File(tmp_path / "packed.h5", "w") as file:
+        file["v"] = stored
+        file["v"].attrs["scale_factor"] = scale
+    source = sieva.open(tmp_path / "packed.h5")
+    source.build_index("v", kinds=["zonemap"])
+    found = source.histogram("v")
+    with np.errstate(over="ignore"):
+        values = stored * scale
+    low, high = found.infinities
+    assert found.counts.sum() + low + high == found.rows == values.size
+    # Bins hold four stored numbers; the one at either end may hold infinities beside finite values.
+    assert (values == -np.inf).sum() - 3 <= low <= (values == -np.inf).sum()
+    assert (values == np.inf).sum() - 3 <= high <= (values == np.inf).sum()
+    assert np.isfinite(found.edges[1:-1]).all()
+    assert (np.diff(found.edges) > 0).all()
 
 
 def test_histograms_read_no_data_and_need_zone_maps(path):

@@ -38,7 +38,7 @@ def index_all(source, arrays, columns=None):
 def assert_answered(source, condition, selected, access, fetch):
     """Compare selection, count, estimate and values of one way with numpy's."""
     names = [array.name for array in selected]
-    query = source.query(condition.text, select=names, access=access, fetch=fetch)
+    query = source.query(condition.text, select=names, access=access, fetch=fetch, cross=True)
     low, high = query.estimate()
     selection = query.selection()
     rows = tuple(selection.dims)
@@ -48,7 +48,7 @@ def assert_answered(source, condition, selected, access, fetch):
     np.testing.assert_array_equal(selection.mask(), mask)
     assert low <= hits <= high
     # A count may be known without positions: a query of its own.
-    assert source.query(condition.text, select=names, access=access).count() == hits
+    assert source.query(condition.text, select=names, access=access, cross=True).count() == hits
     for array in selected:
         assert_identical(query.read(array.name), expected_values(array, rows, mask))
 

@@ -1,10 +1,12 @@
 """Ctrl-C and SIGTERM: within a second, and without partial files."""
 
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
 import time
+from contextlib import closing
 
 import h5py
 import numpy as np
@@ -60,3 +62,22 @@ def test_a_query_is_interrupted_and_can_be_asked_again(big_path):
     timer.join()
     x = np.arange(20_000_000, dtype="f4").astype("f8")
     assert query.count() == ((np.sin(x) * np.cos(x) * np.sqrt(x) > 0.5) & (np.exp(np.sin(x)) < 2)).sum()
+
+
+def test_a_wait_for_a_catalog_is_interrupted(tmp_path):
+    path = tmp_path / "c.sqlite"
+    with sieva.Catalog(path) as catalog:
+        catalog.add(tmp_path)
+    with closing(sqlite3.connect(path)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        command = [sys.executable, "-m", "sieva", "catalog", "collection", "c", "--add", str(tmp_path)]
+        process = subprocess.Popen(
+            [*command, "--catalog", path], stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        time.sleep(3)
+        assert process.poll() is None, process.communicate()
+        process.send_signal(signal.SIGINT)
+        # A writer waits for 30 s.
+        _, told = process.communicate(timeout=20)
+    assert process.returncode == 130, told
+    assert told == "sieva: interrupted\n"

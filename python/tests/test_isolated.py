@@ -2,6 +2,8 @@
 
 import os
 import re
+import socket
+import subprocess
 import threading
 from pathlib import Path
 
@@ -49,8 +51,8 @@ def test_answers_are_the_same(file):
 
 def test_many_threads_may_ask_one_worker(file):
     source = sieva.open(file, isolated=True)
-    counts = []
-    ask = lambda: counts.append(source.query("packed >= 25 AND text IS NULL OR packed < 5").count())  # noqa: E731
+    condition, counts = "packed >= 25 AND text IS NULL OR packed < 5", []
+    ask = lambda: counts.append(source.query(condition, cross=True).count())  # noqa: E731
     threads = [threading.Thread(target=ask) for _ in range(6)]
     [thread.start() for thread in threads]
     [thread.join() for thread in threads]
@@ -63,6 +65,22 @@ def test_a_worker_that_is_no_worker_is_an_error(file):
         with pytest.raises(sieva.SievaError) as caught:
             _native.Source.open([str(file)], isolated=command)
         assert caught.value.kind in {"io-error", "corrupt-file", "file-not-found"}, command
+
+
+def test_a_worker_loads_the_extension_module_alone():
+    program, *arguments = _open.WORKER
+    ours, theirs = socket.socketpair()
+    ours.close()
+    command = [program, "-X", "importtime", *arguments]
+    with theirs:
+        done = subprocess.run(command, stdin=theirs, capture_output=True, text=True, check=True)
+    loaded = [line.rpartition("|")[2].strip() for line in done.stderr.splitlines()]
+    assert len(loaded) > 5
+    assert not {"sieva", "typing", "pathlib", "numpy", "site"} & set(loaded)
+    # By hand it is an error of the package's, which is found for it.
+    done = subprocess.run(_open.WORKER, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "sieva.errors.InvalidValue: standard input is no socket" in done.stderr
 
 
 def test_limits_are_kept(file):

@@ -1,7 +1,10 @@
 """Many files as one source: the same answers as over the arrays put together by numpy and xarray."""
 
+import subprocess
+import sys
 from pathlib import Path
 
+import h5py
 import netCDF4
 import numpy as np
 import pytest
@@ -274,3 +277,24 @@ def test_any_cut_into_files_answers_alike(tmp_path_factory, *, lengths, dtype, b
     q = src.query(f"v > {threshold} AND t >= {low} AND t <= {high}")
     assert q.count() == mask.sum()
     np.testing.assert_array_equal(q.read("v"), values[mask])
+
+
+def test_sorted_replicas_of_joined_files_are_refused_with_what_to_do(tmp_path):
+    for step in range(2):
+        with h5py.File(tmp_path / f"s{step}.h5", "w") as file:
+            file["a"] = np.arange(1000, dtype="f4")
+    told = "queries of such a source do not use them"
+    for name in (str(tmp_path / "s*.h5"), [tmp_path / "s0.h5", tmp_path / "s1.h5"]):
+        with pytest.raises(sieva.errors.Unsupported, match=told) as caught:
+            sieva.open(name, join="step").build_index("a", kinds=["sorted"])
+        assert "leave --kind (kinds=) away" in caught.value.hint
+        sieva.open(name, join="step").build_index("a")
+        assert sieva.open(name, join="step").index_status().exists
+    command = ["index", str(tmp_path / "s*.h5"), "--kind", "sorted", "--var", "a", "--join", "step"]
+    done = subprocess.run(
+        [sys.executable, "-m", "sieva", *command], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert told in done.stderr
+    assert "leave --kind (kinds=) away" in done.stderr
+    assert not list(tmp_path.glob("**/*.zarr"))

@@ -3,16 +3,19 @@
 ``SIEVA_HYPOTHESIS=nightly`` draws for long; by default the tests take about a minute.
 """
 
+import math
 import os
 import tempfile
+from fractions import Fraction
 from pathlib import Path
 
+import h5py
 import numpy as np
 import pytest
 import sieva
 from draw_conditions import align, conditions
 from draws import DIMS, FORMATS, DrawnArray, arrays, write
-from hypothesis import HealthCheck, given, note, settings
+from hypothesis import HealthCheck, assume, given, note, settings
 from hypothesis import strategies as st
 
 settings.register_profile("default", max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
@@ -83,7 +86,7 @@ def test_selections_are_those_of_numpy(file_format):
         unlimited = data.draw(st.booleans(), label="unlimited")
         with tempfile.TemporaryDirectory() as directory:
             source = opened(directory, file_format, drawn, unlimited)
-            query = source.query(condition.text, select=[array.name for array in selected])
+            query = source.query(condition.text, select=[array.name for array in selected], cross=True)
             selection = query.selection()
             rows = tuple(selection.dims)
             note(f"rows {rows}: {condition.text}")
@@ -113,8 +116,8 @@ def test_results_do_not_depend_on_threads_or_memory(file_format):
         condition = data.draw(conditions(drawn), label="condition")
         with tempfile.TemporaryDirectory() as directory:
             source = opened(directory, file_format, drawn, unlimited=False)
-            one = source.query(condition.text, threads=1)
-            two = source.query(condition.text, threads=2, access="scan", memory="64MiB")
+            one = source.query(condition.text, threads=1, cross=True)
+            two = source.query(condition.text, threads=2, access="scan", memory="64MiB", cross=True)
             np.testing.assert_array_equal(one.selection().coords(), two.selection().coords())
 
     law()
@@ -141,6 +144,79 @@ def assert_close(got, expected, scale):
         assert (g is None) == (e is None)
         if e is not None:
             assert g == pytest.approx(e, rel=1e-12, abs=1e-12 * scale)
+
+
+def exact_deviation(values):
+    """Return the standard deviation of numbers by fractions, its square rounded once."""
+    exact = [Fraction(v) for v in values]
+    mean = sum(exact) / len(exact)
+    return math.sqrt(sum((v - mean) ** 2 for v in exact) / (len(exact) - 1))
+
+
+def special_numbers(dtype):
+    """Return a strategy for numbers that are treated specially: edges, signed zeros, large means."""
+    if dtype.kind in "iu":
+        info = np.iinfo(dtype)
+        edges = [info.min, info.min + 1, 0, 1, 7, 2**53, 2**53 + 1, info.max - 1, info.max]
+        return st.sampled_from([e for e in edges if info.min <= e <= info.max])
+    edges = [0.0, -0.0, 1.0, -1.5, 1.7e9, 1.7e9 + 1, 1e15, 1e15 + 1, 2.0**53, 5e-324, 1e-170, 1e160, -1e160]
+    return st.sampled_from(edges)
+
+
+@settings(PROFILE, max_examples=PROFILE.max_examples // 2)
+@given(data=st.data())
+def test_aggregates_do_not_depend_on_how_data_are_split(data):
+    dtype = np.dtype(data.draw(st.sampled_from(["f8", "f4", "i8", "u8"]), label="type"))
+    drawn = data.draw(st.lists(special_numbers(dtype), min_size=2, max_size=40), label="values")
+    with np.errstate(over="ignore"):
+        values = np.array(drawn, dtype)
+    values = values[np.isfinite(values.astype("f8"))]
+    assume(len(values) >= 2)
+    cut = data.draw(st.integers(1, len(values) - 1), label="cut")
+    columns = "stddev(v) AS a, var_pop(v) AS b, avg(v) AS c, median(v) AS d, quantile(v, 0.3) AS e"
+    text = f"SELECT {columns} WHERE v IS NOT NULL"
+    with tempfile.TemporaryDirectory() as directory:
+        paths = [Path(directory) / name for name in ("whole.h5", "1.h5", "2.h5")]
+        for path, part in zip(paths, (values, values[:cut], values[cut:]), strict=True):
+            with h5py.File(path, "w") as file:
+                file.create_dataset("v", data=part, chunks=(3,) if len(part) > 2 else None)
+                file["v"].dims[0].label = "t"
+                file["t"] = np.arange(len(part)) + (cut if path.stem == "2" else 0)
+                file["t"].make_scale("t")
+                file["v"].dims[0].attach_scale(file["t"])
+        whole = sieva.open(paths[0]).sql(text).to_arrow().to_pylist()
+        joined = sieva.open([str(p) for p in paths[1:]], join="t").sql(text).to_arrow().to_pylist()
+    assert repr(joined) == repr(whole)
+    with np.errstate(over="ignore"):
+        try:
+            expected = exact_deviation(values.tolist())
+        except OverflowError:
+            expected = math.inf
+    assert whole[0]["a"] == pytest.approx(expected, rel=4e-16)
+
+
+@given(
+    values=st.lists(
+        st.sampled_from([-math.inf, -1.5, -0.0, 0.0, 2.0, 7.25, math.inf]), min_size=1, max_size=9
+    ),
+    q=st.sampled_from([0, 0.25, 0.5, 0.7, 1]),
+)
+@settings(PROFILE, max_examples=PROFILE.max_examples // 2)
+def test_quantiles_are_numpys_or_the_limit(values, q):
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory) / "q.h5"
+        with h5py.File(path, "w") as file:
+            file["v"] = np.array(values)
+        got = sieva.open(path).sql(f"SELECT quantile(v, {q}) AS q").to_arrow()["q"][0].as_py()
+    with np.errstate(invalid="ignore"):
+        expected = float(np.nanquantile(values, q))
+    if not math.isnan(expected):
+        assert got == expected
+        return
+    # numpy's interpolation met inf - inf or 0 inf: the limit is one of the neighbours, if one is finite.
+    place = (len(values) - 1) * q
+    low, high = sorted(values)[math.floor(place)], sorted(values)[math.ceil(place)]
+    assert got == (low if low == high else None if math.isinf(low) and math.isinf(high) else low + high)
 
 
 @st.composite

@@ -124,16 +124,41 @@ def test_bytes_are_widened_so_that_none_is_the_fill_value(mixed, mixed_path):
     assert made.byte.encoding["dtype"] == np.int16
 
 
-def test_a_value_that_is_the_fill_value_is_refused(tmp_path):
+@pytest.mark.parametrize("kind", ["netcdf", "hdf5", "zarr", "xarray"])
+@pytest.mark.parametrize(
+    ("dtype", "value"), [("i4", -2147483647), ("u8", 2**64 - 2), ("i8", -(2**63) + 2), ("u4", 2**32 - 1)]
+)
+def test_a_fill_value_is_none_of_the_values(tmp_path, kind, dtype, value):
     with h5py.File(tmp_path / "in.h5", "w") as file:
-        file["x"] = np.array([1, -2147483647, 3], "i4")
-    query = sieva.open(tmp_path / "in.h5").query("x < 5")
-    with pytest.raises(errors.InvalidValue, match="means a missing one"):
-        query.to_netcdf(tmp_path / "out.nc", "grid")
-    assert list(tmp_path.iterdir()) == [tmp_path / "in.h5"]
-    query.to_netcdf(tmp_path / "out.nc", "points")
+        limits = np.iinfo(dtype)
+        file["x"] = np.array([1, value, 3, limits.min, limits.max, 100], dtype)
+    query = sieva.open(tmp_path / "in.h5").query("x <> 3")
+    if kind == "xarray":
+        made = query.to_xarray("grid")
+        np.testing.assert_array_equal(made.x.isnull(), [False, False, True, False, False, False])
+        return
+    write(query, kind, tmp_path / "out", "grid")
+    made = opened(tmp_path / "out", kind, mask_and_scale=False)
+    (fill,) = {int(v) for v in made.x.values} - {1, value, int(limits.min), int(limits.max), 100}
+    assert made.x.dtype == dtype
+    assert int(made.x.attrs["_FillValue"]) == fill == int(made.x.values[2])
+    np.testing.assert_array_equal(np.delete(made.x.values, 2), [1, value, limits.min, limits.max, 100])
+
+
+def test_all_bytes_there_are_and_a_missing_one(tmp_path):
+    """The greatest of each group is a computed byte: one of the groups has none."""
+    with h5py.File(tmp_path / "in.h5", "w") as file:
+        file["x"] = np.arange(255, dtype="u1") + np.uint8(1)
+        file["x"].attrs["_FillValue"] = np.uint8(7)
+        file["g"] = np.arange(255) % 254
+    query = sieva.open(tmp_path / "in.h5").sql("SELECT g, max(x) AS m GROUP BY g ORDER BY g")
+    query.to_netcdf(tmp_path / "out.nc")
     with netCDF4.Dataset(tmp_path / "out.nc") as file:
-        np.testing.assert_array_equal(np.ma.getdata(file["x"][:]), [1, -2147483647, 3])
+        m = file["m"][:]
+    np.testing.assert_array_equal(np.nonzero(m.mask)[0], [6])
+    expected = np.arange(1, 255)
+    expected[0] = 255
+    np.testing.assert_array_equal(m.compressed(), np.delete(expected, 6))
 
 
 @pytest.mark.parametrize("layout", ["grid", "points"])

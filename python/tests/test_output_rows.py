@@ -4,9 +4,12 @@ import csv
 import io
 import json
 
+import h5py
 import numpy as np
+import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
 import sieva
@@ -89,7 +92,7 @@ def test_table_is_aligned(mixed):
         "  10.0  plain",
         '  10.5  has "quotes"',
         "     -  a,b",
-        "  11.5  line?break",
+        "  11.5  line\\nbreak",
         "  12.0",
         "  12.5  ünï",
     ]
@@ -163,3 +166,27 @@ def test_schema_shows_the_three_descriptors(mixed, mixed_path):
     assert json.loads(schema.to_json())["logical"]["coordinates"]["time"] == [0, 1.5, 24, 48, 72, 96]
     assert schema["source"]["path"] == str(mixed_path)
     assert schema["source"]["bytes"] == mixed_path.stat().st_size
+
+
+@pytest.mark.parametrize("layout", [None, "columns"])
+def test_one_column_with_missing_values_has_all_its_rows(tmp_path, layout):
+    with h5py.File(tmp_path / "in.h5", "w") as file:
+        file["x"] = np.array([1.5, np.nan, np.nan, 2.0], "f4")
+        file["n"] = np.array([7, -1, 8, -1], "i2")
+        file["n"].attrs["_FillValue"] = np.int16(-1)
+    source = sieva.open(tmp_path / "in.h5")
+    for name, expected in (("x", [1.5, None, None, 2.0]), ("n", [7, None, 8, None])):
+        path = tmp_path / f"{name}.csv"
+        query = source.query(None, [name])
+        if layout is None:
+            query.to_csv(path)
+        else:
+            query._write(path, "csv", layout)
+        with path.open(newline="", encoding="utf-8") as file:
+            head, *rows = csv.reader(file)
+        assert (head, len(rows), all(len(row) == 1 for row in rows)) == ([name], 4, True)
+        assert [float(row[0]) if row[0] else None for row in rows] == expected
+        read = pa_csv.read_csv(path)[name].to_pylist()
+        assert read == expected
+        frame = pd.read_csv(path)
+        np.testing.assert_array_equal(frame[name], np.array(expected, "f8"))

@@ -113,3 +113,15 @@ def test_a_suffix_that_names_nothing_and_a_damaged_set(source, tmp_path):
     with pytest.raises(sieva.errors.InvalidValue, match="exists"):
         sieva.open(source).to_references(tmp_path / "mine.parq")
     assert (tmp_path / "mine.parq" / "notes").read_text() == "keep"
+
+
+def test_templates_make_no_text_without_end(tmp_path):
+    """400 KB of templates would be 6 GB of URLs."""
+    array = {"zarr_format": 2, "shape": [1200], "chunks": [4], "dtype": "<f4", "compressor": None}
+    array |= {"fill_value": 0, "order": "C", "filters": None}
+    refs = {f"a/{i}": ["{{u}}" * 200 + str(i), 0, 4] for i in range(300)}
+    refs |= {".zgroup": '{"zarr_format": 2}', "a/.zarray": json.dumps(array)}
+    path = tmp_path / "long.json"
+    path.write_text(json.dumps({"version": 1, "templates": {"u": "x" * 100_000}, "refs": refs}))
+    with pytest.raises(sieva.errors.CorruptFile, match="a template makes a URL of more than 8192 bytes"):
+        sieva.open(path)

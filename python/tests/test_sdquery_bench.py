@@ -1,7 +1,9 @@
 """The repetition of SDQuery: drawn queries have the share of their class, and numpy's answer is sieva's."""
 
+import contextlib
 import importlib
 import sys
+import types
 import zlib
 from pathlib import Path
 
@@ -23,7 +25,10 @@ def bench():
     """Return the benchmark's modules that need no network."""
     sys.path.insert(0, str(BENCH))
     try:
-        yield {name: importlib.import_module(name) for name in ("cells", "draw", "oceans", "plots")}
+        yield {
+            name: importlib.import_module(name)
+            for name in ("cells", "draw", "network", "oceans", "page", "plots", "subsetting")
+        }
     finally:
         sys.path.remove(str(BENCH))
         sys.path.remove(str(BENCH.parent))
@@ -103,3 +108,65 @@ def test_bars_of_a_plot_are_as_high_as_their_values(bench):
     heights = [float(part.split('"')[0]) for part in text.split('height="')[2:4]]
     assert heights[1] == pytest.approx(3 * heights[0], rel=0.01)
     assert "&lt;a&gt;" in text
+
+
+def test_the_files_are_of_the_papers_kind(bench, tmp_path):
+    oceans = bench["oceans"]
+    pop, modb = oceans.prepare(tmp_path, oceans.Size("tiny", (2, 3, 20, 30), (2, 4, 20, 30)))
+    stored = {a["array"]: a for a in sieva.open(pop.path).schema()["physical"]}
+    assert pop.path.read_bytes()[:4] == b"CDF\x02"
+    assert [stored[name]["filters"] for name in ("TEMP", "SALT")] == [[], []]
+    assert pop.shape == (2, 3, 20, 30)
+    [salinity] = [a for a in sieva.open(modb.path).schema()["physical"] if a["array"].endswith("salinity")]
+    assert (salinity["layout"], salinity["filters"]) == ("chunked", [])
+    for ocean in (pop, modb):
+        first = next(iter(ocean.steps()))[ocean.arrays[0]]
+        assert 0.2 < np.isfinite(first).mean() < 1
+    assert not list((tmp_path / "tiny").glob("partial*"))
+
+
+def test_tables_say_what_is_behind_them(bench):
+    cells, page = bench["cells"], bench["page"]
+
+    def cell(way, *seconds):
+        runs = [cells.Run(query, 10, spent, 10) for query, spent in enumerate(seconds)]
+        return cells.Cell("POP", way, "< 1 %", runs)
+
+    text = page.fetching(
+        [cell("direct, segments", 2.0, 2.0), cell("memory filter", 1.0, 1.0), cell("hybrid", 1.1, 1.1)]
+    )
+    assert text.splitlines()[0] == (
+        "| share | queries | runs of each way | direct, segments | memory filter | hybrid "
+        "| hybrid over the best, % | target |  |"
+    )
+    assert text.splitlines()[2].startswith("| < 1 % | 2 | 2 | ")
+    assert text.splitlines()[2].endswith(" | +10.0 | 2 | NOT met |")
+
+
+def test_a_lost_ping_ends_no_run(bench, monkeypatch):
+    """The first packet may be lost; ping fails only where none of those that it sent was answered."""
+    asked = []
+
+    def answer(_network, words):
+        asked.append(words)
+        if words[0] == "ping" and words[words.index("-c") + 1] == "1":
+            raise SystemExit("1 packets transmitted, 0 received")
+        return "2% packet loss\nrtt min/avg/max/mdev = 1.0/2.0/3.0/0.1 ms" if words[0] == "ping" else "125000"
+
+    network = bench["network"]
+    monkeypatch.setattr(network.Network, "run_at_client", answer)
+    for name in ("dropped", "retransmitted"):
+        monkeypatch.setattr(network.Network, name, lambda _: 0)
+    monkeypatch.setattr(network.Network, "_congestion_control", lambda _: "cubic")
+    monkeypatch.setattr(network.Network, "_sender", lambda *_: contextlib.nullcontext())
+    measured = network.Network(network.LINES[0], Path("relay")).verify(1)
+    assert (measured.rtt_mean, measured.ping_lost, measured.goodput) == (2.0, "2 %", 1.0)
+
+
+def test_the_first_build_is_not_counted(bench, monkeypatch):
+    subsetting, built = bench["subsetting"], []
+    monkeypatch.setattr(subsetting, "build_indexes", lambda _, threads: built.append(threads) or len(built))
+    ocean = types.SimpleNamespace(name="POP", path=Path(__file__))
+    found = {cell.line: [run.seconds for run in cell.runs] for cell in subsetting.building(ocean)}
+    assert built == [2, 1, 2, 1, 2, 1, 2]
+    assert found == {"1 thread": [2, 4, 6], "2 threads": [3, 5, 7]}

@@ -142,3 +142,65 @@ def test_engine_is_installed(ocean_path):
     if "sieva" not in engines:
         pytest.skip("the package was installed before the engine was declared: make build")
     assert xr.open_dataset(ocean_path, engine="sieva").sizes["z_t"] == 5
+
+
+CHANGES = {
+    "selected": lambda ds: ds.isel(time=0),
+    "a part of it": lambda ds: ds.isel(z_t=slice(0, 2)),
+    "the other way round": lambda ds: ds.isel(z_t=slice(None, None, -1)),
+    "computed": lambda ds: ds * 2,
+    "computed in memory": lambda ds: ds.load() * 2,
+    "computed, attributes kept": lambda ds: ds.map(lambda a: a + 1, keep_attrs=True).assign_attrs(ds.attrs),
+    "assigned": lambda ds: ds.assign(TEMP=ds.TEMP + 1),
+    "another name": lambda ds: ds.rename(TEMP="SALT", SALT="TEMP"),
+    "transposed": lambda ds: ds.transpose("nlon", ...),
+    "other coordinates": lambda ds: ds.assign_coords(z_t=ds.z_t * 2),
+    "joined": lambda ds: xr.concat([ds, ds], "time", data_vars="all"),
+}
+
+
+@pytest.mark.parametrize("engine", [ENGINE, "netcdf4", "h5netcdf"])
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES.keys())
+def test_a_dataset_that_is_not_its_file_is_refused(ocean_path, engine, change):
+    with xr.open_dataset(ocean_path, engine=engine) as dataset:
+        made = change(dataset)
+        # What the file's name is lost from is refused for that.
+        made.encoding.setdefault("source", dataset.encoding["source"])
+        if engine is ENGINE:
+            made.encoding.setdefault("sieva", dataset.encoding["sieva"])
+        with pytest.raises(errors.InvalidValue, match="this dataset is not what its file holds") as caught:
+            made.sieva.query("TEMP > 5")
+    assert "say the rest in the condition" in caught.value.hint
+
+
+@pytest.mark.parametrize("engine", [ENGINE, "netcdf4", "h5netcdf"])
+@pytest.mark.parametrize(
+    "same",
+    [
+        lambda ds: ds,
+        lambda ds: ds.load(),
+        lambda ds: ds.copy(deep=True),
+        lambda ds: ds.drop_vars("SALT"),
+        lambda ds: ds.assign(twice=ds.TEMP * 2),
+        lambda ds: ds.isel(time=slice(None)),
+        lambda ds: ds.set_coords("KMT"),
+        lambda ds: (ds.TEMP.mean(), ds)[1],
+        lambda ds: pickle.loads(pickle.dumps(ds)),  # noqa: S301 - our own
+    ],
+)
+def test_a_dataset_that_is_its_file_answers(ocean_path, engine, same):
+    with xr.open_dataset(ocean_path, engine=engine) as dataset:
+        made = same(dataset)
+        assert made.sieva.query("TEMP > 5").count() == sieva.open(ocean_path).query("TEMP > 5").count()
+
+
+def test_chunks_of_dask_answer_until_they_are_computed_with(ocean_path):
+    with xr.open_dataset(ocean_path, engine=ENGINE, chunks={}) as dataset:
+        assert dataset.sieva.query("TEMP > 5").count() > 0
+        with pytest.raises(errors.InvalidValue, match="not what its file holds"):
+            (dataset + 1).assign_attrs(dataset.attrs).pipe(with_encoding, dataset).sieva.query("TEMP > 5")
+
+
+def with_encoding(made, dataset):
+    made.encoding = dataset.encoding
+    return made

@@ -1,6 +1,8 @@
 /*
  * sieva: exact, indexed value queries over unmodified scientific files.
  *
+ * It is one file because it is the interface: all that a program includes, and all that the library exports.
+ *
  * C99, and C++ from C++98 on. Link with -lsieva_c.
  *
  * Rules of every function:
@@ -9,8 +11,8 @@
  *   Output     goes to memory of the caller. Capacities count values, not bytes, unless said otherwise. Where there is
  *              too little room the result is SIEVA_ERROR_INVALID_VALUE, the message says what is needed, and nothing
  *              is written. Output parameters are set on success only, unless said otherwise.
- *   Handles    sieva_source, sieva_query, sieva_selection, sieva_request, sieva_result, sieva_stream, sieva_catalog,
- *              sieva_objects and sieva_search are freed by their own function, in any order: a query keeps its source
+ *   Handles    sieva_source, sieva_query, sieva_plan, sieva_selection, sieva_request, sieva_result, sieva_stream, sieva_stop,
+ *              sieva_catalog, sieva_objects and sieva_search are freed by their own function, in any order: a query keeps its source
  *              open, a selection its query's, a search its catalog. Freeing NULL does nothing; NULL elsewhere is
  *              SIEVA_ERROR_INVALID_VALUE.
  *   Texts      are UTF-8 with a closing NUL.
@@ -63,11 +65,12 @@ enum sieva_status {
     SIEVA_ERROR_LINK_REFUSED = 17,        /* a link out of the file that is not allowed */
     SIEVA_ERROR_MEMORY_LIMIT = 18,        /* the work does not fit into the stated memory limit */
     SIEVA_ERROR_ARITHMETIC_OVERFLOW = 19, /* integer arithmetic left its range */
-    SIEVA_ERROR_CANCELLED = 20,           /* stopped by sieva_cancel() */
+    SIEVA_ERROR_CANCELLED = 20,           /* stopped by sieva_cancel() or a sieva_stop */
     SIEVA_ERROR_STALE_SOURCE = 21,        /* the file was changed since it was opened */
     SIEVA_ERROR_NO_INDEX = 22,            /* nothing of the kind that was asked for has been built */
     SIEVA_ERROR_CORRUPT_INDEX = 23,       /* a damaged augmentation; answers do not depend on it */
-    SIEVA_ERROR_INTERNAL_ERROR = 24       /* a fault of sieva: please report it */
+    SIEVA_ERROR_INTERNAL_ERROR = 24,      /* a fault of sieva: please report it */
+    SIEVA_ERROR_UNALIGNED_DIMENSIONS = 25 /* arrays of a query that do not line up: their product was not asked for */
 };
 
 /* The code of this thread's last call that failed, SIEVA_OK if none did. */
@@ -127,10 +130,29 @@ enum sieva_index { SIEVA_INDEX_ZONEMAP = 1, SIEVA_INDEX_BITMAP = 2, SIEVA_INDEX_
 
 typedef struct sieva_source sieva_source;
 typedef struct sieva_query sieva_query;
+typedef struct sieva_plan sieva_plan;
 typedef struct sieva_selection sieva_selection;
 typedef struct sieva_request sieva_request;
 typedef struct sieva_result sieva_result;
 typedef struct sieva_stream sieva_stream;
+typedef struct sieva_stop sieva_stop;
+typedef struct sieva_session sieva_session;
+
+/* Why a place is opened. */
+enum sieva_purpose {
+    SIEVA_PURPOSE_SOURCE = 0,   /* a query or the program names it: FROM, a subquery, one file of many */
+    SIEVA_PURPOSE_LISTING = 1,  /* a directory whose names are looked at, for a pattern */
+    SIEVA_PURPOSE_MEMBER = 2,   /* an object of an open source: metadata or a chunk of a Zarr hierarchy */
+    SIEVA_PURPOSE_LINK = 3,     /* an open source leads to it: links, raw data kept elsewhere, references */
+    SIEVA_PURPOSE_REDIRECT = 4, /* a server sends on to it */
+    SIEVA_PURPOSE_INDEX = 5     /* the store of indexes beside a source */
+};
+
+/* Whether a place may be opened: not 0. asked is how it was named, absolute and without `.` and `..`; real is where that leads
+ * now, links resolved, found by descriptor and before a byte is read. Of a URL real is NULL, and asked is its normal form
+ * without user and password. It is called for what is not there as well, and a refusal is told in the same words. May be
+ * called from any thread, by many at once, for as long as a source or what was made of it is open. */
+typedef int32_t (*sieva_may_open)(void *context, int32_t purpose, const char *asked, const char *real);
 
 /* Options; 0 and NULL are the defaults. New fields will come at the end, so start with SIEVA_OPTIONS_INIT. */
 typedef struct sieva_options {
@@ -145,13 +167,27 @@ typedef struct sieva_options {
     const char *dims;          /* names of dimensions where the file has none, a line for each array: "g/map=y,x\ng/lat=y";
                                   arrays that are given one name line up along it */
     int32_t isolated;          /* 1: a process of its own, under limits, parses the file: of use for foreign files */
-    int32_t reserved;
+    int32_t cross;             /* 1: arrays that do not line up make a product, each position with each; 0: they are
+                                  SIEVA_ERROR_UNALIGNED_DIMENSIONS */
     const char *worker;        /* the program for that; NULL: sieva-worker, found by $PATH */
     const char *user;          /* of a server: the account that the client has; NULL: it asks for nobody else */
     const char *subject;       /* of a server: what the client proved to be, such as a distinguished name; or NULL */
+    const sieva_stop *stop;    /* ends queries that have these options, and opening HDF5, once it is set; NULL: nothing does */
+    const char *allow;         /* places that may be opened, a line for each: directories, files, beginnings of URLs; NULL:
+                                  what the system allows. Store, cache and catalog of the program's own are not asked for */
+    sieva_may_open may_open;   /* who decides the same, or NULL; with both, both have to agree */
+    void *may_open_context;    /* what may_open is called with */
+    int32_t public_only;       /* 1: hosts with private, loopback and link-local addresses are refused: for servers */
+    int32_t reserved2;
 } sieva_options;
 
-#define SIEVA_OPTIONS_INIT { sizeof(sieva_options), 0, 0, 0, NULL, NULL, 0, 0, NULL, 0, 0, NULL, NULL, NULL }
+#define SIEVA_OPTIONS_INIT { sizeof(sieva_options), 0, 0, 0, NULL, NULL, 0, 0, NULL, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, 0 }
+
+/* A flag that ends queries from another thread: those that have it among their options end with the error cancelled soon
+ * after it is set, and so do their results and streams. *stop is to be freed by sieva_stop_free(), even before them. */
+SIEVA_API int32_t sieva_stop_create(sieva_stop **stop);
+SIEVA_API int32_t sieva_stop_set(const sieva_stop *stop);
+SIEVA_API void sieva_stop_free(sieva_stop *stop);
 
 /* Opens the file at path, which may be a URL; its first bytes tell the format. Where nothing has that very path and it
  * has one of *, ? and [, the files that match it are one source, joined along a dimension. options may be NULL. *source
@@ -201,6 +237,63 @@ SIEVA_API int32_t sieva_dimension_describe(const sieva_source *source, uint64_t 
  * is known of their values. text, capacity and needed as in sieva_query_explain(). Reads coordinates. */
 SIEVA_API int32_t sieva_source_schema(const sieva_source *source, char *text, uint64_t capacity, uint64_t *needed);
 
+/* ---- Sessions --------------------------------------------------------------------------------------------------------- */
+
+/* What the queries of a session share; 0 is the default. New fields will come at the end, so start with
+ * SIEVA_SESSION_INIT. */
+typedef struct sieva_session_options {
+    uint64_t size;    /* sizeof(sieva_session_options) */
+    uint64_t memory;  /* bytes that queries and caches may take; 0: half of the system's memory, at least 1 GiB */
+    uint64_t cache;   /* of these, bytes for what is kept from query to query; 0: a quarter, at most 1 GiB */
+    uint32_t threads; /* of a query that does not say; 0: one for each core */
+    uint32_t queries; /* that may run at once; 0: four for each thread */
+    int32_t no_cache; /* 1: nothing is kept from query to query */
+    int32_t reserved; /* 0 */
+} sieva_session_options;
+
+#define SIEVA_SESSION_INIT { sizeof(sieva_session_options), 0, 0, 0, 0, 0, 0 }
+
+/* Makes a session, to be freed by sieva_session_free(). What its queries decode, find and fetch is kept for the next, as
+ * far as its caches allow; a file that has changed is read anew. A query has a share of its memory while a call of it
+ * runs: its options' memory, else up to 1 GiB. One that finds no room waits; one that never would is
+ * SIEVA_ERROR_MEMORY_LIMIT. options may be NULL. */
+SIEVA_API int32_t sieva_session_create(const sieva_session_options *options, sieva_session **session);
+
+/* As sieva_open(): queries of the source belong to the session. */
+SIEVA_API int32_t sieva_session_open(const sieva_session *session, const char *path, const sieva_options *options,
+                                     sieva_source **source);
+
+/* What a session did, and holds. New fields will come at the end, so start with SIEVA_SESSION_STATS_INIT. */
+typedef struct sieva_session_stats {
+    uint64_t size;              /* sizeof(sieva_session_stats) */
+    uint64_t memory;            /* bytes that it may take */
+    uint64_t reserved;          /* bytes of shares that running queries have */
+    uint64_t peak_reserved;     /* the most of it */
+    uint64_t running;           /* queries that run */
+    uint64_t waiting;           /* callers that wait for a share */
+    uint64_t queries;           /* that were made */
+    uint64_t evaluations;       /* of conditions */
+    uint64_t selections_reused; /* conditions that were not evaluated, as what they select was known */
+    uint64_t cache_bytes;       /* that are kept from query to query */
+    uint64_t cache_hits;        /* chunks and values that were found there */
+    uint64_t cache_misses;      /* and that were not */
+} sieva_session_stats;
+
+#define SIEVA_SESSION_STATS_INIT { sizeof(sieva_session_stats), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+
+/* Tells what a session did so far, and what it holds. */
+SIEVA_API int32_t sieva_session_did(const sieva_session *session, sieva_session_stats *stats);
+
+/* Stops the queries of a session that run now: their calls fail with SIEVA_ERROR_CANCELLED, and they stay stopped. */
+SIEVA_API int32_t sieva_session_cancel(const sieva_session *session);
+
+/* Drops what is kept from query to query. */
+SIEVA_API int32_t sieva_session_forget(const sieva_session *session);
+
+/* Stops a session's queries and frees it. Its sources and queries are to be freed by themselves, even after it; asking
+ * them is SIEVA_ERROR_CANCELLED. */
+SIEVA_API void sieva_session_free(sieva_session *session);
+
 /* ---- Attributes --------------------------------------------------------------------------------------------------- */
 
 /* An attribute; name is valid as long as the source is open. */
@@ -240,7 +333,7 @@ SIEVA_API int32_t sieva_query_all(const sieva_source *source, const char *array,
 
 /* Both conditions. a and b stay as they are, are still to be freed, and later changes of them do not matter; their
  * regions count. Takes constant time: chains may be of any length, while AND, OR and NOT within each other may be 200
- * deep. Errors: invalid-value (of different sources), unsupported (too deep), memory-limit (2^22 conditions). */
+ * deep. Errors: invalid-value (of different sources), unsupported (too deep, or of a plan), memory-limit (2^22 conditions). */
 SIEVA_API int32_t sieva_query_and(const sieva_query *a, const sieva_query *b, sieva_query **query);
 
 /* Either condition. As sieva_query_and(). */
@@ -265,8 +358,24 @@ SIEVA_API int32_t sieva_query_set_options(sieva_query *query, const sieva_option
 /* The number of rows that satisfy the condition. Errors: of names and types; of reading; no-index. */
 SIEVA_API int32_t sieva_query_nhits(const sieva_query *query, uint64_t *nhits);
 
-/* Bounds of the number of hits; reads coordinates at most. */
+/* Bounds of the number of hits; reads coordinates at most, once. */
 SIEVA_API int32_t sieva_query_estimate(const sieva_query *query, uint64_t *low, uint64_t *high);
+
+/* What giving back all rows takes: of each quantity the least, what is expected, and the most, where UINT64_MAX is no
+ * bound. New fields will come at the end, so start with SIEVA_PRICE_INIT. */
+typedef struct sieva_price {
+    uint64_t size;              /* sizeof(sieva_price) */
+    uint64_t rows[3];           /* that come back */
+    uint64_t bytes_read[3];     /* of the source */
+    uint64_t bytes_returned[3]; /* of the values that come back */
+    uint64_t requests[3];       /* for the bytes read */
+    double seconds[3];          /* an estimate, its bounds too */
+} sieva_price;
+
+#define SIEVA_PRICE_INIT { sizeof(sieva_price), { 0 }, { 0 }, { 0 }, { 0 }, { 0.0 } }
+
+/* The price of a query, told before it is run; no value is read. Errors: of names and types. */
+SIEVA_API int32_t sieva_query_price(const sieva_query *query, sieva_price *price);
 
 /* The plan in words. capacity counts bytes with the closing NUL; *needed, which may be NULL, is set to what the text
  * needs, always. text may be NULL to ask for that alone. */
@@ -281,15 +390,51 @@ typedef struct sieva_stats {
     uint64_t requests;         /* for those bytes */
     uint64_t index_bytes_read; /* of augmentations */
     double select_seconds;     /* for evaluating the condition */
+    uint64_t evaluations;      /* of the condition: one, unless what was counted did not fit an eighth of its memory */
+    uint64_t chunks_decoded;   /* of the source, as bytes_read */
 } sieva_stats;
 
-#define SIEVA_STATS_INIT { sizeof(sieva_stats), 0, 0, 0, 0, 0, 0.0 }
+#define SIEVA_STATS_INIT { sizeof(sieva_stats), 0, 0, 0, 0, 0, 0.0, 0, 0 }
 
 /* What asking a query took so far. Errors: of names and types, where it was not asked before. */
 SIEVA_API int32_t sieva_query_stats(const sieva_query *query, sieva_stats *stats);
 
 /* Frees a query; its selections and requests stay. */
 SIEVA_API void sieva_query_free(sieva_query *query);
+
+/* ---- Plans ------------------------------------------------------------------------------------------------------------ */
+
+/* A query as data, in its one form: equal questions have equal bytes and the same id, however they were worded. *plan is to
+ * be freed by sieva_plan_free(). Of a condition the columns are those of SELECT *. No values are read, and no subquery is
+ * run. Errors: of names and types. */
+SIEVA_API int32_t sieva_query_plan(const sieva_query *query, sieva_plan **plan);
+
+/* The plan of a SELECT, or of a condition alone, asked of source; a FROM must name that. Errors: as sieva_query_plan(),
+ * syntax-error. */
+SIEVA_API int32_t sieva_plan_sql(const sieva_source *source, const char *sql, sieva_plan **plan);
+
+/* Plans of what sieva_plan_bytes() and sieva_plan_json() gave. Errors: invalid-value for what is no plan. */
+SIEVA_API int32_t sieva_plan_from_bytes(const uint8_t *bytes, uint64_t count, sieva_plan **plan);
+SIEVA_API int32_t sieva_plan_from_json(const char *json, sieva_plan **plan);
+
+/* A plan's bytes, for programs. *needed is set to their number even where there is too little room; with bytes NULL and
+ * capacity 0 that is all that is done. */
+SIEVA_API int32_t sieva_plan_bytes(const sieva_plan *plan, uint8_t *bytes, uint64_t capacity, uint64_t *needed);
+
+/* A plan as JSON; as a SELECT that has the same plan; and its id, of 32 hexadecimal digits. text, capacity and needed as in
+ * sieva_query_explain(). */
+SIEVA_API int32_t sieva_plan_json(const sieva_plan *plan, char *text, uint64_t capacity, uint64_t *needed);
+SIEVA_API int32_t sieva_plan_text(const sieva_plan *plan, char *text, uint64_t capacity, uint64_t *needed);
+SIEVA_API int32_t sieva_plan_id(const sieva_plan *plan, char *text, uint64_t capacity, uint64_t *needed);
+
+/* The query that a plan stands for, asked of source, with options (memory, threads, access) or, if NULL, those of the
+ * source. sieva_query_nhits() is its number of rows, groups counted as such; its selection is that of its condition. It is
+ * neither joined nor restricted: unsupported. sieva_result_of_plan() gives its rows. What does not fit the source is told
+ * when it is first asked: invalid-value, unknown-array. */
+SIEVA_API int32_t sieva_plan_query(const sieva_source *source, const sieva_plan *plan, const sieva_options *options, sieva_query **query);
+
+/* Frees a plan; queries of it stay. */
+SIEVA_API void sieva_plan_free(sieva_plan *plan);
 
 /* ---- Selections ------------------------------------------------------------------------------------------------------- */
 
@@ -343,7 +488,8 @@ SIEVA_API int32_t sieva_read_texts(const sieva_selection *selection, const char 
 
 /* A box of an array, whatever its values: rank starts and counts, outermost first (NULL: from 0; to the end), values in
  * C order. stored: 1 for values as they are stored, neither decoded nor missing. type, values, missing as in
- * sieva_read(); *read is the number of values. */
+ * sieva_read(); *read is the number of values. Besides values, what is decoded for them takes at most sieva_options.memory
+ * of the source (0: 1 GiB, or half of the system's memory where that is more): a larger chunk is memory-limit. */
 SIEVA_API int32_t sieva_read_box(const sieva_source *source, const char *array, uint32_t rank, const uint64_t *start, const uint64_t *count, int32_t stored, int32_t type, void *values, uint64_t capacity, uint8_t *missing, uint64_t *read);
 
 /* A box of texts; bytes, offsets and needed as in sieva_read_texts(). */
@@ -357,20 +503,26 @@ typedef struct sieva_result_options {
     const char *format;   /* "netcdf", "hdf5", "arrow", "parquet" (if compiled in), "csv"; NULL: "netcdf" */
     const char *spool;    /* directory for what must be written before its length is known; NULL: $TMPDIR, else /tmp */
     uint64_t spool_limit; /* bytes that one result may take there; 0: 8 GiB */
+    uint32_t deflate;     /* 1 (fast) to 9 (small): values in deflated chunks, of "netcdf" (then netCDF-4) and "hdf5"; 0: not compressed */
+    uint32_t reserved;    /* 0 */
 } sieva_result_options;
 
-#define SIEVA_RESULT_OPTIONS_INIT { sizeof(sieva_result_options), NULL, NULL, 0 }
+#define SIEVA_RESULT_OPTIONS_INIT { sizeof(sieva_result_options), NULL, NULL, 0, 0, 0 }
 
 /* The rows of a query as the bytes of a file. sql is a whole SELECT, or a condition alone, whose columns are those of
  * SELECT *; a FROM must name this source. The condition is evaluated now; with it the length and the layout of the file
  * are known. Values are read when their part of the file is: netCDF and HDF5 are never held or written anywhere, other
- * formats are written once to a file without a name. options (memory, threads, access) may be NULL for those of the
+ * formats are written once to a file without a name. A deflated one is made as sieva_result_stream_any_order() is read, and
+ * written to such a file at the first call of sieva_result_size(), _read() or _stream(). options (memory, threads, access) may be NULL for those of the
  * source, result_options for the defaults. *result is to be freed by sieva_result_free(); it keeps its source open.
  * Errors: syntax-error with the position; of names, types and reading; memory-limit; unsupported (a column that the
  * format has no type for); invalid-value (format). */
 SIEVA_API int32_t sieva_result_open(const sieva_source *source, const char *sql, const sieva_options *options, const sieva_result_options *result_options, sieva_result **result);
 
-/* The length of the file. */
+/* The same of a plan: its rows as they come, as the bytes of a file. Errors: as sieva_plan_query(), sieva_result_open(). */
+SIEVA_API int32_t sieva_result_of_plan(const sieva_source *source, const sieva_plan *plan, const sieva_options *options, const sieva_result_options *result_options, sieva_result **result);
+
+/* The length of the file. Errors: of a deflated one those of reading, and memory-limit beyond spool_limit. */
 SIEVA_API int32_t sieva_result_size(const sieva_result *result, uint64_t *bytes);
 
 /* The number of rows. */
@@ -389,7 +541,11 @@ SIEVA_API int32_t sieva_result_read(const sieva_result *result, uint64_t offset,
  * threads of their own. *stream is to be freed by sieva_stream_free(), before or after the result. */
 SIEVA_API int32_t sieva_result_stream(const sieva_result *result, uint64_t offset, uint64_t length, uint64_t block, sieva_stream **stream);
 
-/* The next block, in ascending order; waits until it is there. *offset is its place in the file, *count its bytes, 0 at
+/* The whole file as blocks that may come in any order: of a deflated one as it is made, so that nothing is written first, and
+ * what tells where all lies comes last. sieva_stream_next() gives the place of each. Errors: as sieva_result_stream(). */
+SIEVA_API int32_t sieva_result_stream_any_order(const sieva_result *result, uint64_t block, sieva_stream **stream);
+
+/* The next block, in ascending order (but for sieva_result_stream_any_order()); waits until it is there. *offset is its place in the file, *count its bytes, 0 at
  * the end. capacity less than a block gives a part of it. Errors: as sieva_result_read(). */
 SIEVA_API int32_t sieva_stream_next(sieva_stream *stream, void *buffer, uint64_t capacity, uint64_t *offset, uint64_t *count);
 
@@ -428,6 +584,21 @@ SIEVA_API int32_t sieva_start(const sieva_query *query, int32_t what, sieva_requ
  * freed meanwhile. */
 SIEVA_API int32_t sieva_start_read(const sieva_selection *selection, const char *array, int32_t type, void *values, uint64_t capacity, uint8_t *missing, sieva_request **request);
 
+/* Starts sieva_session_open(), or sieva_open() where session is NULL; sieva_request_source() then gives the source. Opening
+ * is cancelled where the format can be (HDF5). */
+SIEVA_API int32_t sieva_start_open(const sieva_session *session, const char *path, const sieva_options *options, sieva_request **request);
+
+/* Starts sieva_read_box(). values and missing belong to the request until it has ended or is freed; the source may be
+ * closed meanwhile. sieva_request_count() then gives the number of values. */
+SIEVA_API int32_t sieva_start_read_box(const sieva_source *source, const char *array, uint32_t rank, const uint64_t *start, const uint64_t *count, int32_t stored, int32_t type, void *values, uint64_t capacity, uint8_t *missing, sieva_request **request);
+
+/* Starts sieva_query_histogram(). counts and edges belong to the request until it has ended or is freed;
+ * sieva_request_count() then gives the number of values that were counted. */
+SIEVA_API int32_t sieva_start_histogram(const sieva_query *query, const char *array, uint64_t bins, uint64_t *counts, double *edges, sieva_request **request);
+
+/* Starts sieva_index_build(). What was built before it is cancelled stays, and the next building goes on from there. */
+SIEVA_API int32_t sieva_start_index_build(const sieva_source *source, const char *array, uint32_t kinds, sieva_request **request);
+
 /* Whether the work has ended, well or not: *done is 1 or 0. Never waits. */
 SIEVA_API int32_t sieva_test(const sieva_request *request, int32_t *done);
 
@@ -443,6 +614,9 @@ SIEVA_API int32_t sieva_request_count(const sieva_request *request, uint64_t *co
 
 /* The selection found, a new handle each time. SIEVA_PENDING before the end; the work's error if it failed. */
 SIEVA_API int32_t sieva_request_selection(const sieva_request *request, sieva_selection **selection);
+
+/* The source that was opened, a new handle each time. SIEVA_PENDING before the end; the work's error if it failed. */
+SIEVA_API int32_t sieva_request_source(const sieva_request *request, sieva_source **source);
 
 /* Cancels the work if it has not ended, waits for its end, and frees the request. */
 SIEVA_API void sieva_request_free(sieva_request *request);

@@ -1,8 +1,10 @@
 //! Boxes of an array (hyperslabs), whatever their values.
 
 use std::ffi::{c_char, c_void};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use sieva::{Bx, Result};
+use sieva::{Bx, Error, ErrorKind, Result};
 
 use crate::given::{self, Out};
 use crate::region::{check_rank, checked_box};
@@ -73,6 +75,32 @@ fn pieces(bx: &Bx, chunk: Option<u64>) -> Vec<Bx> {
     out
 }
 
+/// Reads a box into memory, piece by piece.
+///
+/// # Errors
+/// Reading errors, `cancelled`, and those of [`Target::put`].
+///
+/// # Safety
+/// The target's memory must be as its maker said.
+pub unsafe fn read_into(
+    source: &Opened,
+    (index, bx, stored): (usize, &Bx, bool),
+    target: &mut Target,
+    cancel: &Arc<AtomicBool>,
+) -> Result<()> {
+    let chunk = source.source.schema().arrays[index].storage.chunk_shape.as_ref();
+    for piece in pieces(bx, chunk.and_then(|c| c.first().copied())) {
+        if cancel.load(Ordering::Relaxed) {
+            return Err(Error::new(ErrorKind::Cancelled, "reading was cancelled"));
+        }
+        let memory = source.source.memory();
+        let column = source.source.read_box_with(index, &piece, stored, memory, cancel)?;
+        // SAFETY: the caller's promise.
+        unsafe { target.put(&column) }?;
+    }
+    Ok(())
+}
+
 /// `sieva_read_box`
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sieva_read_box(
@@ -98,12 +126,8 @@ pub unsafe extern "C" fn sieva_read_box(
         let n = bx.shape.iter().try_fold(1_u64, |n, &s| n.checked_mul(s));
         let n = n.ok_or_else(|| invalid(format!("a box of shape {:?}", bx.shape)))?;
         target.check_room(n)?;
-        let chunk = source.source.schema().arrays[index].storage.chunk_shape.as_ref();
-        for piece in pieces(&bx, chunk.and_then(|c| c.first().copied())) {
-            let column = source.source.read_box(index, &piece, stored != 0)?;
-            // SAFETY: as above.
-            unsafe { target.put(&column) }?;
-        }
+        // SAFETY: as above.
+        unsafe { read_into(source, (index, &bx, stored != 0), &mut target, &Arc::default()) }?;
         // SAFETY: as above.
         unsafe { out.set(n) };
         Ok(())

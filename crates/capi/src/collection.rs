@@ -4,12 +4,11 @@ use std::ffi::{c_char, c_void};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 
-use sieva::ast::Expr;
+use sieva::ast::{Expr, Shared};
 use sieva::catalog::ObjectKind;
 use sieva::{Collection, CollectionQuery, Error, ErrorKind, QueryOptions, Result};
 
 use crate::catalog::CatalogHandle;
-use crate::condition::Condition;
 use crate::given::{self, Out, copy_out};
 use crate::objects::{KINDS, Listed, Object};
 use crate::options::{self, Options};
@@ -74,7 +73,7 @@ impl Search {
         // The array first: its dimensions are those of the rows.
         let condition = Expr::and(whole.into_iter().chain(condition));
         let opened = Opened::new(source, self.options.clone(), group);
-        Ok(QueryHandle::new(&opened, Condition::single(condition), self.options.clone()))
+        Ok(QueryHandle::new(&opened, Shared::single(condition), self.options.clone()))
     }
 }
 

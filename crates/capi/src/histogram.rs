@@ -61,7 +61,14 @@ pub unsafe extern "C" fn sieva_query_histogram(
     })
 }
 
-unsafe fn put(counts: &[u64], edges: &[f64], to_counts: *mut u64, to_edges: *mut f64) -> Result<()> {
+/// Copies a histogram out.
+///
+/// # Errors
+/// `invalid-value` for NULL.
+///
+/// # Safety
+/// There must be room for all counts, and for one edge more.
+pub unsafe fn put(counts: &[u64], edges: &[f64], to_counts: *mut u64, to_edges: *mut f64) -> Result<()> {
     if to_counts.is_null() || (to_edges.is_null() && !edges.is_empty()) {
         return Err(invalid("counts or edges is NULL"));
     }

@@ -2,10 +2,10 @@
 
 use std::ffi::c_char;
 
-use sieva::{BuildOptions, IndexKind};
+use sieva::{BuildOptions, IndexKind, Result};
 
 use crate::given;
-use crate::source::SourceHandle;
+use crate::source::{Opened, SourceHandle};
 use crate::status::{guarded, invalid};
 
 /// Kinds by their bits (`SIEVA_INDEX_...`).
@@ -22,26 +22,43 @@ pub unsafe extern "C" fn sieva_index_build(
     guarded(|| {
         // SAFETY: the promises of sieva.h.
         let source = unsafe { &given::handle(source, "source")?.0 };
-        let known: u32 = KINDS.iter().map(|k| k.1).sum();
-        if kinds == 0 || kinds & !known != 0 {
-            return Err(invalid(format!(
-                "kinds of index {kinds:#x}: a sum of zonemap (1), bitmap (2), sorted (4)"
-            )));
-        }
-        let arrays = if array.is_null() {
-            Vec::new()
-        } else {
-            // SAFETY: as above.
-            let index = unsafe { source.array(array) }?;
-            vec![source.source.schema().arrays[index].path.clone()]
-        };
-        let default = BuildOptions::default();
-        let options = BuildOptions {
-            kinds: KINDS.iter().filter(|k| kinds & k.1 != 0).map(|k| k.0).collect(),
-            jobs: source.options.threads.unwrap_or(default.jobs),
-            memory: source.options.memory.unwrap_or(default.memory),
-            ..default
-        };
+        // SAFETY: as above.
+        let (arrays, options) = unsafe { build_of(source, array, kinds) }?;
         source.source.build_index(&arrays, &options).map(|_| ())
     })
+}
+
+/// The arrays that are to be indexed, and how.
+///
+/// # Errors
+/// `invalid-value` for kinds that are none; `unknown-array`.
+///
+/// # Safety
+/// The name must be NULL or end with a NUL.
+pub unsafe fn build_of(
+    source: &Opened,
+    array: *const c_char,
+    kinds: u32,
+) -> Result<(Vec<String>, BuildOptions)> {
+    let known: u32 = KINDS.iter().map(|k| k.1).sum();
+    if kinds == 0 || kinds & !known != 0 {
+        return Err(invalid(format!(
+            "kinds of index {kinds:#x}: a sum of zonemap (1), bitmap (2), sorted (4)"
+        )));
+    }
+    let arrays = if array.is_null() {
+        Vec::new()
+    } else {
+        // SAFETY: the caller's promise.
+        let index = unsafe { source.array(array) }?;
+        vec![source.source.schema().arrays[index].path.clone()]
+    };
+    let default = BuildOptions::default();
+    let options = BuildOptions {
+        kinds: KINDS.iter().filter(|k| kinds & k.1 != 0).map(|k| k.0).collect(),
+        jobs: source.options.threads.unwrap_or(default.jobs),
+        memory: source.options.memory.unwrap_or(default.memory),
+        ..default
+    };
+    Ok((arrays, options))
 }

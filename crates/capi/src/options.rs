@@ -1,12 +1,15 @@
 //! `sieva_options`: a struct that may grow.
 
-use std::ffi::c_char;
+use std::ffi::{c_char, c_void};
 use std::path::PathBuf;
+use std::sync::Arc;
 
-use sieva::{Identity, Learn, OpenOptions, QueryOptions, Result};
+use sieva::{Identity, Learn, OpenOptions, QueryOptions, RemoteOptions, Result};
 
 use crate::given;
+use crate::guard::{self, MayOpen};
 use crate::status::invalid;
+use crate::stop::StopHandle;
 use crate::types::access_of;
 
 /// The program that parses files that nobody vouches for, unless another is given: found as programs are.
@@ -36,14 +39,26 @@ pub struct Options {
     pub dims: *const c_char,
     /// Whether a worker process parses the file.
     pub isolated: i32,
-    /// Nothing: the next field has an even place without it, too.
-    pub reserved: i32,
+    /// Whether arrays that do not line up make a product.
+    pub cross: i32,
     /// The worker's program, or NULL.
     pub worker: *const c_char,
     /// The account that the client of a server has, or NULL.
     pub user: *const c_char,
     /// What it proved to be, or NULL.
     pub subject: *const c_char,
+    /// What ends queries, or NULL.
+    pub stop: *const StopHandle,
+    /// Places that may be opened, a line for each, or NULL.
+    pub allow: *const c_char,
+    /// Who decides what may be opened, or NULL.
+    pub may_open: Option<MayOpen>,
+    /// What that is called with.
+    pub may_open_context: *mut c_void,
+    /// Whether hosts of networks that are not public are refused.
+    pub public_only: i32,
+    /// Nothing.
+    pub reserved2: i32,
 }
 
 impl Options {
@@ -59,10 +74,16 @@ impl Options {
         no_learning: 0,
         dims: std::ptr::null(),
         isolated: 0,
-        reserved: 0,
+        cross: 0,
         worker: std::ptr::null(),
         user: std::ptr::null(),
         subject: std::ptr::null(),
+        stop: std::ptr::null(),
+        allow: std::ptr::null(),
+        may_open: None,
+        may_open_context: std::ptr::null_mut(),
+        public_only: 0,
+        reserved2: 0,
     };
 
     /// The options of the caller: those that its struct has, and the defaults of the others.
@@ -77,11 +98,19 @@ impl Options {
         unsafe { given::growing(pointer, Self::DEFAULT, "sieva_options") }
     }
 
-    fn query(&self) -> Result<QueryOptions> {
+    /// # Safety
+    /// `stop` must be NULL or a live handle.
+    unsafe fn query(&self) -> Result<QueryOptions> {
+        // SAFETY: the caller's promise.
+        let stop = unsafe { self.stop.as_ref() };
         Ok(QueryOptions {
             access: access_of(self.access)?,
             memory: Some(self.memory).filter(|&m| m > 0),
             threads: Some(self.threads as usize).filter(|&t| t > 0),
+            cancel: stop.map(|s| Arc::clone(&s.0)),
+            // Servers ask through this: what they may write is theirs to say.
+            spill: Some(0),
+            cross: self.cross != 0,
             ..QueryOptions::default()
         })
     }
@@ -93,10 +122,10 @@ impl Options {
 /// `invalid-value`.
 ///
 /// # Safety
-/// As `Options::read`.
+/// As `Options::read`; its handle must be live.
 pub unsafe fn query_options(pointer: *const Options) -> Result<QueryOptions> {
     // SAFETY: the caller's promise.
-    unsafe { Options::read(pointer) }?.query()
+    unsafe { Options::read(pointer)?.query() }
 }
 
 /// What a source is opened with, and its queries are run with.
@@ -105,7 +134,7 @@ pub unsafe fn query_options(pointer: *const Options) -> Result<QueryOptions> {
 /// `invalid-value`.
 ///
 /// # Safety
-/// As `Options::read`; its texts must end with a NUL.
+/// As `Options::read`; its texts must end with a NUL, its handle must be live.
 pub unsafe fn open_options(pointer: *const Options) -> Result<(OpenOptions, QueryOptions)> {
     // SAFETY: the caller's promise.
     let options = unsafe { Options::read(pointer) }?;
@@ -120,6 +149,10 @@ pub unsafe fn open_options(pointer: *const Options) -> Result<(OpenOptions, Quer
     let owned = |text: Option<&str>| text.unwrap_or_default().to_owned();
     let identity = (user.is_some() || subject.is_some())
         .then(|| Identity { user: owned(user), subject: owned(subject) });
+    let allow = text(options.allow, "options.allow")?;
+    let remote = RemoteOptions { public_only: options.public_only != 0, ..RemoteOptions::default() };
+    // SAFETY: as above.
+    let query = unsafe { options.query() }?;
     // It may get fields that C has no use for.
     #[allow(clippy::needless_update)]
     let open = OpenOptions {
@@ -129,10 +162,14 @@ pub unsafe fn open_options(pointer: *const Options) -> Result<(OpenOptions, Quer
         valid_range: options.valid_range != 0,
         isolated,
         identity,
+        gate: guard::gate(allow, options.may_open, options.may_open_context)?,
+        remote,
+        memory: Some(options.memory).filter(|&m| m > 0),
+        cancel: query.cancel.clone().unwrap_or_default(),
         learn: if options.no_learning != 0 { Learn { share: 0.0, ..learn } } else { learn },
         ..OpenOptions::default()
     };
-    Ok((open, options.query()?))
+    Ok((open, query))
 }
 
 /// Names of dimensions, a line for each array: `ARRAY=NAME,NAME`.

@@ -24,6 +24,10 @@ pub struct Stats {
     pub index_bytes_read: u64,
     /// Seconds for evaluating conditions.
     pub select_seconds: f64,
+    /// How often the condition was evaluated.
+    pub evaluations: u64,
+    /// Chunks decoded of the source since the query was bound.
+    pub chunks_decoded: u64,
 }
 
 /// `sieva_query_estimate`
@@ -42,6 +46,57 @@ pub unsafe extern "C" fn sieva_query_estimate(
             low.set(bounds.0);
             high.set(bounds.1);
         }
+        Ok(())
+    })
+}
+
+/// `sieva_price`: of each quantity the least, what is expected, and the most; UINT64_MAX is no bound. New fields come at
+/// the end.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+pub struct Price {
+    /// Bytes of the struct as the program knows it.
+    pub size: u64,
+    /// Rows that come back.
+    pub rows: [u64; 3],
+    /// Bytes read from the source.
+    pub bytes_read: [u64; 3],
+    /// Bytes of the values that come back.
+    pub bytes_returned: [u64; 3],
+    /// Requests for the bytes read.
+    pub requests: [u64; 3],
+    /// Seconds, estimated.
+    pub seconds: [f64; 3],
+}
+
+/// `sieva_query_price`
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sieva_query_price(query: *const QueryHandle, price: *mut Price) -> i32 {
+    guarded(|| {
+        // SAFETY: the promises of sieva.h.
+        let query = unsafe { given::handle(query, "query") }?;
+        if price.is_null() {
+            return Err(invalid("price is NULL: no place for the result"));
+        }
+        // SAFETY: the first field is there, by the caller's promise.
+        let size = unsafe { price.cast::<u64>().read_unaligned() };
+        if !(8..=4096).contains(&size) {
+            return Err(invalid(format!("price of {size} bytes"))
+                .hint("set its first field: sieva_price price = SIEVA_PRICE_INIT"));
+        }
+        let found = query.bound()?.price()?;
+        let count = |n: sieva::Expected<u64>| [n.low, n.expected, n.high];
+        let own = Price {
+            size,
+            rows: count(found.rows),
+            bytes_read: count(found.bytes_read),
+            bytes_returned: count(found.bytes_returned),
+            requests: count(found.requests),
+            seconds: [found.seconds.low, found.seconds.expected, found.seconds.high],
+        };
+        let known = (size as usize).min(size_of::<Price>());
+        // SAFETY: the caller's struct has `size` bytes, by its promise.
+        unsafe { std::ptr::copy_nonoverlapping((&raw const own).cast::<u8>(), price.cast::<u8>(), known) };
         Ok(())
     })
 }
@@ -86,6 +141,8 @@ pub unsafe extern "C" fn sieva_query_stats(query: *const QueryHandle, stats: *mu
             requests: did.io.requests,
             index_bytes_read: did.index.0,
             select_seconds: did.select_seconds,
+            evaluations: did.evaluations,
+            chunks_decoded: did.io.chunks_decoded,
         };
         let known = (size as usize).min(size_of::<Stats>());
         // SAFETY: the caller's struct has `size` bytes, by its promise.

@@ -1,12 +1,11 @@
-//! Queries: made of conditions, joined, and asked for numbers of hits.
+//! Queries: made of conditions or of a plan, joined, and asked for numbers of hits.
 
 use std::ffi::{c_char, c_void};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use sieva::ast::Expr;
-use sieva::{Query, QueryOptions, Result};
+use sieva::ast::{Expr, Junction, Shared};
+use sieva::{Error, ErrorKind, Plan, Query, QueryOptions, Result};
 
-use crate::condition::{Condition, Junction};
 use crate::given::{self, Out};
 use crate::options::{self, Options};
 use crate::region;
@@ -21,10 +20,19 @@ pub struct QueryHandle {
     state: Mutex<State>,
 }
 
+/// What is asked.
+#[derive(Clone)]
+pub enum Question {
+    /// The rows that satisfy a condition.
+    Condition(Arc<Shared>),
+    /// Whatever a plan says.
+    Plan(Arc<Plan>),
+}
+
 struct State {
-    condition: Arc<Condition>,
-    /// The region that its rows are restricted to.
-    region: Option<Arc<Condition>>,
+    question: Question,
+    /// The region that its rows are restricted to; a plan has none.
+    region: Option<Arc<Shared>>,
     options: QueryOptions,
     /// The engine's query, once it was asked.
     bound: Option<Arc<Query>>,
@@ -39,19 +47,35 @@ impl State {
         self.version += 1;
     }
 
+    fn condition(&self) -> Result<&Arc<Shared>> {
+        match &self.question {
+            Question::Condition(condition) => Ok(condition),
+            Question::Plan(_) => {
+                let message = "a query of a plan, which says all, is neither joined nor restricted";
+                Err(Error::new(ErrorKind::Unsupported, message)
+                    .hint("join conditions: sieva_query_create(), sieva_query_text()"))
+            }
+        }
+    }
+
     /// The condition, within its region.
-    fn whole(&self) -> Result<Arc<Condition>> {
+    fn whole(&self) -> Result<Arc<Shared>> {
         match &self.region {
-            None => Ok(Arc::clone(&self.condition)),
-            Some(region) => Condition::join(Junction::And, region, &self.condition),
+            None => self.condition().cloned(),
+            Some(region) => Shared::join(Junction::And, region, self.condition()?),
         }
     }
 }
 
 impl QueryHandle {
     /// A query by its condition.
-    pub fn new(source: &Arc<Opened>, condition: Arc<Condition>, options: QueryOptions) -> Box<Self> {
-        let state = State { condition, region: None, options, bound: None, version: 0 };
+    pub fn new(source: &Arc<Opened>, condition: Arc<Shared>, options: QueryOptions) -> Box<Self> {
+        Self::of(source, Question::Condition(condition), options)
+    }
+
+    /// A query by what is asked.
+    pub fn of(source: &Arc<Opened>, question: Question, options: QueryOptions) -> Box<Self> {
+        let state = State { question, region: None, options, bound: None, version: 0 };
         Box::new(Self { source: Arc::clone(source), state: Mutex::new(state) })
     }
 
@@ -76,16 +100,42 @@ impl QueryHandle {
         Ok(if state.version == version { Arc::clone(state.bound.get_or_insert(fresh)) } else { fresh })
     }
 
-    /// A query of the engine's for one use, which can be cancelled without harm to others.
+    /// The same query for one use, which can be cancelled without harm to others; what it finds of the condition, all know.
     ///
     /// # Errors
     /// As [`QueryHandle::bound`].
-    pub fn fresh(&self) -> Result<Arc<Query>> {
-        let (condition, options) = {
+    pub fn again(&self) -> Result<Arc<Query>> {
+        let stop = self.lock().options.cancel.clone();
+        // What stops the query stops this use of it, too.
+        Ok(Arc::new(self.bound()?.again(stop)?))
+    }
+
+    fn fresh(&self) -> Result<Arc<Query>> {
+        Ok(Arc::new(self.asked(Some(Vec::new()))?))
+    }
+
+    /// The plan of it, with the columns of `SELECT *`.
+    ///
+    /// # Errors
+    /// As [`QueryHandle::bound`].
+    pub fn plan(&self) -> Result<Plan> {
+        self.asked(None)?.logical_plan()
+    }
+
+    /// The engine's query; `select` are the columns of one that is a condition.
+    fn asked(&self, select: Option<Vec<Expr>>) -> Result<Query> {
+        let (question, options) = {
             let state = self.lock();
-            (state.whole()?, state.options.clone())
+            let question = match &state.question {
+                Question::Condition(_) => Question::Condition(state.whole()?),
+                plan => plan.clone(),
+            };
+            (question, state.options.clone())
         };
-        Ok(Arc::new(self.source.source.query_tree(Some(condition.tree()), Some(Vec::new()), &options)?))
+        match question {
+            Question::Condition(c) => self.source.source.query_tree(Some(c.tree()), select, &options),
+            Question::Plan(plan) => self.source.source.query_plan(&plan, &options),
+        }
     }
 
     /// What it is run with.
@@ -94,10 +144,15 @@ impl QueryHandle {
     }
 
     /// Restricts its rows to `region`, in the place of what they were restricted to.
-    pub fn restrict(&self, region: Option<Expr>) {
+    ///
+    /// # Errors
+    /// `unsupported` for the query of a plan.
+    pub fn restrict(&self, region: Option<Expr>) -> Result<()> {
         let mut state = self.lock();
-        state.region = region.map(Condition::single);
+        state.condition()?;
+        state.region = region.map(Shared::single);
         state.changed();
+        Ok(())
     }
 
     /// The dimensions of its rows, whatever its region.
@@ -107,7 +162,7 @@ impl QueryHandle {
     pub fn own_dims(&self) -> Result<Vec<usize>> {
         let (condition, options) = {
             let state = self.lock();
-            (Arc::clone(&state.condition), state.options.clone())
+            (Arc::clone(state.condition()?), state.options.clone())
         };
         let query = self.source.source.query_tree(Some(condition.tree()), Some(Vec::new()), &options)?;
         Ok(query.row_dims().to_vec())
@@ -124,7 +179,7 @@ impl QueryHandle {
             (state.whole()?, state.options.clone())
         };
         let second = b.lock().whole()?;
-        Ok(Self::new(&a.source, Condition::join(junction, &first, &second)?, options))
+        Ok(Self::new(&a.source, Shared::join(junction, &first, &second)?, options))
     }
 }
 
@@ -150,7 +205,7 @@ pub unsafe extern "C" fn sieva_query_create(
         let left = Box::new(Expr::name(source.source.schema().arrays[array].path.as_str()));
         let expr = Expr::Compare { op, left, right: Box::new(Expr::Literal(value)) };
         // SAFETY: as above.
-        unsafe { out.set(QueryHandle::new(source, Condition::single(expr), source.options.clone())) };
+        unsafe { out.set(QueryHandle::new(source, Shared::single(expr), source.options.clone())) };
         Ok(())
     })
 }
@@ -167,7 +222,7 @@ pub unsafe extern "C" fn sieva_query_text(
         // SAFETY: the promises of sieva.h.
         let (source, text) =
             unsafe { (&given::handle(source, "source")?.0, given::text(condition, "condition")?) };
-        let condition = Condition::single(source.source.parse_condition(text)?);
+        let condition = Shared::single(source.source.parse_condition(text)?);
         // SAFETY: as above.
         unsafe { out.set(QueryHandle::new(source, condition, source.options.clone())) };
         Ok(())
@@ -189,7 +244,7 @@ pub unsafe extern "C" fn sieva_query_all(
         let array = unsafe { source.array(array) }?;
         let everything = region::whole(source.source.schema(), array)?;
         // SAFETY: as above.
-        unsafe { out.set(QueryHandle::new(source, Condition::single(everything), source.options.clone())) };
+        unsafe { out.set(QueryHandle::new(source, Shared::single(everything), source.options.clone())) };
         Ok(())
     })
 }
@@ -242,7 +297,7 @@ pub unsafe extern "C" fn sieva_query_not(a: *const QueryHandle, query: *mut *mut
             let state = a.lock();
             (state.whole()?, state.options.clone())
         };
-        let opposite = QueryHandle::new(&a.source, Condition::negated(&whole)?, options);
+        let opposite = QueryHandle::new(&a.source, Shared::negated(&whole)?, options);
         // SAFETY: as above.
         unsafe { out.set(opposite) };
         Ok(())

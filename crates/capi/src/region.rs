@@ -4,7 +4,6 @@ use sieva::ast::{CompareOp, Expr, Literal};
 use sieva::{Bx, Error, ErrorKind, Result, Schema};
 use std::ffi::c_char;
 
-use crate::condition::{Junction, balanced};
 use crate::given;
 use crate::query::QueryHandle;
 use crate::status::{guarded, invalid};
@@ -31,7 +30,7 @@ fn region(schema: &Schema, dims: &[usize], boxes: &[Bx]) -> Result<Expr> {
         [first, others @ ..] => {
             let around = others.iter().fold(first.clone(), |a, b| hull(&a, b));
             let each = boxes.iter().map(|b| within(schema, dims, b)).collect::<Result<Vec<_>>>()?;
-            Ok(Expr::and([within(schema, dims, &around)?, balanced(Junction::Or, each)]))
+            Ok(Expr::and([within(schema, dims, &around)?, Expr::or(each)]))
         }
     }
 }
@@ -126,8 +125,7 @@ pub unsafe extern "C" fn sieva_query_set_region(
             let at = i * shape.len()..(i + 1) * shape.len();
             all.push(checked_box(&starts[at.clone()], &counts[at], &shape, of)?);
         }
-        query.restrict(Some(region(schema, &dims, &all)?));
-        Ok(())
+        query.restrict(Some(region(schema, &dims, &all)?))
     })
 }
 
@@ -136,8 +134,7 @@ pub unsafe extern "C" fn sieva_query_set_region(
 pub unsafe extern "C" fn sieva_query_clear_region(query: *mut QueryHandle) -> i32 {
     guarded(|| {
         // SAFETY: the promises of sieva.h.
-        unsafe { given::handle(query, "query") }?.restrict(None);
-        Ok(())
+        unsafe { given::handle(query, "query") }?.restrict(None)
     })
 }
 

@@ -13,6 +13,7 @@ use crate::given::{self, Out};
 use crate::query::QueryHandle;
 use crate::read::read_into;
 use crate::selection::SelectionHandle;
+use crate::source::{Opened, SourceHandle};
 use crate::status::{self, PENDING, guarded, invalid};
 use crate::target::Target;
 
@@ -26,6 +27,7 @@ const SELECTION: i32 = 2;
 enum Outcome {
     Count(u64),
     Selected(Arc<Selection>),
+    Opened(Arc<Opened>),
 }
 
 impl Outcome {
@@ -33,6 +35,7 @@ impl Outcome {
         match self {
             Self::Count(n) => *n,
             Self::Selected(selection) => selection.len(),
+            Self::Opened(_) => 1,
         }
     }
 }
@@ -98,6 +101,17 @@ impl RequestHandle {
         Self::start(cancel, None, move || work().map(Outcome::Count))
     }
 
+    /// Starts work that comes to a source.
+    ///
+    /// # Errors
+    /// `io-error` where there is no thread for it.
+    pub fn opening(
+        cancel: Arc<AtomicBool>,
+        work: impl FnOnce() -> Result<Arc<Opened>> + Send + 'static,
+    ) -> Result<Box<Self>> {
+        Self::start(cancel, None, move || work().map(Outcome::Opened))
+    }
+
     fn start(
         cancel: Arc<AtomicBool>,
         finish: Option<Finish>,
@@ -141,7 +155,7 @@ pub unsafe extern "C" fn sieva_start(
         if ![NHITS, SELECTION].contains(&what) {
             return Err(invalid(format!("{what} is nothing to start: SIEVA_NHITS (1), SIEVA_SELECTION (2)")));
         }
-        let query = handle.fresh()?;
+        let query = handle.again()?;
         let (cancel, worker) = (query.cancel_flag(), Arc::clone(&query));
         let finish = Finish { source: Arc::clone(&handle.source), query, options: handle.options() };
         let started = RequestHandle::start(cancel, Some(finish), move || match what {
@@ -265,6 +279,26 @@ pub unsafe extern "C" fn sieva_request_selection(
         };
         // SAFETY: as above.
         unsafe { out.set(Box::new(handle)) };
+        Ok(true)
+    })
+}
+
+/// `sieva_request_source`
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sieva_request_source(
+    request: *const RequestHandle,
+    source: *mut *mut SourceHandle,
+) -> i32 {
+    pending_or(|| {
+        let out = Out::handle(source, "source")?;
+        // SAFETY: the promises of sieva.h.
+        let request = unsafe { given::handle(request, "request") }?;
+        let Some(outcome) = request.progress.lock().clone() else { return Ok(false) };
+        let Outcome::Opened(opened) = outcome? else {
+            return Err(invalid("the request was not for a source").hint("start it with sieva_start_open"));
+        };
+        // SAFETY: as above.
+        unsafe { out.set(Box::new(SourceHandle(opened))) };
         Ok(true)
     })
 }

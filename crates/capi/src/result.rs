@@ -4,12 +4,13 @@ use std::ffi::{c_char, c_void};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use sieva::Result;
+use sieva::{QueryOptions, Result};
 use sieva_encode::{EncodeOptions, Encoded, Format};
 
 use crate::given::{self, Out, check_room};
+use crate::logical::PlanHandle;
 use crate::options::{self, Options};
-use crate::source::SourceHandle;
+use crate::source::{Opened, SourceHandle};
 use crate::status::guarded;
 
 /// `sieva_result`.
@@ -27,6 +28,10 @@ pub struct ResultOptions {
     pub spool: *const c_char,
     /// Bytes that may be written there.
     pub spool_limit: u64,
+    /// Level of deflate.
+    pub deflate: u32,
+    /// 0.
+    pub reserved: u32,
 }
 
 impl ResultOptions {
@@ -36,6 +41,8 @@ impl ResultOptions {
         format: std::ptr::null(),
         spool: std::ptr::null(),
         spool_limit: 0,
+        deflate: 0,
+        reserved: 0,
     };
 
     /// Reads the caller's options.
@@ -52,7 +59,11 @@ impl ResultOptions {
         };
         let default = EncodeOptions::default();
         let limit = if given.spool_limit == 0 { default.spool_limit } else { given.spool_limit };
-        let options = EncodeOptions { spool: spool.map(PathBuf::from), spool_limit: limit };
+        if given.reserved != 0 {
+            return Err(crate::status::invalid("result_options.reserved is not 0"));
+        }
+        let spool = spool.map(PathBuf::from);
+        let options = EncodeOptions { spool, spool_limit: limit, deflate: given.deflate };
         Ok((format.map_or(Ok(Format::default()), Format::named)?, options))
     }
 }
@@ -76,10 +87,50 @@ pub unsafe extern "C" fn sieva_result_open(
                 ResultOptions::read(result_options)?,
             )
         };
-        let own = source.options.clone();
         // SAFETY: as above.
-        let options = if options.is_null() { own } else { unsafe { options::query_options(options) }? };
+        let options = unsafe { own_or(source, options) }?;
         let query = Arc::new(source.source.ask(sql, &options)?);
+        let encoded = Encoded::new(query, format, &how)?;
+        // SAFETY: as above.
+        unsafe { out.set(Box::new(ResultHandle(encoded))) };
+        Ok(())
+    })
+}
+
+/// The caller's options, those of the source in the place of none.
+///
+/// # Safety
+/// As [`options::query_options`].
+pub unsafe fn own_or(source: &Opened, options: *const Options) -> Result<QueryOptions> {
+    if options.is_null() {
+        return Ok(source.options.clone());
+    }
+    // SAFETY: the caller's promise.
+    unsafe { options::query_options(options) }
+}
+
+/// `sieva_result_of_plan`
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sieva_result_of_plan(
+    source: *const SourceHandle,
+    plan: *const PlanHandle,
+    options: *const Options,
+    result_options: *const ResultOptions,
+    result: *mut *mut ResultHandle,
+) -> i32 {
+    guarded(|| {
+        let out = Out::handle(result, "result")?;
+        // SAFETY: the promises of sieva.h.
+        let (source, plan, (format, how)) = unsafe {
+            (
+                &given::handle(source, "source")?.0,
+                &given::handle(plan, "plan")?.0,
+                ResultOptions::read(result_options)?,
+            )
+        };
+        // SAFETY: as above.
+        let options = unsafe { own_or(source, options) }?;
+        let query = Arc::new(source.source.query_plan(plan, &options)?);
         let encoded = Encoded::new(query, format, &how)?;
         // SAFETY: as above.
         unsafe { out.set(Box::new(ResultHandle(encoded))) };
@@ -93,7 +144,9 @@ pub unsafe extern "C" fn sieva_result_size(result: *const ResultHandle, bytes: *
     guarded(|| {
         let out = Out::new(bytes, "bytes")?;
         // SAFETY: the promises of sieva.h.
-        unsafe { out.set(given::handle(result, "result")?.0.len()) };
+        let size = unsafe { given::handle(result, "result") }?.0.size()?;
+        // SAFETY: as above.
+        unsafe { out.set(size) };
         Ok(())
     })
 }
@@ -136,7 +189,7 @@ pub unsafe extern "C" fn sieva_result_read(
         let out = Out::new(count, "count")?;
         // SAFETY: the promises of sieva.h.
         let encoded = &unsafe { given::handle(result, "result") }?.0;
-        let wanted = capacity.min(encoded.len().saturating_sub(offset));
+        let wanted = capacity.min(encoded.size()?.saturating_sub(offset));
         // SAFETY: as above.
         let buffer = unsafe { bytes(buffer, wanted) }?;
         let n = encoded.read_at(offset, buffer)?;

@@ -37,6 +37,25 @@ pub unsafe extern "C" fn sieva_result_stream(
     })
 }
 
+/// `sieva_result_stream_any_order`
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sieva_result_stream_any_order(
+    result: *const ResultHandle,
+    block: u64,
+    stream: *mut *mut StreamHandle,
+) -> i32 {
+    guarded(|| {
+        let out = Out::handle(stream, "stream")?;
+        // SAFETY: the promises of sieva.h.
+        let encoded = &unsafe { given::handle(result, "result") }?.0;
+        let block = if block == 0 { sieva_encode::BLOCK as u64 } else { block };
+        let stream = encoded.stream_any_order(given::in_memory::<u8>(block, "block")?)?;
+        // SAFETY: as above.
+        unsafe { out.set(Box::new(StreamHandle { stream, block })) };
+        Ok(())
+    })
+}
+
 /// `sieva_stream_next`
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sieva_stream_next(

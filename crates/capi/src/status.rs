@@ -15,7 +15,7 @@ pub const PENDING: i32 = -1;
 const INTERNAL: i32 = 24;
 
 /// Codes by the names of error kinds. Append-only: programs have the numbers compiled in.
-pub const CODES: [(&CStr, i32); 24] = [
+pub const CODES: [(&CStr, i32); 25] = [
     (c"file-not-found", 1),
     (c"permission-denied", 2),
     (c"unknown-format", 3),
@@ -40,6 +40,7 @@ pub const CODES: [(&CStr, i32); 24] = [
     (c"no-index", 22),
     (c"corrupt-index", 23),
     (c"internal-error", INTERNAL),
+    (c"unaligned-dimensions", 25),
 ];
 
 /// The code of an error kind.

@@ -49,7 +49,7 @@ impl<'a> Place<'a> {
             return Ok(info);
         }
         let (location, path) = (&self.location, self.path);
-        Err(match self.catalog.known(&[location], false)?.is_empty() {
+        Err(match self.catalog.known(&[location], None)?.is_empty() {
             true => Error::new(ErrorKind::FileNotFound, format!("'{location}' is not in the catalog"))
                 .hint("register it with sieva_catalog_add()"),
             false => Error::new(ErrorKind::UnknownArray, format!("'{location}' has no object '{path}'"))

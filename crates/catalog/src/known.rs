@@ -133,31 +133,57 @@ pub(crate) fn which(session: &mut dyn Session, which: &Which<'_>) -> Result<Vec<
     }
 }
 
-pub(crate) fn known(pool: &Pool, locations: &[&str], with_manifest: bool) -> Result<HashMap<String, Known>> {
+pub(crate) fn known(
+    pool: &Pool,
+    locations: &[&str],
+    manifests: Option<u64>,
+) -> Result<HashMap<String, Known>> {
     pool.read(|session| {
         let sources = stored_of(session, locations)?;
-        let mut manifests = HashMap::new();
-        if with_manifest {
-            let ids: Vec<Cell> = sources.iter().map(|s| s.id.into()).collect();
-            let sql = format!("SELECT source, manifest FROM manifests WHERE source IN ({})", places(1));
-            for list in ids.chunks(LIST) {
-                manifests.extend(collect(session, &sql, &fill(list), |row| {
-                    Ok((row.int(0)?, row.blob(1)?.to_vec()))
-                })?);
-            }
-        }
+        let mut found = match manifests {
+            Some(most) => manifests_of(session, &sources, most)?,
+            None => HashMap::new(),
+        };
         let all = sources.into_iter().map(|s| {
-            let manifest = manifests.remove(&s.id);
+            let manifest = found.remove(&s.id);
             (s.location, Known { size: s.size, version: s.version, error: s.error, manifest })
         });
         Ok(all.collect())
     })
 }
 
+/// The manifests of sources that take at most so many bytes together. Lengths are asked for first: a database may hold
+/// what no catalog keeps.
+fn manifests_of(session: &mut dyn Session, sources: &[Stored], most: u64) -> Result<HashMap<i64, Vec<u8>>> {
+    let ids: Vec<Cell> = sources.iter().map(|s| s.id.into()).collect();
+    let sql = |what: &str| format!("SELECT source, {what} FROM manifests WHERE source IN ({})", places(1));
+    let mut fitting = Vec::with_capacity(ids.len());
+    let mut left = most;
+    for list in ids.chunks(LIST) {
+        let lengths =
+            collect(session, &sql("length(manifest)"), &fill(list), |row| Ok((row.int(0)?, row.count(1)?)))?;
+        for (id, length) in lengths {
+            if length <= left.min(limits::MAX_MANIFEST as u64) {
+                left -= length;
+                fitting.push(Cell::Int(id));
+            }
+        }
+    }
+    let mut found = HashMap::with_capacity(fitting.len());
+    for list in fitting.chunks(LIST) {
+        session.each(&sql("manifest"), &fill(list), &mut |row| {
+            found.insert(row.int(0)?, row.blob(1)?.to_vec());
+            Ok(true)
+        })?;
+    }
+    Ok(found)
+}
+
 /// Keeps a manifest in place of the one before.
 pub(crate) fn put_manifest(session: &mut dyn Session, source: i64, manifest: Option<&[u8]>) -> Result<()> {
     session.run("DELETE FROM manifests WHERE source = $1", &[source.into()])?;
     if let Some(bytes) = manifest {
+        limits::manifest(bytes)?;
         session.run(
             "INSERT INTO manifests (source, manifest) VALUES ($1, $2)",
             &[source.into(), bytes.into()],

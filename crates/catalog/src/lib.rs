@@ -41,6 +41,7 @@ mod statistics;
 mod tags;
 mod terms;
 mod tree;
+mod until;
 mod usage;
 mod value;
 
@@ -54,9 +55,11 @@ pub use filter::{Comparison, Filter};
 pub use find::{Find, ObjectRef};
 pub use ingest::IngestReport;
 pub use known::{Known, SourceInfo};
+pub use limits::MAX_MANIFEST;
 pub use record::{ArrayStats, Attribute, ObjectKind, ObjectRecord, SourceRecord};
 pub use show::{ObjectInfo, Origin};
 pub use statistics::FoundStats;
+pub use until::until;
 pub use usage::Usage;
 pub use value::Value;
 
@@ -121,19 +124,20 @@ impl Catalog {
         forget::forget(&self.pool, &known::Which::Prefix(prefix))
     }
 
-    /// What is known of these locations; those that are not are left out. `with_manifest`: with their manifests.
+    /// What is known of these locations; those that are not are left out. `manifests`: with those of their manifests that take
+    /// so many bytes together, in the order of registration, as far as they go.
     ///
     /// # Errors
     /// See [`Catalog`].
-    pub fn known(&self, locations: &[&str], with_manifest: bool) -> Result<HashMap<String, Known>> {
-        known::known(&self.pool, locations, with_manifest)
+    pub fn known(&self, locations: &[&str], manifests: Option<u64>) -> Result<HashMap<String, Known>> {
+        known::known(&self.pool, locations, manifests)
     }
 
     /// Keeps a source's manifest, or takes it away; it belongs to this `version` of the source. False where that is
     /// not the version that is known.
     ///
     /// # Errors
-    /// See [`Catalog`].
+    /// `memory-limit` for one of more than [`MAX_MANIFEST`] bytes.
     pub fn set_manifest(&self, location: &str, version: &str, manifest: Option<&[u8]>) -> Result<bool> {
         known::set_manifest(&self.pool, location, version, manifest)
     }

@@ -14,6 +14,8 @@ pub(crate) const MAX_DEPTH: usize = 256;
 pub(crate) const MAX_TEXT: usize = 1 << 20;
 /// Bytes of all texts of one object's attributes.
 pub(crate) const MAX_TEXTS: usize = 16 << 20;
+/// Bytes of a manifest.
+pub const MAX_MANIFEST: usize = 64 << 20;
 /// Attributes of one object.
 pub(crate) const MAX_ATTRIBUTES: usize = 65_536;
 
@@ -68,6 +70,15 @@ pub(crate) fn value(key: &str, value: &Value) -> Result<()> {
         }
         _ => Ok(()),
     }
+}
+
+/// Checks a manifest.
+pub(crate) fn manifest(bytes: &[u8]) -> Result<()> {
+    if bytes.len() <= MAX_MANIFEST {
+        return Ok(());
+    }
+    let message = format!("a manifest has {} bytes; at most {MAX_MANIFEST} are kept", bytes.len());
+    Err(Error::new(ErrorKind::MemoryLimit, message).hint("register the source without it"))
 }
 
 /// A size as the database keeps it.

@@ -34,7 +34,7 @@ fn error(text: &str, at: usize, message: &str) -> Error {
     let line: String = text[line_start..].lines().next().unwrap_or("").chars().skip(skip).take(80).collect();
     let caret = " ".repeat(column - skip);
     let place = before.chars().count() + 1;
-    Error::new(ErrorKind::Syntax, format!("{message}, at character {place}\n  {line}\n  {caret}^"))
+    Error::of_lines(ErrorKind::Syntax, format!("{message}, at character {place}\n  {line}\n  {caret}^"))
 }
 
 impl Lexer<'_> {

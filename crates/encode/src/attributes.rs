@@ -20,11 +20,12 @@ pub(crate) fn text(name: &str, value: impl Into<String>) -> Attr {
 
 /// The attributes of the file. Nothing of them depends on when or where it is made.
 pub(crate) fn of_file(query: &Query) -> Vec<Attr> {
-    let path = query.source().path();
-    let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
+    // An address is shown without what it may hold of secrets.
+    let whole = query.source().name();
+    let name = whole.trim_end_matches("?...").rsplit('/').find(|part| !part.is_empty()).unwrap_or(&whole);
     vec![
         text("Conventions", "CF-1.8"),
-        text("source", name.clone()),
+        text("source", name),
         text("query", query.text()),
         text("history", format!("rows of {name} selected by sieva {}", sieva::VERSION)),
     ]

@@ -1,4 +1,5 @@
 //! CSV: a header line, quoting as RFC 4180 says, lines that end in a line feed; missing values are empty.
+//! Where there is one column only, a missing one is `""`: readers skip empty lines.
 //!
 //! The same bytes as the command line's CSV: floats are the shortest text that reads back to the same value of their own
 //! width, times are ISO 8601, histograms JSON.
@@ -36,11 +37,16 @@ pub(crate) fn write(batches: Batches, out: &mut impl Write) -> Result<u64> {
         let batch = batch?;
         let cells = batch.columns().iter().map(cell).collect::<Result<Vec<_>>>()?;
         for row in 0..batch.num_rows() {
+            let start = line.len();
             for (i, put) in cells.iter().enumerate() {
                 if i > 0 {
                     line.push(b',');
                 }
                 put(row, &mut line);
+            }
+            if line.len() == start {
+                // Readers skip empty lines.
+                line.extend(b"\"\"");
             }
             line.push(b'\n');
         }

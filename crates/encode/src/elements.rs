@@ -12,9 +12,17 @@ pub(crate) enum Order {
 }
 
 /// A number as it lies in a file.
-trait Stored: Copy + PartialEq {
+trait Stored: Copy + PartialOrd {
     /// Writes it to as many bytes as it has.
     fn put(self, order: Order, to: &mut [u8]);
+
+    /// Writes all of them, one behind the other.
+    fn put_all(values: &[Self], order: Order, to: &mut [u8]);
+
+    /// Whether it is equal to itself: all but NaN.
+    fn is_equal_to_itself(self) -> bool {
+        self.partial_cmp(&self).is_some()
+    }
 
     /// A fill value of its type.
     fn of(number: Number) -> Self;
@@ -28,6 +36,15 @@ macro_rules! stored {
                     Order::Big => self.to_be_bytes(),
                     Order::Little => self.to_le_bytes(),
                 });
+            }
+
+            fn put_all(values: &[Self], order: Order, to: &mut [u8]) {
+                // Places of a width that is known, and a loop for each order: the compiler makes vector instructions.
+                let places = to.as_chunks_mut::<{ size_of::<$t>() }>().0;
+                match order {
+                    Order::Big => places.iter_mut().zip(values).for_each(|(p, v)| *p = v.to_be_bytes()),
+                    Order::Little => places.iter_mut().zip(values).for_each(|(p, v)| *p = v.to_le_bytes()),
+                }
             }
 
             fn of(number: Number) -> Self {
@@ -85,13 +102,7 @@ fn numbers<T: Stored>(
 ) -> Result<()> {
     let size = size_of::<T>();
     check_room(size_of_val(values), to)?;
-    // In a loop of its own for each order, which the compiler turns into vector instructions.
-    match order {
-        Order::Big => values.iter().zip(to.chunks_exact_mut(size)).for_each(|(v, b)| v.put(Order::Big, b)),
-        Order::Little => {
-            values.iter().zip(to.chunks_exact_mut(size)).for_each(|(v, b)| v.put(Order::Little, b))
-        }
-    }
+    T::put_all(values, order, to);
     let Some(fill) = variable.fill.map(T::of) else {
         return match valid {
             Some(valid) if valid.contains(&false) => Err(missing_at_all(variable)),
@@ -99,10 +110,11 @@ fn numbers<T: Stored>(
         };
     };
     // NaN is equal to nothing, so values of floats pass.
-    let met = match valid {
-        None => values.contains(&fill),
-        Some(valid) => values.iter().zip(valid).any(|(v, &ok)| ok && *v == fill),
-    };
+    let met = fill.is_equal_to_itself()
+        && match valid {
+            None => values.contains(&fill),
+            Some(valid) => values.iter().zip(valid).any(|(v, &ok)| ok && *v == fill),
+        };
     if met {
         return Err(met_fill(variable));
     }

@@ -2,11 +2,14 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use sieva::{Attr, Error, ErrorKind, Query, Result, Rows};
 
+use crate::deflated::{Deflated, Part, level};
 use crate::format::Format;
-use crate::plan::{Piece, Plan, WINDOW};
+use crate::hdf5::chunked::{Chunked, Stored};
+use crate::plan::{MOST_WINDOWS, Piece, Plan, WINDOW};
 use crate::spool::Spool;
 use crate::variable::{Variable, variables};
 use crate::{arrow, attributes, csv, hdf5, id, netcdf};
@@ -21,11 +24,14 @@ pub struct EncodeOptions {
     pub spool: Option<PathBuf>,
     /// Bytes that one result may take there.
     pub spool_limit: u64,
+    /// Level at which values are deflated, up to 9; 0: not at all. Of netCDF and HDF5: the file is then HDF5 in chunks
+    /// with shuffle and deflate, with netCDF-4's dimension in the one, without in the other.
+    pub deflate: u32,
 }
 
 impl Default for EncodeOptions {
     fn default() -> Self {
-        Self { spool: None, spool_limit: 8 << 30 }
+        Self { spool: None, spool_limit: 8 << 30, deflate: 0 }
     }
 }
 
@@ -45,6 +51,8 @@ struct Inner {
 enum Body {
     /// From the columns, whenever they are wanted.
     Columns { rows: Rows, variables: Vec<Variable>, plan: Plan },
+    /// From the columns, in chunks whose places are known last.
+    Deflated(Deflated),
     /// From a file that was written.
     Spooled(Spool),
 }
@@ -55,10 +63,12 @@ impl Encoded {
     ///
     /// # Errors
     /// Reading errors, `cancelled`, `memory-limit` (also of the temporary file); `unsupported` where the format has no
-    /// type for a column, or was not compiled in.
+    /// type for a column, or was not compiled in; `invalid-value` of a level, or of one for a format that has none.
     pub fn new(query: Arc<Query>, format: Format, options: &EncodeOptions) -> Result<Self> {
-        let id = id::id_of(&query, format);
+        check_compression(format, options)?;
+        let id = id::id_of(&query, format, options);
         let (body, rows) = match format {
+            Format::Netcdf | Format::Hdf5 if options.deflate > 0 => deflated(&query, format, options)?,
             Format::Netcdf => columns(&query, netcdf::plan)?,
             Format::Hdf5 => columns(&query, hdf5::plan)?,
             Format::Arrow | Format::Parquet | Format::Csv => spooled(&query, format, options)?,
@@ -76,17 +86,16 @@ impl Encoded {
         self.0.format
     }
 
-    /// Bytes of the file.
-    pub fn len(&self) -> u64 {
+    /// Bytes of the file. Of a deflated one they are known when it was written, which this does at the first time.
+    ///
+    /// # Errors
+    /// Of a deflated file those of reading, and of writing to the temporary file.
+    pub fn size(&self) -> Result<u64> {
         match &self.0.body {
-            Body::Columns { plan, .. } => plan.len,
-            Body::Spooled(spool) => spool.len,
+            Body::Columns { plan, .. } => Ok(plan.len),
+            Body::Deflated(file) => Ok(file.written(self)?.len),
+            Body::Spooled(spool) => Ok(spool.len),
         }
-    }
-
-    /// Whether it has none, which no format allows.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 
     /// Rows of the result.
@@ -108,10 +117,10 @@ impl Encoded {
     /// the format's fill value; `cancelled`.
     pub fn read_at(&self, offset: u64, to: &mut [u8]) -> Result<usize> {
         let threads = self.query().threads();
-        let end = offset.saturating_add(to.len() as u64).min(self.len());
+        let end = offset.saturating_add(to.len() as u64).min(self.size()?);
         let mut at = offset;
         while at < end {
-            let piece = self.window(at, end);
+            let piece = self.window(at, end, MOST_WINDOWS * WINDOW);
             let range = piece.range().clone();
             let part = &mut to[(range.start - offset) as usize..(range.end - offset) as usize];
             self.read_piece(&piece, threads, part)?;
@@ -120,24 +129,73 @@ impl Encoded {
         Ok(at.saturating_sub(offset) as usize)
     }
 
-    /// The part of the file that begins at `offset` and is best made at once, of those up to `end`.
-    pub(crate) fn window(&self, offset: u64, end: u64) -> Piece {
+    /// The part of the file that begins at `offset` and is best made at once, of those up to `end` and of at most `most`
+    /// bytes, or [`WINDOW`].
+    pub(crate) fn window(&self, offset: u64, end: u64, most: u64) -> Piece {
         match &self.0.body {
-            Body::Columns { rows, plan, .. } => plan.window(rows, offset, end),
-            Body::Spooled(_) => Piece::Still(offset..end.min(offset.saturating_add(WINDOW))),
+            Body::Columns { rows, plan, .. } => plan.window(rows, offset, end, most),
+            Body::Deflated(_) | Body::Spooled(_) => {
+                Piece::Still(offset..end.min(offset.saturating_add(WINDOW)))
+            }
         }
     }
 
     /// Makes a piece, by so many threads.
     pub(crate) fn read_piece(&self, piece: &Piece, threads: usize, to: &mut [u8]) -> Result<()> {
+        self.check_stopped()?;
         match &self.0.body {
             Body::Columns { rows, variables, plan } => {
                 self.0.query.source().reader().store().check_unchanged()?;
                 plan.read(piece, (rows, variables), threads, to)
             }
+            Body::Deflated(file) => file.written(self)?.read_exact_at(piece.range().start, to),
             Body::Spooled(spool) => spool.read_exact_at(piece.range().start, to),
         }
     }
+
+    /// The file, where it is one of deflated chunks.
+    pub(crate) fn deflated(&self) -> Option<&Deflated> {
+        match &self.0.body {
+            Body::Deflated(file) => Some(file),
+            _ => None,
+        }
+    }
+
+    /// Makes chunks of a deflated file.
+    pub(crate) fn make_part(&self, file: &Deflated, part: &Part, to: &mut Vec<u8>) -> Result<Vec<Stored>> {
+        self.check_stopped()?;
+        self.0.query.source().reader().store().check_unchanged()?;
+        file.make(part, to)
+    }
+
+    /// A piece may be small enough, or be there already, so that nothing else looks.
+    fn check_stopped(&self) -> Result<()> {
+        if self.0.query.cancel_flag().load(Ordering::Relaxed) {
+            return Err(Error::new(ErrorKind::Cancelled, "the query was interrupted"));
+        }
+        Ok(())
+    }
+}
+
+/// Whether the format can be compressed so.
+fn check_compression(format: Format, options: &EncodeOptions) -> Result<()> {
+    if options.deflate == 0 {
+        return Ok(());
+    }
+    if !matches!(format, Format::Netcdf | Format::Hdf5) {
+        let message = format!("deflate={}: results as {} have no deflate", options.deflate, format.name());
+        return Err(Error::new(ErrorKind::InvalidValue, message).hint("take netcdf or hdf5, or leave it out"));
+    }
+    level(options.deflate).map(|_| ())
+}
+
+/// A file of deflated chunks, of which nothing is made yet.
+fn deflated(query: &Arc<Query>, format: Format, options: &EncodeOptions) -> Result<(Body, u64)> {
+    let rows = Rows::new(Arc::clone(query))?;
+    let (variables, attrs, n) = (variables(&rows)?, attributes::of_file(query), rows.len());
+    let plan = Chunked::new(&variables, n, &attrs, options.deflate, format == Format::Netcdf)?;
+    let spool = (options.spool.clone().unwrap_or_else(std::env::temp_dir), options.spool_limit);
+    Ok((Body::Deflated(Deflated::new(rows, variables, attrs, plan, spool)), n))
 }
 
 /// A file that is laid out by `plan`.

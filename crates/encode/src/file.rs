@@ -1,30 +1,30 @@
 //! A result as a file on disk.
 
-use std::fs::OpenOptions;
-use std::io::Write;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 
+use sieva::local::Aside;
 use sieva::{Error, Result};
 
 use crate::encoded::Encoded;
 use crate::plan::WINDOW;
 
 impl Encoded {
-    /// Writes all bytes to the file at `path`, in the place of what it had. The caller gives it its name when it is
-    /// complete.
+    /// Writes all bytes to a file that takes the name `path` when it is complete, in the place of what has it.
     ///
     /// # Errors
     /// As [`Encoded::read_at`]; `io-error` and the like of writing.
     pub fn write(&self, path: &Path) -> Result<()> {
         let failed = |e: &std::io::Error| Error::io(format!("cannot write '{}'", path.display()), e);
-        let opened = OpenOptions::new().write(true).create(true).truncate(true).open(path);
-        let mut file = opened.map_err(|e| failed(&e))?;
-        let stream = self.stream(0..self.len(), WINDOW as usize)?;
-        let mut block = vec![0; self.len().min(WINDOW) as usize];
+        let mut aside = Aside::new(path, 0o666).map_err(|e| failed(&e))?;
+        let stream = self.stream_any_order(WINDOW as usize)?;
+        let mut block = vec![0; WINDOW as usize];
         loop {
             match stream.next_block(&mut block)? {
-                (_, 0) => return Ok(()),
-                (_, n) => file.write_all(&block[..n]).map_err(|e| failed(&e))?,
+                (_, 0) => return aside.publish(false).map_err(|e| failed(&e)),
+                (at, n) => (aside.file())
+                    .and_then(|file| file.write_all_at(&block[..n], at))
+                    .map_err(|e| failed(&e))?,
             }
         }
     }

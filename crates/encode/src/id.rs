@@ -3,11 +3,12 @@
 use sieva::Query;
 use xxhash_rust::xxh3::Xxh3Default;
 
+use crate::encoded::EncodeOptions;
 use crate::format::Format;
 
 /// 32 hexadecimal digits: the 128-bit xxh3 hash of the source's path, length and version (time of modification or tag),
-/// how it was opened, the printed query, the names of its columns, the format, and the version of this crate.
-pub(crate) fn id_of(query: &Query, format: Format) -> String {
+/// how it was opened, the printed query, the names of its columns, the format, how it is compressed, and the version of this crate.
+pub(crate) fn id_of(query: &Query, format: Format, options: &EncodeOptions) -> String {
     let source = query.source();
     let store = source.reader().store();
     let path = std::fs::canonicalize(source.path()).unwrap_or_else(|_| source.path().to_path_buf());
@@ -25,5 +26,8 @@ pub(crate) fn id_of(query: &Query, format: Format) -> String {
     add(query.text().as_bytes());
     query.outputs().iter().for_each(|output| add(output.name.as_bytes()));
     add(format.name().as_bytes());
+    if options.deflate > 0 {
+        add(&options.deflate.to_le_bytes());
+    }
     format!("{:032x}", hash.digest128())
 }

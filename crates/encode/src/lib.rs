@@ -15,19 +15,24 @@
 //! let file = Encoded::new(query, Format::Netcdf, &EncodeOptions::default())?;
 //! let mut head = vec![0; 64];
 //! let n = file.read_at(0, &mut head)?;
-//! assert!(n as u64 <= file.len());
+//! assert!(n as u64 <= file.size()?);
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! Of deflated files ([`EncodeOptions::deflate`]) the length is known last: they are sent as they are made
+//! ([`Encoded::stream_any_order`]), or written first like the formats that are written once.
 //!
 //! Not here: grids (`--layout grid` of the command line), which need the whole box of each variable.
 
 mod arrow;
 mod attributes;
 mod csv;
+mod deflated;
 mod elements;
 mod encoded;
 mod file;
+mod fill;
 mod format;
 mod hdf5;
 mod id;

@@ -1,4 +1,4 @@
-//! Parquet: row groups of about a million rows, columns that may miss values, no compression.
+//! Parquet: row groups of about a million rows, columns that may miss values, pages compressed by zstd.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use arrow_array::types::{
 };
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Field, Schema};
-use parquet::basic::{LogicalType, Repetition, TimeUnit, Type as Physical};
+use parquet::basic::{Compression, LogicalType, Repetition, TimeUnit, Type as Physical, ZstdLevel};
 use parquet::data_type as stored;
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
@@ -30,7 +30,10 @@ const GROUP_BYTES: usize = 64 << 20;
 pub(crate) fn write(batches: Batches, out: &mut (impl Write + Send)) -> Result<u64> {
     let schema = schema(&batches.schema())?;
     let created_by = format!("sieva {}", sieva::VERSION);
-    let properties = Arc::new(WriterProperties::builder().set_created_by(created_by).build());
+    // The fastest level: results are sent while they are made.
+    let level = ZstdLevel::try_new(1).map_err(of_parquet)?;
+    let properties = WriterProperties::builder().set_created_by(created_by);
+    let properties = Arc::new(properties.set_compression(Compression::ZSTD(level)).build());
     let mut file = SerializedFileWriter::new(out, schema, properties).map_err(of_parquet)?;
     let (mut held, mut rows) = (Vec::<RecordBatch>::new(), 0);
     for batch in batches {

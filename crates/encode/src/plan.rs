@@ -72,14 +72,14 @@ impl Plan {
         Piece::Still(offset..end.min(stop))
     }
 
-    /// The piece that begins at `offset` and is best made at once, of those up to `end`: of about [`WINDOW`] bytes, and of
-    /// rows that share chunks.
-    pub fn window(&self, rows: &Rows, offset: u64, end: u64) -> Piece {
+    /// The piece that begins at `offset` and is best made at once, of those up to `end`: of about [`WINDOW`] bytes, or of
+    /// rows that share chunks, in at most `most` bytes.
+    pub fn window(&self, rows: &Rows, offset: u64, end: u64, most: u64) -> Piece {
         let piece = self.piece(offset, end.min(offset.saturating_add(WINDOW)));
         let Piece::Values(index, range) = &piece else { return piece };
         let place = self.places[*index];
         let row_of = |at: u64| (at - place.begin) / place.width;
-        let most = row_of(offset.saturating_add(MOST_WINDOWS * WINDOW)).min(self.rows);
+        let most = row_of(offset.saturating_add(most)).min(self.rows);
         if range.end == end || row_of(range.end) == self.rows {
             return piece;
         }

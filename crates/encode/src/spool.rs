@@ -1,13 +1,11 @@
 //! Files whose length is known only when they are written: kept in a temporary file without a name.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, BufWriter, Write};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::SystemTime;
 
-use sieva::{Error, ErrorKind, Result};
+use sieva::{Error, ErrorKind, Result, unnamed_file};
 
 /// Bytes that are written at once.
 const WRITE: usize = 1 << 20;
@@ -29,7 +27,8 @@ impl Spool {
         limit: u64,
         write: impl FnOnce(&mut BufWriter<Limited>) -> Result<R>,
     ) -> Result<(Self, R)> {
-        let file = unnamed(dir).map_err(|e| Error::io(format!("cannot write to '{}'", dir.display()), &e))?;
+        let file =
+            unnamed_file(dir).map_err(|e| Error::io(format!("cannot write to '{}'", dir.display()), &e))?;
         let mut out = BufWriter::with_capacity(WRITE, Limited { file, len: 0, limit, is_over: false });
         let written = write(&mut out).and_then(|done| out.flush().map_err(|e| failed(&e)).map(|()| done));
         let (limited, _) = out.into_parts();
@@ -39,6 +38,14 @@ impl Spool {
                 .hint("select less, take it as netCDF or HDF5, which are not written first, or allow more"));
         }
         Ok((Self { file: limited.file, len: limited.len }, written?))
+    }
+
+    /// Puts bytes in the place of its first ones.
+    ///
+    /// # Errors
+    /// `io-error` and the like.
+    pub fn rewrite(&mut self, head: &[u8]) -> Result<()> {
+        self.file.write_all_at(head, 0).map_err(|e| failed(&e))
     }
 
     /// Fills `to` with the bytes from `offset` on.
@@ -78,24 +85,6 @@ impl Write for Limited {
 
     fn flush(&mut self) -> io::Result<()> {
         self.file.flush()
-    }
-}
-
-/// A new file in a directory, which has no name any more.
-fn unnamed(dir: &Path) -> io::Result<File> {
-    static COUNT: AtomicU64 = AtomicU64::new(0);
-    loop {
-        let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |d| d.subsec_nanos());
-        let path = dir.join(format!(".sieva-{}-{count}-{now}.part", std::process::id()));
-        match OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path) {
-            Ok(file) => {
-                std::fs::remove_file(&path)?;
-                return Ok(file);
-            }
-            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
-            Err(e) => return Err(e),
-        }
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use sieva::{Attr, AttrValue, DType, Data, Number, Result, RowField, Rows};
 
-use crate::attributes;
+use crate::{attributes, fill};
 
 /// Rows whose texts are measured together.
 const MEASURED_ROWS: u64 = 1 << 16;
@@ -65,8 +65,12 @@ fn variable(rows: &Rows, index: usize, field: &RowField, taken: &mut HashSet<Str
         DType::F16 | DType::F32 => (Kind::Number(DType::F32), Some(Number::Float(f64::NAN))),
         DType::F64 => (Kind::Number(DType::F64), Some(Number::Float(f64::NAN))),
         dtype => {
-            let fill = field.unused.or_else(|| default_fill(dtype));
-            (Kind::Number(dtype), fill.filter(|_| field.may_miss))
+            let fill = match field.unused {
+                _ if !field.may_miss => None,
+                None => fill::free(rows, index, dtype)?,
+                unused => unused,
+            };
+            (Kind::Number(dtype), fill)
         }
     };
     if let (Some(fill), Kind::Number(dtype)) = (fill, kind) {
@@ -77,21 +81,6 @@ fn variable(rows: &Rows, index: usize, field: &RowField, taken: &mut HashSet<Str
         attrs.push(("_FillValue".into(), value));
     }
     Ok(Variable { name, kind, attrs, fill })
-}
-
-/// netCDF's default fill value of an integer type (`NC_FILL_...` of the netCDF user's guide).
-fn default_fill(dtype: DType) -> Option<Number> {
-    Some(Number::Int(match dtype {
-        DType::I8 => -127,
-        DType::U8 => 255,
-        DType::I16 => -32767,
-        DType::U16 => 65535,
-        DType::I32 => -2_147_483_647,
-        DType::U32 => 4_294_967_295,
-        DType::I64 => -9_223_372_036_854_775_806,
-        DType::U64 => 18_446_744_073_709_551_614,
-        _ => return None,
-    }))
 }
 
 /// A name that the formats allow and that is not taken yet: without `/` and control characters, beginning with a letter,

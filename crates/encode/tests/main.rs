@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use sieva::{Data, ErrorKind, OpenOptions, QueryOptions, Source};
 use sieva_encode::{EncodeOptions, Encoded, Format};
@@ -69,9 +70,9 @@ fn encoded(source: &Source, sql: &str, format: Format) -> Encoded {
 }
 
 fn whole(file: &Encoded) -> Vec<u8> {
-    let mut bytes = vec![1; file.len() as usize + 5];
+    let mut bytes = vec![1; file.size().unwrap() as usize + 5];
     let n = file.read_at(0, &mut bytes).unwrap();
-    assert_eq!(n as u64, file.len());
+    assert_eq!(n as u64, file.size().unwrap());
     bytes.truncate(n);
     bytes
 }
@@ -130,7 +131,7 @@ fn parts_are_those_of_the_whole_from_any_thread() {
         });
         for n in [1, 2, 7] {
             let mut at = 0;
-            for range in file.split(n) {
+            for range in file.split(n).unwrap() {
                 let stream = file.stream(range, 10_007).unwrap();
                 let mut block = vec![0; 20_000];
                 loop {
@@ -142,7 +143,7 @@ fn parts_are_those_of_the_whole_from_any_thread() {
                     at += n as u64;
                 }
             }
-            assert_eq!(at, file.len());
+            assert_eq!(at, file.size().unwrap());
         }
     }
 }
@@ -152,12 +153,35 @@ fn a_stream_that_is_dropped_ends_its_threads() {
     let dir = Scratch::new("dropped");
     let source = dir.source();
     let file = encoded(&source, "SELECT T, K", Format::Netcdf);
-    let stream = file.stream(0..file.len(), 100).unwrap();
+    let stream = file.stream(0..file.size().unwrap(), 100).unwrap();
     let mut block = [0; 100];
     assert_eq!(stream.next_block(&mut block).unwrap(), (0, 100));
     assert!(stream.is_ready());
     drop(stream);
-    assert!(file.stream(file.len()..u64::MAX, 0).unwrap().is_ready());
+    assert!(file.stream(file.size().unwrap()..u64::MAX, 0).unwrap().is_ready());
+}
+
+#[test]
+fn a_result_whose_query_was_stopped_is_no_more_read() {
+    let dir = Scratch::new("stopped");
+    let source = dir.source();
+    for format in [Format::Netcdf, Format::Arrow] {
+        let stop = Arc::<AtomicBool>::default();
+        let options = QueryOptions { cancel: Some(Arc::clone(&stop)), ..QueryOptions::default() };
+        let ask = |sql: &str| source.ask(sql, &options).map(Arc::new);
+        let file = Encoded::new(ask("SELECT T, K WHERE T > 20").unwrap(), format, &EncodeOptions::default())
+            .unwrap();
+        let mut block = [0; 100];
+        assert_eq!(file.read_at(0, &mut block).unwrap(), 100);
+        stop.store(true, Ordering::Relaxed);
+        assert_eq!(file.read_at(0, &mut block).unwrap_err().kind(), ErrorKind::Cancelled);
+        let stream = file.stream(0..file.size().unwrap(), 0).unwrap();
+        for _ in 0..2 {
+            assert_eq!(stream.next_block(&mut block).unwrap_err().kind(), ErrorKind::Cancelled);
+        }
+        // Subqueries are answered while the query is bound.
+        assert_eq!(ask("T > (SELECT max(K))").err().unwrap().kind(), ErrorKind::Cancelled);
+    }
 }
 
 #[test]
@@ -176,4 +200,66 @@ fn what_is_asked_wrongly_is_told() {
     let options = EncodeOptions { spool_limit: 10, ..EncodeOptions::default() };
     let over = Encoded::new(query, Format::Csv, &options).err().unwrap();
     assert_eq!(over.kind(), ErrorKind::MemoryLimit);
+}
+
+#[test]
+fn deflated_files_read_back_and_are_the_same_in_any_order() {
+    let dir = Scratch::new("deflated");
+    let source = dir.source();
+    for (format, level) in [(Format::Netcdf, 1), (Format::Hdf5, 9)] {
+        for sql in ["SELECT T, K", "SELECT K, T, K * 2 AS twice WHERE T > 20", "SELECT T WHERE T > 1000"] {
+            let query = Arc::new(source.ask(sql, &QueryOptions::default()).unwrap());
+            let options = EncodeOptions { deflate: level, ..EncodeOptions::default() };
+            let file = Encoded::new(Arc::clone(&query), format, &options).unwrap();
+            let bytes = whole(&file);
+            let path = dir.0.join("out");
+            file.write(&path).unwrap();
+            assert_eq!(std::fs::read(&path).unwrap(), bytes);
+            // One that nobody asked for its length before.
+            let other = Encoded::new(query, format, &options).unwrap();
+            assert_eq!(other.id(), file.id());
+            let stream = other.stream_any_order(10_007).unwrap();
+            let (mut got, mut block) = (vec![0; bytes.len()], vec![0; 10_007]);
+            loop {
+                let (at, n) = stream.next_block(&mut block).unwrap();
+                if n == 0 {
+                    break;
+                }
+                got[at as usize..at as usize + n].copy_from_slice(&block[..n]);
+            }
+            assert_eq!(got, bytes);
+            assert!(stream.is_ready());
+            let back = Source::open(&path, &OpenOptions::default()).unwrap();
+            let ask = |source: &Source, sql: &str, name: &str| {
+                let query = source.ask(sql, &QueryOptions::default()).unwrap();
+                query.read(name).unwrap()
+            };
+            for name in ["T", "K"].into_iter().filter(|name| sql.contains(name)) {
+                let (want, found) = (ask(&source, sql, name), ask(&back, &format!("SELECT {name}"), name));
+                assert_eq!(format!("{want:?}"), format!("{found:?}"), "{sql}: {name}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_has_no_deflate_or_no_such_level_is_told() {
+    let dir = Scratch::new("levels");
+    let source = dir.source();
+    for (format, deflate, words) in [
+        (Format::Netcdf, 10, "deflate=10: levels are 0 (not compressed), and 1 (fast) to 9 (small)"),
+        (Format::Csv, 1, "deflate=1: results as csv have no deflate"),
+        (Format::Arrow, 1, "deflate=1: results as arrow have no deflate"),
+    ] {
+        let query = Arc::new(source.ask("SELECT T", &QueryOptions::default()).unwrap());
+        let options = EncodeOptions { deflate, ..EncodeOptions::default() };
+        let e = Encoded::new(query, format, &options).err().unwrap();
+        assert_eq!((e.kind(), e.message()), (ErrorKind::InvalidValue, words));
+    }
+    let query = Arc::new(source.ask("SELECT T", &QueryOptions::default()).unwrap());
+    let options = EncodeOptions { deflate: 1, spool_limit: 10_000, ..EncodeOptions::default() };
+    let file = Encoded::new(query, Format::Hdf5, &options).unwrap();
+    assert_eq!(file.size().unwrap_err().kind(), ErrorKind::MemoryLimit);
+    // Who takes it as it is made needs no room.
+    file.write(&dir.0.join("out")).unwrap();
 }

@@ -15,14 +15,18 @@ use arrow_array::{
 use arrow_schema::{ArrowError, DataType, Field, Fields, SchemaRef, TimeUnit};
 use sieva_format::cf::{Calendar, TimeUnits};
 use sieva_format::schema::{AttrValue, attr};
-use sieva_query::aggregate::Aggregate;
+use sieva_query::aggregate::{Aggregate, Finished};
 use sieva_query::bind::{Body, Output, Value};
-use sieva_query::exec::{Column, Data, RowStream};
+use sieva_query::exec::{Column, Data, Execution, GroupTable, RowStream};
 use sieva_query::values::{Scalar, Values, Vector};
 use sieva_types::{Bx, DType, Error, ErrorKind, Result};
 
 use crate::query::Query;
+use crate::session::Turn;
 use crate::stats::{Phase, QueryStats};
+
+/// Bytes of a value of a row that is compared with all others.
+const DISTINCT_BYTES: u64 = 112;
 
 /// How a column is shown.
 #[derive(Clone, Debug)]
@@ -46,12 +50,47 @@ pub struct Batches {
     stats: Arc<Mutex<QueryStats>>,
     failure: Arc<Mutex<Option<Error>>>,
     given: u64,
+    turn: Turn,
 }
 
 enum Rows {
     Stream(Box<RowStream>),
-    /// A table made already, as one batch.
-    Table(Option<RecordBatch>),
+    /// Groups, which are known already.
+    Groups(GroupRows),
+}
+
+/// Groups in their final order, as many at a time as a batch has.
+struct GroupRows {
+    execution: Arc<Execution>,
+    table: Arc<GroupTable>,
+    order: Vec<usize>,
+    types: Vec<DType>,
+    /// The next of them; `None` before the first, which is given even where there is none.
+    at: Option<usize>,
+    size: usize,
+}
+
+impl GroupRows {
+    fn next_batch(&mut self, schema: &SchemaRef, kinds: &[Kind]) -> Result<Option<RecordBatch>> {
+        let first = self.at.unwrap_or(0);
+        if self.at.is_some() && first >= self.order.len() {
+            return Ok(None);
+        }
+        let order = &self.order[first..self.order.len().min(first.saturating_add(self.size))];
+        self.at = Some(first + order.len());
+        let table = self.table.pick(order)?;
+        let mut arrays = Vec::with_capacity(kinds.len());
+        for ((output, kind), dtype) in self.execution.bound.outputs.iter().zip(kinds).zip(&self.types) {
+            arrays.push(match kind {
+                Kind::Histogram(a) => histograms(&table.aggregates[*a]),
+                _ => {
+                    let values = table.evaluate(&self.execution, &output.value)?;
+                    to_arrow(typed(Column::from_vector(values, table.len)?, *dtype), kind)?
+                }
+            });
+        }
+        batch(schema, arrays, order.len()).map(Some)
+    }
 }
 
 impl Query {
@@ -63,12 +102,12 @@ impl Query {
         let kinds = self.kinds()?;
         let schema = self.arrow_schema(&kinds)?;
         let rows = if self.is_grouped() {
-            Rows::Table(Some(self.group_batch(&schema, &kinds)?))
+            Rows::Groups(self.group_rows(size)?)
         } else {
             Rows::Stream(Box::new(self.row_stream(size)?))
         };
         let (stats, failure) = (self.shared_stats(), self.shared_failure());
-        Ok(Batches { schema, kinds, rows, stats, failure, given: 0 })
+        Ok(Batches { schema, kinds, rows, stats, failure, given: 0, turn: self.turn().clone() })
     }
 
     /// Names and types of the columns: numpy's name of the type, `str`, `datetime` or `histogram`.
@@ -140,11 +179,12 @@ impl Query {
         if !matches!(units.calendar(), Calendar::Standard | Calendar::ProlepticGregorian) {
             return Ok(false);
         }
-        if units.epoch().to_unix_microseconds(units.calendar()).is_none() {
-            // An epoch before 1582 in the mixed calendar: the values themselves decide.
+        // Of the mixed calendar the values themselves decide, wherever the epoch is; but for many values, where it decides.
+        let is_late = units.epoch().to_unix_microseconds(units.calendar()).is_some();
+        if units.calendar() == Calendar::Standard || !is_late {
             let info = &self.source().schema().arrays[index];
-            if info.shape.iter().product::<u64>() > 1 << 20 {
-                return Ok(false);
+            if Bx::whole(&info.shape).len() > 1 << 20 {
+                return Ok(is_late);
             }
             let column = self.source().read_box(index, &Bx::whole(&info.shape), false)?;
             let values = column.into_vector()?;
@@ -201,28 +241,26 @@ impl Query {
         Field::new(&output.name, data_type, true).with_metadata(metadata)
     }
 
-    /// The groups, ordered and cut, as one batch.
-    fn group_batch(&self, schema: &SchemaRef, kinds: &[Kind]) -> Result<RecordBatch> {
+    /// The groups, ordered and cut.
+    fn group_rows(&self, size: usize) -> Result<GroupRows> {
         let table = self.groups()?;
         let order = self.group_order(&table)?;
-        let mut arrays = Vec::with_capacity(kinds.len());
-        for (output, kind) in self.outputs().iter().zip(kinds) {
-            arrays.push(match kind {
-                Kind::Histogram(a) => histograms(&table.aggregates[*a], &order),
-                _ => {
-                    let column =
-                        Column::from_vector(table.evaluate(&self.execution, &output.value)?, table.len)?;
-                    to_arrow(typed(column.take(&order), self.dtype(&output.value)), kind)?
-                }
-            });
-        }
         self.lock_stats().hits = Some(order.len() as u64);
-        batch(schema, arrays, order.len())
+        let execution = Arc::clone(&self.execution);
+        let types = self.outputs().iter().map(|o| self.dtype(&o.value)).collect();
+        // A group picked out is there once more, and then as columns.
+        let row = 4 * (table.memory_bytes() / table.len.max(1) as u64) + 32 * self.outputs().len() as u64;
+        let most = usize::try_from(self.memory() / 4 / row.max(1)).unwrap_or(usize::MAX);
+        Ok(GroupRows { execution, table, order, types, at: None, size: size.clamp(1, most.max(1)) })
     }
 
     /// The groups' numbers in the order of ORDER BY, DISTINCT, OFFSET and LIMIT applied.
     pub(crate) fn group_order(&self, table: &sieva_query::exec::GroupTable) -> Result<Vec<usize>> {
         let bound = self.bound();
+        let distinct = if bound.distinct { DISTINCT_BYTES * self.outputs().len() as u64 } else { 0 };
+        let row = 24 + 9 * bound.order_by.len() as u64 + distinct;
+        let need = table.memory_bytes() + row * table.len as u64;
+        self.execution.options.room().check(need, format_args!("{} groups in order", table.len))?;
         let keys = bound
             .order_by
             .iter()
@@ -253,7 +291,7 @@ impl Batches {
     fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
         let started = Instant::now();
         let stream = match &mut self.rows {
-            Rows::Table(batch) => return Ok(batch.take()),
+            Rows::Groups(groups) => return groups.next_batch(&self.schema, &self.kinds),
             Rows::Stream(stream) => stream,
         };
         let columns = stream.next_batch()?;
@@ -279,7 +317,7 @@ impl Iterator for Batches {
     type Item = Result<RecordBatch>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let next = self.next_batch();
+        let next = self.turn.clone().enter().and_then(|_entered| self.next_batch());
         if let Err(e) = &next {
             *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(e.clone());
         }
@@ -368,7 +406,7 @@ fn timestamps(column: Column, units: &TimeUnits) -> Result<ArrayRef> {
     let vector = column.into_vector()?;
     let each = (0..n).map(|i| {
         let Some(x) = number(&vector, i) else { return Ok(None) };
-        let date = units.to_datetime(x).and_then(|d| d.to_unix_microseconds(units.calendar()));
+        let date = units.to_datetime(x).and_then(|d| d.instant_microseconds(units.calendar()));
         date.map(Some).ok_or_else(|| {
             Error::new(ErrorKind::Overflow, format!("time {x} is no date that a timestamp can hold"))
         })
@@ -408,13 +446,13 @@ fn histogram_fields() -> Fields {
     ])
 }
 
-fn histograms(scalars: &[Scalar], order: &[usize]) -> ArrayRef {
+fn histograms(of_groups: &Finished) -> ArrayRef {
     let mut edges = ListBuilder::new(Float64Builder::new());
     let mut counts = ListBuilder::new(UInt64Builder::new());
-    for &i in order {
-        if let Scalar::Histogram { edges: e, counts: c } = &scalars[i] {
-            edges.values().append_slice(e);
-            counts.values().append_slice(c);
+    for i in 0..of_groups.len() {
+        if let Scalar::Histogram { edges: e, counts: c } = of_groups.scalar(i) {
+            edges.values().append_slice(&e);
+            counts.values().append_slice(&c);
         }
         edges.append(true);
         counts.append(true);

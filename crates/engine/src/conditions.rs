@@ -12,6 +12,7 @@ use sieva_types::{Error, ErrorKind, Result};
 
 use crate::open::Source;
 use crate::query::{Query, QueryOptions};
+use crate::session::Turn;
 
 impl Source {
     /// The tree of a condition's text, read with the names of this source in mind (`a/b` is a path where there
@@ -34,6 +35,32 @@ impl Source {
             Err(e) if e.kind() == ErrorKind::AmbiguousName => Err(e),
             Err(_) => parse::parse_expression_with(text, &|name| self.means(name)),
         }
+    }
+
+    /// The tree of any expression's text, read with the names of this source in mind.
+    ///
+    /// # Errors
+    /// `syntax-error`, with the place.
+    pub fn parse_expression(&self, text: &str) -> Result<Expr> {
+        parse::parse_expression_with(text, &|name| self.means(name))
+    }
+
+    /// A tree that was made without knowing this source, with the names of this source in mind: a path that is none of
+    /// them is a division, whose parts belong to the operators beside it.
+    ///
+    /// # Errors
+    /// As [`Source::parse_expression`].
+    pub fn settled(&self, expr: Expr) -> Result<Expr> {
+        let mut is_other = false;
+        expr.walk(&mut |e| {
+            is_other |= match e {
+                Expr::Name(n) => !n.quoted && n.text.trim_start_matches('/').contains('/') && !self.means(n),
+                Expr::Subquery(_) => true,
+                _ => false,
+            };
+        });
+        // Only text knows how names and operators beside each other are grouped.
+        if is_other { self.parse_expression(&expr.to_string()) } else { Ok(expr) }
     }
 
     /// A query by a condition tree (`None`: every position); as [`Source::query`] otherwise.
@@ -78,18 +105,20 @@ impl Query {
                 format!("'{value}' has rows ({got}), the query has rows ({want})"),
             ));
         }
-        let default = ExecOptions::default();
         let options = ExecOptions {
-            threads: options.threads.unwrap_or(default.threads).max(1),
-            memory: options.memory.unwrap_or(default.memory),
+            threads: options.threads.unwrap_or_else(|| source.session().threads()).max(1),
+            memory: options.memory.unwrap_or_else(|| source.session().query_memory()),
+            spill: 0,
             cancel,
             // No condition is evaluated, so that no index is needed; a replica may still give the values.
             access: exec::Access::Auto,
             fetch: options.fetch,
+            cache: Some(Arc::clone(self.cache())),
         };
         let execution = Arc::new(source.execution(bound, options)?);
         execution.fetch_from(self.execution.chosen());
-        Ok(Points { gatherer: Gatherer::new(Arc::clone(&execution)), execution })
+        let turn = Turn::new(source.session(), execution.options.memory, &execution.options.cancel);
+        Ok(Points { gatherer: Gatherer::new(Arc::clone(&execution)), execution, turn })
     }
 }
 
@@ -97,6 +126,7 @@ impl Query {
 pub struct Points {
     execution: Arc<Execution>,
     gatherer: Gatherer,
+    turn: Turn,
 }
 
 impl Points {
@@ -112,6 +142,7 @@ impl Points {
                 format!("position {outside} is none of the {rows} rows"),
             ));
         }
+        let _entered = self.turn.enter()?;
         let mut columns = exec::fetch(&mut self.gatherer, &self.execution.bound.outputs, positions)?;
         columns.pop().ok_or_else(|| Error::new(ErrorKind::Internal, "nothing was fetched"))
     }

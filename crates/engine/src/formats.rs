@@ -9,11 +9,12 @@ use sieva_format_hdf5::{Hdf5Options, Hdf5Source, is_hdf5};
 use sieva_format_netcdf3::{Netcdf3Source, is_netcdf3};
 use sieva_format_zarr::{ZarrOptions, ZarrSource, is_zarr};
 use sieva_isolate::{IsolateOptions, IsolatedSource};
+use sieva_store::guard::Purpose;
 use sieva_store::{DirTree, FileStore, ObjectTree, RangedRead, RemoteOptions, is_url};
 use sieva_types::{Error, ErrorKind, Result};
 
 use crate::open::OpenOptions;
-use crate::{references, remembered};
+use crate::{memory, references, remembered};
 
 /// Opens what is at `path`, which may be a URL; its format is told by its first bytes, not by its name.
 ///
@@ -24,22 +25,31 @@ pub(crate) fn open(path: &Path, options: &OpenOptions) -> Result<Arc<dyn ArraySo
     if let Some(url) = path.to_str().filter(|p| is_url(p)) {
         return open_url(url, options);
     }
-    if !options.isolated.is_empty() && !path.is_dir() {
+    let is_dir = options.gate.look(path, Purpose::Source)?.is_some_and(|found| found.is_dir());
+    let store = || FileStore::open_within(path, &options.gate, Purpose::Source);
+    if !options.isolated.is_empty() && !is_dir {
+        // A reference set is a Zarr hierarchy, which this process reads itself; a worker could not read what it leads to.
+        let store = store()?;
+        if !is_hdf5(&store) && references::is_references(&store) {
+            return references::read(&store, options);
+        }
         let how = IsolateOptions {
             dims: options.dims.clone(),
             external_roots: options.external_roots.clone(),
             all_layouts: false,
+            gate: options.gate.clone(),
         };
         return IsolatedSource::open(&options.isolated, path, &how, options.limits);
     }
-    if path.is_dir() {
-        let tree = DirTree::open(path)?;
+    if is_dir {
+        let tree =
+            DirTree::open_within(path, &options.gate, Purpose::Source)?.linking_to(&options.external_roots);
         return match is_zarr(&tree)? {
             true => open_zarr(Arc::new(tree), options),
             false => Err(unknown_format(path, "is a directory, and no Zarr group")),
         };
     }
-    let store: Arc<dyn RangedRead> = Arc::new(FileStore::open(path)?);
+    let store: Arc<dyn RangedRead> = Arc::new(store()?);
     match open_object(&store, Some(path), options)? {
         Some(source) => Ok(source),
         None if store.is_empty() => Err(unknown_format(path, "is empty")),
@@ -48,30 +58,37 @@ pub(crate) fn open(path: &Path, options: &OpenOptions) -> Result<Arc<dyn ArraySo
 }
 
 fn open_url(url: &str, options: &OpenOptions) -> Result<Arc<dyn ArraySource>> {
+    options.gate.check_url(url, Purpose::Source)?;
     if !options.isolated.is_empty() {
-        let message = format!("'{url}' cannot be opened isolated: a worker process reads local files only");
+        let shown = sieva_store::redacted(url);
+        let message = format!("'{shown}' cannot be opened isolated: a worker process reads local files only");
         return Err(Error::new(ErrorKind::Unsupported, message)
             .hint("copy the object here first, or open it without isolation if you trust it"));
     }
     let name = url.split(['?', '#']).next().unwrap_or(url);
     if !name.ends_with('/') && !name.ends_with(".zarr") {
-        match sieva_store::open(url, &remote_options(name, url, options)) {
+        let remote = remote_options(name, url, options);
+        match sieva_store::open_within(url, &remote, &options.gate, Purpose::Source) {
             Ok(store) => {
                 return remembered::open(url, store, options);
             }
             // It may stand for many objects.
             Err(e) if e.kind() == ErrorKind::FileNotFound => {
-                let tree = sieva_store::open_tree(url, &options.remote)?;
+                let tree = open_tree(url, options)?;
                 return if is_zarr(&*tree)? { open_zarr(tree, options) } else { Err(e) };
             }
             Err(e) => return Err(e),
         }
     }
-    let tree = sieva_store::open_tree(url, &options.remote)?;
+    let tree = open_tree(url, options)?;
     if is_zarr(&*tree)? {
         return open_zarr(tree, options);
     }
-    Err(unknown_format(Path::new(name), "is no Zarr group"))
+    Err(unknown_format(Path::new(&sieva_store::redacted(name)), "is no Zarr group"))
+}
+
+fn open_tree(url: &str, options: &OpenOptions) -> Result<Arc<dyn ObjectTree>> {
+    sieva_store::open_tree_within(url, &options.remote, &options.gate, Purpose::Source)
 }
 
 /// How an object is opened. Of one that is HDF5 by its name and has to be parsed more of the beginning is fetched: what
@@ -114,6 +131,9 @@ fn open_object(
         let hdf5 = Hdf5Options {
             external_roots: options.external_roots.clone(),
             dims: options.dims.clone(),
+            gate: options.gate.clone(),
+            memory: Some(options.memory.unwrap_or_else(memory::default_limit)),
+            cancel: Arc::clone(&options.cancel),
             ..Hdf5Options::default()
         };
         return Ok(Some(match path {
@@ -128,7 +148,13 @@ fn open_object(
 }
 
 fn open_zarr(tree: Arc<dyn ObjectTree>, options: &OpenOptions) -> Result<Arc<dyn ArraySource>> {
-    Ok(Arc::new(ZarrSource::open(tree, &ZarrOptions { dims: options.dims.clone() })?))
+    Ok(Arc::new(ZarrSource::open(tree, &zarr_options(options))?))
+}
+
+/// How a Zarr hierarchy is opened.
+pub(crate) fn zarr_options(options: &OpenOptions) -> ZarrOptions {
+    let memory = Some(options.memory.unwrap_or_else(memory::default_limit));
+    ZarrOptions { dims: options.dims.clone(), memory }
 }
 
 fn unknown_format(path: &Path, why: &str) -> Error {

@@ -25,15 +25,19 @@ mod explain;
 mod foreign;
 mod formats;
 mod identity;
+mod logical;
 mod many;
+mod memory;
 mod open;
 mod query;
 mod references;
 mod remembered;
 mod rows;
 mod schema;
+mod session;
 mod stats;
 mod text;
+mod worker;
 
 pub use advise::{
     Advice, AdviseOptions, Done, Item, NamedRule, Verdict, advise, apply as apply_advice, flush_usage, rules,
@@ -48,26 +52,34 @@ pub use augment::{
 pub use collection::{Collection, CollectionBatches, CollectionQuery, CollectionStats};
 pub use conditions::Points;
 pub use identity::Identity;
-pub use many::expand;
+pub use logical::plan_text;
+pub use many::{expand, expand_within};
 pub use open::{OpenOptions, Source};
 pub use query::{Query, QueryOptions};
 pub use rows::{FieldSource, RowField, Rows};
+pub use session::{Session, SessionOptions, SessionStats};
 pub use sieva_catalog::Catalog;
 pub use sieva_format::decoding::{Decoding, Number};
 pub use sieva_format::foreign::{ForeignArray, ForeignReader, ForeignSource, ForeignStore};
 /// Reference sets of kerchunk.
 pub use sieva_format::manifest::kerchunk;
-pub use sieva_format::schema::{ArrayInfo, Attr, AttrValue, Dimension, Schema};
+pub use sieva_format::read::CacheStats;
+pub use sieva_format::schema::{ArrayInfo, Attr, AttrValue, Dimension, Naming, Schema};
 pub use sieva_format::schema::{GroupInfo, StorageInfo};
 pub use sieva_format::{ArraySource, Limits};
-pub use sieva_isolate::{Limits as WorkerLimits, OpenRequest, serve as serve_isolated};
-pub use sieva_query::bind::is_time;
+pub use sieva_isolate::Limits as WorkerLimits;
+pub use sieva_plan::{Plan, SourceRef as PlanSource};
+pub use sieva_query::bind::{column_name, is_time};
 pub use sieva_query::exec::{Access, Column, Data, FetchWay};
+pub use sieva_query::optimizer::{Expected, Price, UNBOUNDED};
 pub use sieva_query::{ast, parse, with_data};
-pub use sieva_store::RemoteOptions;
+pub use sieva_store::{
+    RemoteOptions, check_name, guard, local, redacted, redacted_database, unnamed_file, without_secrets,
+};
 pub use sieva_types::keys;
-pub use sieva_types::{Bx, DType, Error, ErrorKind, Result, Selection, lookup3};
+pub use sieva_types::{Bx, DType, Error, ErrorKind, Result, Selection, lookup3, printable, printable_lines};
 pub use stats::{Phase, QueryStats};
+pub use worker::serve_isolated;
 
 /// Version of this crate and of everything built from it.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

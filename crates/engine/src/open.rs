@@ -3,19 +3,21 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use sieva_catalog::Catalog;
 use sieva_format::ArraySource;
-use sieva_format::read::{BlockReader, ChunkCache, Workspace};
+use sieva_format::read::{BlockReader, Workspace};
 use sieva_format::schema::Schema;
 use sieva_isolate::Limits;
 use sieva_query::ast::{Name, Select};
-use sieva_query::bind::{BindOptions, Bound, resolve, stored_domain};
+use sieva_query::bind::{BindOptions, Bound, Subqueries, resolve, stored_domain};
 use sieva_query::exec::{Access, Column, Data, ExecOptions, Execution};
 use sieva_query::parse;
 use sieva_query::values::Scalar;
 use sieva_store::RemoteOptions;
+use sieva_store::guard::Gate;
 use sieva_types::{Bx, DType, Error, ErrorKind, Result};
 
 use crate::augment::{Augmented, Learn};
@@ -23,8 +25,13 @@ use crate::catalog::known;
 use crate::formats;
 use crate::identity::Identity;
 use crate::many::Many;
+use crate::memory;
 use crate::query::{Query, QueryOptions};
 use crate::remembered;
+use crate::session::Session;
+
+/// A quarter of this may be taken by decoded chunks while a box is read.
+const BOX_MEMORY: u64 = 256 << 20;
 
 /// How a source is opened.
 #[derive(Clone, Debug)]
@@ -32,7 +39,8 @@ pub struct OpenOptions {
     /// Names of an array's dimensions where the file does not give them: path and names, outermost first.
     /// Arrays of different groups that are given one name line up along it.
     pub dims: Vec<(String, Vec<String>)>,
-    /// Directories that external links and external raw data may lead to. None are followed otherwise.
+    /// Directories that external links, external raw data and symbolic links of a Zarr directory may lead to. None are
+    /// followed otherwise.
     pub external_roots: Vec<PathBuf>,
     /// Whether values outside of `valid_range`, `valid_min` and `valid_max` are missing.
     pub valid_range: bool,
@@ -56,8 +64,19 @@ pub struct OpenOptions {
     pub limits: Limits,
     /// What is known of local files: those that have not changed since they were registered are not parsed.
     pub catalog: Option<Arc<Catalog>>,
+    /// Bytes that reading a box of an array may take, its values included, and metadata of a Zarr hierarchy, a reference set and
+    /// manifests of a catalog; `None`: 1 GiB, or half of the system's memory where that is more.
+    /// The list of what is in an HDF5 file may take as much.
+    pub memory: Option<u64>,
+    /// Ends the opening of an HDF5 file when it is set (`cancelled`).
+    pub cancel: Arc<AtomicBool>,
     /// Who asks, where that is somebody else than the owner of the process.
     pub identity: Option<Identity>,
+    /// What its queries share memory and what was found before with.
+    pub session: Session,
+    /// Who is asked before anything is opened that a query, a caller or a file names: this source, those of subqueries,
+    /// and what they lead to. What the process was set up with (its store, its caches, its catalog) is not asked for.
+    pub gate: Gate,
 }
 
 impl Default for OpenOptions {
@@ -75,12 +94,22 @@ impl Default for OpenOptions {
             isolated: Vec::new(),
             limits: Limits::default(),
             catalog: None,
+            memory: None,
+            cancel: Arc::default(),
             identity: None,
+            session: Session::default(),
+            gate: Gate::default(),
         }
     }
 }
 
 impl OpenOptions {
+    /// Refuses names that can be of nothing, before a system or a library does in words of its own.
+    fn check(&self, path: &Path) -> Result<()> {
+        sieva_store::check_name(path, "the name of a source")?;
+        self.store.as_deref().map_or(Ok(()), |dir| sieva_store::check_name(dir, "the directory for stores"))
+    }
+
     /// The directory that was given for stores.
     pub(crate) fn store_dir(&self) -> Option<PathBuf> {
         let set = || std::env::var_os("SIEVA_STORE").filter(|v| !v.is_empty()).map(PathBuf::from);
@@ -114,6 +143,7 @@ impl Source {
     pub fn open(path: impl AsRef<Path>, options: &OpenOptions) -> Result<Self> {
         let started = Instant::now();
         let path = path.as_ref();
+        options.check(path)?;
         let inner = match known::open_one(path, options) {
             Some(known) => known,
             None => formats::open(path, options)?,
@@ -138,9 +168,14 @@ impl Source {
         self.many.as_ref()
     }
 
-    /// The path as it was given.
+    /// The path as it was given. An address may hold a password or a signature: it is shown by [`Source::name`].
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// How it is shown: its path, or its address without user, password and query.
+    pub fn name(&self) -> String {
+        sieva_store::redacted(&self.path.to_string_lossy())
     }
 
     /// What the source says of itself.
@@ -157,6 +192,11 @@ impl Source {
     pub fn meaning(&self) -> String {
         let OpenOptions { dims, valid_range, join, .. } = &*self.options;
         format!("dims {dims:?}, valid range {valid_range}, join {join:?}")
+    }
+
+    /// The session that its queries belong to.
+    pub fn session(&self) -> &Session {
+        &self.options.session
     }
 
     /// What is known of it besides its data.
@@ -251,26 +291,52 @@ impl Source {
     /// Runs `f` with what binding needs: the options, and the way to answer scalar subqueries.
     pub(crate) fn with_binding<R>(&self, options: &QueryOptions, f: impl FnOnce(&BindOptions<'_>) -> R) -> R {
         let subquery = |select: &Select| self.scalar(select, options);
-        f(&BindOptions { valid_range: self.options.valid_range, subquery: &subquery })
+        let subqueries = Subqueries::Run(&subquery);
+        f(&BindOptions { valid_range: self.valid_range(), cross: options.cross, subqueries })
+    }
+
+    /// Whether values outside of `valid_range` are missing.
+    pub(crate) fn valid_range(&self) -> bool {
+        self.options.valid_range
+    }
+
+    /// The source that a subquery is asked of: this one, or another file.
+    pub(crate) fn source_of(&self, subquery: &Select) -> Result<Self> {
+        match &subquery.from {
+            Some(from) if Path::new(from) != self.path() => Self::open_many(
+                &[from],
+                &OpenOptions { dims: Vec::new(), join: None, ..(*self.options).clone() },
+            ),
+            _ => Ok(self.clone()),
+        }
     }
 
     /// The one value of a scalar subquery, over this source or over another file.
     fn scalar(&self, select: &Select, options: &QueryOptions) -> Result<Scalar> {
-        let other = match &select.from {
-            Some(from) if Path::new(from) != self.path() => Source::open_many(
-                &[from],
-                &OpenOptions { dims: Vec::new(), join: None, ..(*self.options).clone() },
-            )?,
-            _ => self.clone(),
-        };
-        Query::of_select(&other, select.clone(), options)?.single_value()
+        Query::of_select(&self.source_of(select)?, select.clone(), options)?.single_value()
     }
 
-    /// Values of the box `start`, `shape` of an array: as stored, or decoded.
+    /// Values of the box `start`, `shape` of an array: as stored, or decoded. What that may take is
+    /// [`OpenOptions::memory`].
     ///
     /// # Errors
-    /// `invalid-value` where the box does not lie within the array, and reading errors.
+    /// `invalid-value` where the box does not lie within the array, and reading errors; `memory-limit`.
     pub fn read_box(&self, array: usize, bx: &Bx, raw: bool) -> Result<Column> {
+        self.read_box_with(array, bx, raw, self.memory(), &Arc::default())
+    }
+
+    /// The same, with another limit, until `cancel` is set.
+    ///
+    /// # Errors
+    /// As [`Source::read_box`], and `cancelled`.
+    pub fn read_box_with(
+        &self,
+        array: usize,
+        bx: &Bx,
+        raw: bool,
+        memory: u64,
+        cancel: &Arc<AtomicBool>,
+    ) -> Result<Column> {
         let info = &self.schema().arrays[array];
         if bx.rank() != info.shape.len() || !Bx::whole(&info.shape).contains(bx) {
             return Err(Error::new(
@@ -281,15 +347,33 @@ impl Source {
                 ),
             ));
         }
-        let cache = Arc::new(ChunkCache::new(64 << 20));
-        let reader = BlockReader::new(Arc::clone(&self.inner), array, cache, u64::MAX)?;
-        let mut workspace = Workspace::default();
+        let cache = self.session().chunks(self.session().state_of(self, &[array]), memory.min(BOX_MEMORY));
+        let reader = BlockReader::new(Arc::clone(&self.inner), array, cache, memory)?;
+        let mut workspace = Workspace::cancelled_by(cancel);
         if info.dtype == DType::Str {
             return Ok(Column { data: Data::Str(reader.read_texts(bx, &mut workspace)?), valid: None });
+        }
+        reader.check_stored(bx)?;
+        // What is stored, what it is decoded to, and which of it is missing.
+        let each = (info.dtype.size().max(4) + info.decoding.decoded().size() + 1) as u64;
+        let need = bx.len().saturating_mul(each);
+        if need > memory.max(1 << 20) {
+            let message = format!(
+                "{} values of '{}' take {need} bytes with what they are made of, the limit is {memory}",
+                bx.len(),
+                info.path
+            );
+            return Err(Error::new(ErrorKind::MemoryLimit, message)
+                .hint("read a smaller box, or open the source with more: memory= in Python"));
         }
         let mut buffer = sieva_format::buffer::Buffer::default();
         reader.read(bx, &mut buffer, &mut workspace)?;
         let stored = stored_domain(info, raw, self.options.valid_range)?;
         Ok(Column::decode(&buffer, bx.len() as usize, &stored))
+    }
+
+    /// Bytes that reading a box may take: [`OpenOptions::memory`].
+    pub fn memory(&self) -> u64 {
+        self.options.memory.unwrap_or_else(memory::default_limit)
     }
 }

@@ -1,26 +1,34 @@
 //! A query over a source: bound once, then asked for what is wanted of it.
 
+mod order;
+mod positions;
+
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 
-use sieva_query::ast::{Expr, Projection, Select, SelectItem};
-use sieva_query::bind::{Body, Bound, Output, bind_condition, bind_select, bind_within};
+use sieva_format::read::ChunkCache;
+use sieva_query::ast::{Expr, Literal, Projection, Select, SelectItem};
+use sieva_query::bind::{Body, Bound, Output, Value, bind_condition, bind_select, bind_within, column_name};
 use sieva_query::exec::{
-    self, Access, Column, ExecOptions, ExecStats, Execution, FetchWay, Gatherer, GroupTable, OrderedRows,
-    Plan, RowStream,
+    self, Access, Column, ExecOptions, ExecStats, Execution, FetchWay, Gatherer, GroupTable,
 };
-use sieva_query::parse;
+use sieva_query::optimizer::Price;
 use sieva_query::values::Scalar;
 use sieva_store::CountersSnapshot;
-use sieva_types::{Error, ErrorKind, Result, Selection};
+use sieva_types::{Error, ErrorKind, Result};
 
 use crate::advise;
 use crate::open::Source;
+use crate::session::{Session, Turn};
 use crate::stats::{Phase, QueryStats};
+use positions::{Evaluated, positions_key};
 
 /// Positions that are fetched at once.
 const READ_PIECE: usize = 1 << 20;
+
+/// Bytes that sorting may write to temporary files, where it is not said.
+const SPILL: u64 = 16 << 30;
 
 /// How a query is run.
 #[derive(Clone, Debug, Default)]
@@ -29,23 +37,38 @@ pub struct QueryOptions {
     pub access: Access,
     /// How values at selected positions are fetched.
     pub fetch: FetchWay,
-    /// Bytes that reading and results in flight may take; `None`: 1 GiB.
+    /// Bytes that reading and results in flight may take; `None`: 1 GiB, or less where the session has less.
     pub memory: Option<u64>,
-    /// Threads; `None`: one for each core.
+    /// Bytes that ORDER BY and DISTINCT may write to temporary files where memory does not do; `None`: 16 GiB, 0: none.
+    pub spill: Option<u64>,
+    /// Threads; `None`: those of the session, one for each core.
     pub threads: Option<usize>,
+    /// A flag that stops the query when it is set, while it is bound too: subqueries are run then. `None`: one of its own,
+    /// [`Query::cancel_flag`].
+    pub cancel: Option<Arc<AtomicBool>>,
+    /// Whether arrays that do not line up make a product, as by `CROSS`; else they are `unaligned-dimensions`.
+    pub cross: bool,
 }
 
-/// A bound query. Its condition is evaluated at most once, whatever is asked.
+/// A bound query. Its condition is evaluated once, whatever is asked of it and in which order; where counting found more
+/// positions than an eighth of its memory holds, a second time for the positions ([`QueryStats::evaluations`]).
 pub struct Query {
     source: Source,
     options: QueryOptions,
-    /// The condition as a tree, for [`Query::read`] of other arrays.
-    condition: Option<Expr>,
+    /// The whole of it as a tree, without FROM.
+    select: Select,
     /// The whole of it, in the printed form and without FROM.
     text: String,
     pub(crate) execution: Arc<Execution>,
     cancel: Arc<AtomicBool>,
-    selection: OnceLock<Arc<Selection>>,
+    /// Held while the condition is evaluated: who asks meanwhile waits for what comes of it.
+    evaluated: Arc<Mutex<Evaluated>>,
+    /// Decoded chunks that all parts of the query share.
+    cache: Arc<ChunkCache>,
+    /// Where its callers wait for their share of the session.
+    turn: Turn,
+    /// What its positions are known by in the session, where they are kept from query to query.
+    key: Option<(u64, String)>,
     groups: OnceLock<Arc<GroupTable>>,
     stats: Arc<Mutex<QueryStats>>,
     /// What ended a stream of batches: an Arrow stream hands on its words only.
@@ -65,11 +88,11 @@ impl Query {
         let bound = source.with_binding(options, |binding| {
             bind_condition(source.schema(), condition.as_ref(), select.as_deref(), binding)
         })?;
-        let item = |expr: Expr| SelectItem { text: expr.to_string(), expr, alias: None };
-        let projection = select
-            .filter(|list| !list.is_empty())
-            .map_or(Projection::All, |list| Projection::Items(list.into_iter().map(item).collect()));
-        Self::new(source, bound, Select { projection, condition, ..Select::default() }, options, started)
+        let item = |expr: Expr| SelectItem { text: column_name(&expr), expr, alias: None };
+        let projection =
+            select.map_or(Projection::All, |list| Projection::Items(list.into_iter().map(item).collect()));
+        let select = Select { projection, condition, ..Select::default() };
+        Self::new(source, bound, select, options, started)
     }
 
     pub(crate) fn of_select(source: &Source, select: Select, options: &QueryOptions) -> Result<Self> {
@@ -85,26 +108,66 @@ impl Query {
         options: &QueryOptions,
         started: Instant,
     ) -> Result<Self> {
+        let session = source.session();
+        session.count_query();
+        let memory = options.memory.unwrap_or_else(|| session.query_memory());
+        let arrays: Vec<usize> = bound.arrays.iter().map(|a| a.index).collect();
+        let state = session.state_of(source, &arrays);
+        let shared = (Arc::default(), session.chunks(state, memory));
+        let mut query = Self::sharing(source, bound, select, options, (started, shared))?;
+        // A way that somebody asks for is to be gone.
+        let is_kept = options.access == Access::Auto;
+        query.key = state.filter(|_| is_kept).map(|state| (state, positions_key(query.bound())));
+        Ok(query)
+    }
+
+    /// A query that shares what is found of the condition, and decoded chunks.
+    fn sharing(
+        source: &Source,
+        bound: Bound,
+        select: Select,
+        options: &QueryOptions,
+        (started, (evaluated, cache)): (Instant, (Arc<Mutex<Evaluated>>, Arc<ChunkCache>)),
+    ) -> Result<Self> {
+        let options = QueryOptions { cross: options.cross || select.cross, ..options.clone() };
+        let select = Select { cross: options.cross, from: None, collection: None, ..select };
         let before = source.reader().store().counters().snapshot();
-        let cancel = Arc::new(AtomicBool::new(false));
-        let execution = Arc::new(source.execution(bound, exec_options(options, &cancel))?);
+        let cancel = options.cancel.clone().unwrap_or_default();
+        let execution =
+            Arc::new(source.execution(bound, exec_options(source.session(), &options, &cancel, &cache))?);
+        let turn = Turn::new(source.session(), execution.options.memory, &cancel);
         let index_before = execution.indexes.traffic();
         let mut stats = QueryStats { open_seconds: source.opened_in(), ..QueryStats::default() };
         stats.add(Phase::Bind, started);
         Ok(Self {
             source: source.clone(),
-            options: options.clone(),
-            text: Select { from: None, collection: None, ..select.clone() }.to_string(),
-            condition: select.condition,
+            text: text_of(&select),
+            options,
+            select,
             execution,
             cancel,
-            selection: OnceLock::new(),
+            evaluated,
+            cache,
+            turn,
+            key: None,
             groups: OnceLock::new(),
             stats: Arc::new(Mutex::new(stats)),
             failure: Arc::default(),
             before,
             index_before,
         })
+    }
+
+    /// The same query, to be stopped by itself: what either finds of the condition, both know.
+    ///
+    /// # Errors
+    /// As those of making it.
+    pub fn again(&self, cancel: Option<Arc<AtomicBool>>) -> Result<Self> {
+        let options = QueryOptions { cancel, ..self.options.clone() };
+        let (bound, select) = (self.execution.bound.clone(), self.select.clone());
+        let shared = (Arc::clone(&self.evaluated), Arc::clone(&self.cache));
+        let key = self.key.clone();
+        Ok(Self { key, ..Self::sharing(&self.source, bound, select, &options, (Instant::now(), shared))? })
     }
 
     /// The source.
@@ -115,6 +178,14 @@ impl Query {
     /// The query as text: a SELECT in the printed form, without FROM.
     pub fn text(&self) -> &str {
         &self.text
+    }
+
+    pub(crate) fn select(&self) -> &Select {
+        &self.select
+    }
+
+    pub(crate) fn options(&self) -> &QueryOptions {
+        &self.options
     }
 
     /// The number of threads that it is run with.
@@ -147,6 +218,16 @@ impl Query {
         &self.execution.bound
     }
 
+    /// The decoded chunks that it holds.
+    pub(crate) fn cache(&self) -> &Arc<ChunkCache> {
+        &self.cache
+    }
+
+    /// Where its callers come in.
+    pub(crate) fn turn(&self) -> &Turn {
+        &self.turn
+    }
+
     pub(crate) fn lock_stats(&self) -> MutexGuard<'_, QueryStats> {
         self.stats.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -177,6 +258,7 @@ impl Query {
     /// # Errors
     /// Reading errors and `cancelled`.
     pub fn count(&self) -> Result<u64> {
+        let _entered = self.turn.enter()?;
         let bound = self.bound();
         if bound.distinct {
             let mut stream = self.row_stream(1 << 16)?;
@@ -192,44 +274,14 @@ impl Query {
         Ok(n)
     }
 
-    /// The number of positions that satisfy the condition.
-    fn positions(&self) -> Result<u64> {
-        if let Some(known) = self.selection.get() {
-            return Ok(known.len());
-        }
-        let started = Instant::now();
-        let (n, did) = self.timed(Phase::Select, || exec::count(&self.execution))?;
-        self.lock_stats().exec = did;
-        advise::used(self, "count", Some(n), &did, started.elapsed().as_secs_f64());
-        Ok(n)
-    }
-
-    /// The positions that satisfy the condition.
-    ///
-    /// # Errors
-    /// Reading errors, `cancelled`, `memory-limit`.
-    pub fn selection(&self) -> Result<Arc<Selection>> {
-        if let Some(known) = self.selection.get() {
-            return Ok(Arc::clone(known));
-        }
-        let started = Instant::now();
-        let (selection, did) = self.timed(Phase::Select, || exec::select(&self.execution, None))?;
-        let took = started.elapsed().as_secs_f64();
-        let mut stats = self.lock_stats();
-        stats.exec = did;
-        stats.hits = Some(selection.len());
-        drop(stats);
-        advise::used(self, "select", Some(selection.len()), &did, took);
-        Ok(Arc::clone(self.selection.get_or_init(|| Arc::new(selection))))
-    }
-
     pub(crate) fn groups(&self) -> Result<Arc<GroupTable>> {
+        let _entered = self.turn.enter()?;
         if let Some(known) = self.groups.get() {
             return Ok(Arc::clone(known));
         }
         let started = Instant::now();
         let (table, did) = self.timed(Phase::Select, || exec::aggregate(&self.execution))?;
-        self.lock_stats().exec = did;
+        self.note_evaluation(did);
         advise::used(self, "aggregate", None, &did, started.elapsed().as_secs_f64());
         Ok(Arc::clone(self.groups.get_or_init(|| Arc::new(table))))
     }
@@ -255,58 +307,31 @@ impl Query {
     /// # Errors
     /// Reading errors and `cancelled`.
     pub fn estimate(&self) -> Result<(u64, u64)> {
-        Ok(self.plan()?.estimate)
+        self.execution.estimate()
     }
 
-    pub(crate) fn plan(&self) -> Result<Plan> {
-        self.execution.plan()
+    /// What giving back all of its rows takes, as a query that nothing was asked of yet, in batches of 65 536 rows or more.
+    /// No value is read for it.
+    ///
+    /// # Errors
+    /// `cancelled`.
+    pub fn price(&self) -> Result<Price> {
+        self.execution.price()
     }
 
-    /// The positions of the first rows, where LIMIT wants no more: the scan ends with the tile that has the last.
-    fn first_rows(&self) -> Result<Option<Selection>> {
-        let bound = self.bound();
-        let (Some(limit), true, false, None) =
-            (bound.limit, bound.order_by.is_empty(), bound.distinct, self.selection.get())
-        else {
-            return Ok(None);
-        };
-        let enough = Some(limit.saturating_add(bound.offset));
-        let started = Instant::now();
-        let (first, did) = self.timed(Phase::Select, || exec::select(&self.execution, enough))?;
-        self.lock_stats().exec = did;
-        advise::used(self, "first", None, &did, started.elapsed().as_secs_f64());
-        Ok(Some(first))
-    }
-
-    /// The rows of an ungrouped query, any part of them at any time.
-    pub(crate) fn ordered_rows(&self) -> Result<OrderedRows> {
-        let selection = match self.first_rows()? {
-            Some(first) => Arc::new(first),
-            None => self.selection()?,
-        };
-        OrderedRows::new(Arc::clone(&self.execution), selection)
-    }
-
-    /// The rows of an ungrouped query.
-    pub(crate) fn row_stream(&self, batch: usize) -> Result<RowStream> {
-        if let Some(first) = self.first_rows()? {
-            return RowStream::new(Arc::clone(&self.execution), Arc::new(first), batch);
+    /// Whether so many values can be given at once: a file may declare any number, all of them its fill value.
+    fn fits(&self, bound: &Bound, values: u64, name: &str) -> Result<()> {
+        let size = bound.outputs.first().and_then(|o| match &o.value {
+            Value::Array { array, .. } => Some(bound.arrays[*array].domain.dtype().size()),
+            _ => None,
+        });
+        let (need, limit) = (values.saturating_mul(size.unwrap_or(8).max(1) as u64), self.source.memory());
+        if need <= limit {
+            return Ok(());
         }
-        if self.selection.get().is_none() {
-            let started = Instant::now();
-            if let Some(rows) = RowStream::of_replica(&self.execution, batch)? {
-                let found = self.execution.chosen().map_or(0, |c| c.count());
-                let did = ExecStats { by_replica: found, ..ExecStats::default() };
-                let mut stats = self.lock_stats();
-                stats.add(Phase::Select, started);
-                stats.exec = did;
-                stats.hits = Some(found);
-                drop(stats);
-                advise::used(self, "select", Some(found), &did, started.elapsed().as_secs_f64());
-                return Ok(rows);
-            }
-        }
-        RowStream::new(Arc::clone(&self.execution), self.selection()?, batch)
+        let message = format!("{values} values of '{name}' take {need} bytes, the limit is {limit}");
+        Err(Error::new(ErrorKind::MemoryLimit, message)
+            .hint("take them as batches, or open the source with more: memory= in Python"))
     }
 
     /// The values of `name` (an array or an expression) at the selected positions, in C order.
@@ -314,18 +339,26 @@ impl Query {
     /// # Errors
     /// `dimension-mismatch` where it varies along a dimension that the rows do not have; reading errors.
     pub fn read(&self, name: &str) -> Result<Column> {
+        self.read_value(&self.source.parse_expression(name)?)
+    }
+
+    /// The same of an expression's tree.
+    ///
+    /// # Errors
+    /// As [`Query::read`].
+    pub fn read_value(&self, value: &Expr) -> Result<Column> {
         if self.is_grouped() {
             return Err(Error::new(ErrorKind::Unsupported, "read() of a grouped query")
                 .hint("take its rows as Arrow or a table"));
         }
-        let expr = parse::parse_expression(name)?;
-        let select = [expr];
+        let name = &*column_name(value);
+        let select = std::slice::from_ref(value);
         let bound = self.source.with_binding(&self.options, |binding| {
             bind_within(
                 self.source.schema(),
                 &self.bound().rows.dims,
-                self.condition.as_ref(),
-                &select,
+                self.select.condition.as_ref(),
+                select,
                 binding,
             )
         })?;
@@ -337,9 +370,14 @@ impl Query {
             )
             .hint("name it in select=, so that the query's rows have its dimensions"));
         }
+        let _entered = self.turn.enter()?;
         let selection = self.selection()?;
+        self.fits(&bound, selection.len(), name)?;
         let started = Instant::now();
-        let execution = Arc::new(self.source.execution(bound, exec_options(&self.options, &self.cancel))?);
+        let execution = Arc::new(self.source.execution(
+            bound,
+            exec_options(self.source.session(), &self.options, &self.cancel, &self.cache),
+        )?);
         execution.fetch_from(self.execution.chosen());
         let mut gatherer = Gatherer::new(Arc::clone(&execution));
         let mut fetch = |positions: &[u64]| {
@@ -347,14 +385,33 @@ impl Query {
             columns.pop().ok_or_else(|| Error::new(ErrorKind::Internal, "nothing was fetched"))
         };
         // Piece by piece: only the result itself grows with the number of hits.
-        let mut pieces = selection.batches(READ_PIECE);
+        let piece = READ_PIECE.min(execution.rows_fetched(execution.bound.outputs.iter().map(|o| &o.value)));
+        let mut pieces = selection.batches(piece);
         let mut column = fetch(&pieces.next().unwrap_or_default())?;
+        self.allow_result(name, selection.len(), &column)?;
+        column
+            .reserve(usize::try_from(selection.len()).unwrap_or(usize::MAX).saturating_sub(column.len()))?;
         for positions in pieces {
             column.append(fetch(&positions)?)?;
+            self.allow_result(name, selection.len(), &column)?;
         }
         self.lock_stats().add(Phase::Fetch, started);
         advise::fetched(self, &execution.bound, selection.len(), started.elapsed().as_secs_f64());
         Ok(column)
+    }
+
+    /// Whether `rows` values like those of `first` may be given in memory: without a limit of its own a query gives what
+    /// it is asked for, as large as that is.
+    fn allow_result(&self, name: &str, rows: u64, first: &Column) -> Result<()> {
+        let Some(limit) = self.options.memory else { return Ok(()) };
+        let known = first.len().max(1) as u64;
+        let need = first.used_bytes().max(first.used_bytes() / known * rows);
+        if need <= limit {
+            return Ok(());
+        }
+        let message = format!("read() of {rows} values of '{name}' takes {need} bytes; the limit is {limit}");
+        Err(Error::new(ErrorKind::MemoryLimit, message)
+            .hint("go through it in batches, write it to a file, or raise the limit (memory= in Python)"))
     }
 
     /// Counts and edges of the histogram of `name` over the selected positions, as `numpy.histogram`.
@@ -362,18 +419,47 @@ impl Query {
     /// # Errors
     /// Reading errors; `type-mismatch` for text.
     pub fn histogram(&self, name: &str, bins: usize) -> Result<(Vec<u64>, Vec<f64>)> {
-        let expr = parse::parse_expression(&format!("histogram({name}, {bins})"))?;
+        self.histogram_of(self.source.parse_expression(name)?, bins)
+    }
+
+    /// The same of an expression's tree.
+    ///
+    /// # Errors
+    /// As [`Query::histogram`].
+    pub fn histogram_of(&self, value: Expr, bins: usize) -> Result<(Vec<u64>, Vec<f64>)> {
+        let text = column_name(&value);
+        let args = vec![value, Expr::Literal(Literal::Int(bins as i128))];
+        let expr = Expr::Call { function: "histogram".into(), args, distinct: false, star: false };
         let select = Select {
-            projection: Projection::Items(vec![SelectItem { expr, alias: None, text: name.to_string() }]),
-            condition: self.condition.clone(),
+            projection: Projection::Items(vec![SelectItem { expr, alias: None, text }]),
+            condition: self.select.condition.clone(),
             ..Select::default()
         };
-        let query = Self::of_select(&self.source, select, &self.options)?;
-        let first = query.groups()?.aggregates.first().and_then(|a| a.first()).cloned();
+        let options = QueryOptions { cancel: Some(self.cancel_flag()), ..self.options.clone() };
+        let query = Self::of_select(&self.source, select, &options)?;
+        let first = query.groups()?.aggregates.first().filter(|a| !a.is_empty()).map(|a| a.scalar(0));
         match first {
             Some(Scalar::Histogram { edges, counts }) => Ok((counts, edges)),
             _ => Err(Error::new(ErrorKind::Internal, "a histogram was not made")),
         }
+    }
+
+    /// The same query with more columns behind its own; none where they would change its rows: of DISTINCT.
+    ///
+    /// # Errors
+    /// `unknown-array`, `type-mismatch` and the like.
+    pub fn with_columns(&self, more: Vec<Expr>) -> Result<Option<Self>> {
+        if self.select.distinct {
+            return Ok(None);
+        }
+        let item = |expr: Expr| SelectItem { text: column_name(&expr), expr, alias: None };
+        let own = match &self.select.projection {
+            Projection::Items(items) => items.clone(),
+            Projection::All => self.outputs().iter().map(|o| item(Expr::name(o.name.as_str()))).collect(),
+        };
+        let items = own.into_iter().chain(more.into_iter().map(item)).collect();
+        let select = Select { projection: Projection::Items(items), ..self.select.clone() };
+        Self::of_select(&self.source, select, &self.options).map(Some)
     }
 
     /// The value of a query of one row and one column; NULL where it has no row.
@@ -412,13 +498,29 @@ impl Query {
     }
 }
 
-fn exec_options(options: &QueryOptions, cancel: &Arc<AtomicBool>) -> ExecOptions {
-    let default = ExecOptions::default();
+/// A query in the printed form; one without columns as one of all.
+fn text_of(select: &Select) -> String {
+    match &select.projection {
+        Projection::Items(items) if items.is_empty() => {
+            Select { projection: Projection::All, ..select.clone() }.to_string()
+        }
+        _ => select.to_string(),
+    }
+}
+
+fn exec_options(
+    session: &Session,
+    options: &QueryOptions,
+    cancel: &Arc<AtomicBool>,
+    cache: &Arc<ChunkCache>,
+) -> ExecOptions {
     ExecOptions {
-        threads: options.threads.unwrap_or(default.threads).max(1),
-        memory: options.memory.unwrap_or(default.memory),
+        threads: options.threads.unwrap_or_else(|| session.threads()).max(1),
+        memory: options.memory.unwrap_or_else(|| session.query_memory()),
+        spill: options.spill.unwrap_or(SPILL),
         cancel: Arc::clone(cancel),
         access: options.access,
         fetch: options.fetch,
+        cache: Some(Arc::clone(cache)),
     }
 }

@@ -1,17 +1,22 @@
 //! Reference sets of kerchunk: where every chunk of a source lies, for readers of the Zarr world; and sources made of
 //! such sets.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
 use sieva_format::ArraySource;
+use sieva_format::json::parsed_size;
 use sieva_format::manifest::kerchunk::{self, Exported, ReferenceTree, References};
 use sieva_format::manifest::{Layouts, Manifest};
-use sieva_format_zarr::{ZarrOptions, ZarrSource};
+use sieva_format_zarr::ZarrSource;
+use sieva_store::guard::{AllowList, Purpose};
 use sieva_store::{RangedRead, is_url};
 use sieva_types::{Error, ErrorKind, Result};
 
+use crate::catalog::place as files;
+use crate::formats;
+use crate::memory;
 use crate::open::{OpenOptions, Source};
 
 /// A reference set of more bytes than this is not read.
@@ -58,13 +63,21 @@ pub(crate) fn is_references(store: &dyn RangedRead) -> bool {
 /// Opens the reference set that an object holds.
 pub(crate) fn read(store: &dyn RangedRead, options: &OpenOptions) -> Result<Arc<dyn ArraySource>> {
     let name = store.name().to_string();
-    if store.len() > MAX_BYTES {
-        let message =
-            format!("'{name}': a reference set of {} bytes, at most {MAX_BYTES} are read", store.len());
-        return Err(Error::new(ErrorKind::MemoryLimit, message));
+    let memory = options.memory.unwrap_or_else(memory::default_limit);
+    let too_large = |what: &str| {
+        let message = format!("'{name}': a reference set of {} bytes {what}", store.len());
+        Err(Error::new(ErrorKind::MemoryLimit, message)
+            .hint("open it with more memory (memory= in Python), or write it anew as Parquet (*.parq)"))
+    };
+    let most = memory.min(MAX_BYTES);
+    if store.len() > most {
+        return too_large(&format!(", at most {most} are read"));
     }
     let mut bytes = vec![0; store.len() as usize];
     store.read_exact_at(0, &mut bytes)?;
+    if parsed_size(&bytes) > memory {
+        return too_large(&format!("takes more than {memory} bytes of memory when it is parsed"));
+    }
     let text = String::from_utf8(bytes).map_err(|_| Error::corrupt(format!("'{name}' is not UTF-8")))?;
     open(&name, kerchunk::import(&text).map_err(|e| e.at(format!("'{name}'")))?, options)
 }
@@ -78,33 +91,30 @@ fn open(name: &str, references: References, options: &OpenOptions) -> Result<Arc
             if stands_alone { url.to_string() } else { format!("{beside}{url}") }
         }
     };
-    let allowed = |url: &str| is_allowed(&place(url), &beside, options);
-    let (remote, placed) = (options.remote.clone(), place.clone());
-    let opener = Box::new(move |url: &str| sieva_store::open(&placed(url), &remote));
-    let tree = ReferenceTree::new(name, references, opener, &allowed)?;
-    Ok(Arc::new(ZarrSource::open(Arc::new(tree), &ZarrOptions { dims: options.dims.clone() })?))
+    // Asked for the set as a whole, and again for each object when it is opened, by where that leads then.
+    let gate = options.gate.and(Arc::new(roots(&beside, options)?));
+    let allowed = |url: &str| gate.check_url(&place(url), Purpose::Link).is_ok();
+    let (remote, placed, asked) = (options.remote.clone(), place.clone(), gate.clone());
+    let opener =
+        Box::new(move |url: &str| sieva_store::open_within(&placed(url), &remote, &asked, Purpose::Link));
+    // What an index knows of the data is of the files as they are now.
+    let state = |url: &str| {
+        let url = place(url);
+        let path = url.strip_prefix("file://").unwrap_or(&url);
+        if is_url(path) { None } else { std::fs::metadata(path).ok().map(|meta| files::state(&meta)) }
+    };
+    let tree = ReferenceTree::new(name, references, opener, &allowed)?.noting(&state);
+    Ok(Arc::new(ZarrSource::open(Arc::new(tree), &formats::zarr_options(options))?))
 }
 
-/// Whether a reference may be followed: within the folder of the set, or within an allowed directory or URL.
-fn is_allowed(target: &str, beside: &str, options: &OpenOptions) -> bool {
-    let roots = &options.external_roots;
-    if is_url(target) {
-        let within = |root: &str| target.starts_with(&format!("{}/", root.trim_end_matches('/')));
-        let named = roots.iter().filter_map(|r| r.to_str()).filter(|r| is_url(r)).any(within);
-        return !target.contains("/../") && (named || (is_url(beside) && within(beside)));
+/// Where the references of a set may lead: its own folder, and the directories and URLs that the options allow.
+fn roots(beside: &str, options: &OpenOptions) -> Result<AllowList> {
+    let mut roots = AllowList::new([if beside.is_empty() { "." } else { beside }])?;
+    for root in &options.external_roots {
+        match root.to_str() {
+            Some(root) if is_url(root) => roots.add(root)?,
+            _ => roots.add_path(root),
+        }
     }
-    if is_url(beside) && roots.is_empty() {
-        return false;
-    }
-    // What is not there is told by who opens it, but for its folder the same holds.
-    let target = Path::new(target);
-    let real = target.canonicalize().or_else(|_| {
-        let folder = target.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        folder.canonicalize().map(|folder| folder.join(target.file_name().unwrap_or_default()))
-    });
-    let Ok(real) = real else { return false };
-    let here = if beside.is_empty() { Path::new(".") } else { Path::new(beside) };
-    let here = (!is_url(beside)).then_some(here);
-    let mut all = roots.iter().map(PathBuf::as_path).chain(here).filter_map(|r| r.canonicalize().ok());
-    all.any(|root| real.starts_with(root))
+    Ok(roots.with_hint("name its directory with --external (external= in Python) if you trust it"))
 }

@@ -4,6 +4,9 @@
 //! is used as long as the object's length and tag are those that it was taken of.
 
 use std::collections::BTreeSet;
+use std::fs::DirBuilder;
+use std::io::Write;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -13,9 +16,13 @@ use sieva_format::manifest::{Layouts, Manifest, ManifestSource};
 use sieva_format::read::Part;
 use sieva_format::schema::Schema;
 use sieva_store::RangedRead;
+use sieva_store::local::{self, Aside, Trust};
 use sieva_types::{Bx, Result};
 
 use crate::open::OpenOptions;
+
+/// Bytes beyond which a file is no manifest of ours.
+const LONGEST: u64 = 1 << 30;
 
 /// Opens a remote object by what is remembered of it, or by parsing it, and remembers it.
 ///
@@ -29,7 +36,7 @@ pub(crate) fn open(
     // Names of dimensions that a user gives are not the object's; without a tag nothing tells it from another.
     let file = cache_dir().filter(|_| options.dims.is_empty() && !store.version().is_empty());
     let Some(file) = file.map(|dir| place(&dir, url)) else { return crate::formats::parse(&store, options) };
-    let known = std::fs::read(&file).ok().and_then(|bytes| Manifest::decode(&bytes).ok());
+    let known = recall(&file, LONGEST).and_then(|bytes| Manifest::decode(&bytes).ok());
     let source: Arc<dyn ArraySource> = match known.map(|m| ManifestSource::new(m, Arc::clone(&store))) {
         Some(Ok(known)) => {
             // Not through this function again: it would come back to the manifest that lacks what is looked for.
@@ -58,10 +65,26 @@ pub(crate) fn cache_dir() -> Option<PathBuf> {
         .or_else(|| set("HOME").map(|dir| dir.join(".cache/sieva")))
 }
 
+/// The bytes of a file in the cache directory, if nobody but this user or root could have put it there.
+pub(crate) fn recall(file: &Path, most: u64) -> Option<Vec<u8>> {
+    let opened = local::open_regular(file).ok()?;
+    Trust::default().check(&opened.metadata().ok()?).ok()?;
+    local::read_file(&opened, most).ok()
+}
+
+/// Writes a file of the cache directory, for this user alone.
+pub(crate) fn keep(file: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    if let Some(folder) = file.parent() {
+        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    }
+    let mut aside = Aside::new(file, 0o600)?;
+    aside.file()?.write_all(bytes)?;
+    aside.publish(false)
+}
+
 fn place(dir: &Path, url: &str) -> PathBuf {
     // The name of an object may be a secret: that of the file is not.
-    let hash = sieva_index::content_hash(url.as_bytes());
-    dir.join("manifests").join(format!("{hash:016x}.manifest"))
+    dir.join("manifests").join(format!("{}.manifest", sieva_store::name_of(url.as_bytes())))
 }
 
 /// A source whose layouts are written down when it is closed, if there are new ones.
@@ -77,7 +100,7 @@ impl Remembered {
     fn save(&self) -> Option<()> {
         let found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
         let mut known: BTreeSet<usize> = found.clone();
-        let before = std::fs::read(&self.file).ok().and_then(|bytes| Manifest::decode(&bytes).ok());
+        let before = recall(&self.file, LONGEST).and_then(|bytes| Manifest::decode(&bytes).ok());
         if let Some(before) = &before
             && before.check_object(&**self.source.store()).is_ok()
         {
@@ -92,11 +115,7 @@ impl Remembered {
         let known: Vec<usize> = known.into_iter().collect();
         // No word to the server: this may run where a language's lock is held, or the server is gone.
         let manifest = Manifest::take_pinned(&*self.source, Layouts::Some(&known)).ok()?;
-        let folder = self.file.parent()?;
-        std::fs::create_dir_all(folder).ok()?;
-        let aside = self.file.with_extension(format!("{}.new", std::process::id()));
-        std::fs::write(&aside, manifest.encode()).ok()?;
-        std::fs::rename(&aside, &self.file).ok()
+        keep(&self.file, &manifest.encode()).ok()
     }
 }
 
@@ -123,8 +142,8 @@ impl ArraySource for Remembered {
         self.source.store()
     }
 
-    fn fetch_chunk(&self, array: usize, number: u64, out: &mut Vec<u8>) -> Result<bool> {
-        self.source.fetch_chunk(array, number, out)
+    fn fetch_chunk(&self, array: usize, number: u64, most: u64, out: &mut Vec<u8>) -> Result<bool> {
+        self.source.fetch_chunk(array, number, most, out)
     }
 
     fn will_need_layouts(&self, arrays: &[usize]) {
@@ -141,6 +160,10 @@ impl ArraySource for Remembered {
 
     fn read_library(&self, array: usize, bx: &Bx, out: &mut [u8]) -> Result<()> {
         self.source.read_library(array, bx, out)
+    }
+
+    fn is_unwritten(&self, array: usize, bx: &Bx) -> bool {
+        self.source.is_unwritten(array, bx)
     }
 
     fn read_library_strings(&self, array: usize, bx: &Bx) -> Result<Vec<String>> {

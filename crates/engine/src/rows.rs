@@ -33,6 +33,8 @@ pub struct RowField {
 
 /// What a text is taken to need.
 const TEXT_BYTES: u64 = 64;
+/// What a row takes while rows that lie anywhere are fetched at once: where it lies, in several orders.
+const SCATTERED_BYTES: u64 = 128;
 
 /// What a column's values are of an array of the source; numbers are indices in [`crate::Schema::arrays`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,7 +94,8 @@ impl Rows {
         let Kept::Ordered(ordered) = &self.kept else { return false };
         let width = |f: &RowField| if f.dtype == DType::Str { TEXT_BYTES } else { f.dtype.size() as u64 };
         let row: u64 = self.fields.iter().map(width).sum();
-        ordered.is_listed() && ordered.len().saturating_mul(row) <= self.query.memory() / 4
+        let row = row + SCATTERED_BYTES;
+        ordered.is_listed() && ordered.len().saturating_mul(row) <= self.query.memory() / 2
     }
 
     /// The same rows with all values in memory.
@@ -146,6 +149,7 @@ impl Rows {
                 format!("rows {rows:?} of column {field}: there are {n} rows of {} columns", all.len());
             return Err(Error::new(ErrorKind::InvalidValue, message));
         }
+        let _entered = self.query.turn().enter()?;
         match &self.kept {
             Kept::Ordered(ordered) => {
                 let column = ordered.read(&all[field].value, rows, threads)?;
@@ -163,6 +167,10 @@ impl Query {
     fn kept_groups(&self) -> Result<Kept> {
         let table = self.groups()?;
         let order = self.group_order(&table)?;
+        // All columns at once, and one of them thrice while it is made.
+        let row = 9 * (self.outputs().len() as u64 + 3);
+        let need = table.memory_bytes() + row * table.len as u64;
+        self.execution.options.room().check(need, format_args!("the columns of {} groups", table.len))?;
         let columns = self.outputs().iter().map(|output| {
             let column = Column::from_vector(table.evaluate(&self.execution, &output.value)?, table.len)?;
             Ok(typed(column.take(&order), self.dtype(&output.value)))

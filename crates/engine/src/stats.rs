@@ -23,6 +23,9 @@ pub struct QueryStats {
     pub hits: Option<u64>,
     /// Tiles evaluated by reading, and decided without.
     pub exec: ExecStats,
+    /// How often the condition was evaluated by testing tiles or through a replica: once, unless what counting found took
+    /// more memory than it may, or LIMIT ended an evaluation.
+    pub evaluations: u64,
     /// Traffic of the source.
     pub io: CountersSnapshot,
     /// Bytes and requests of its augmentations.
@@ -38,6 +41,12 @@ pub struct QueryStats {
 }
 
 impl QueryStats {
+    /// Notes what an evaluation of the condition did. One that found all known beforehand is none.
+    pub(crate) fn evaluation(&mut self, did: ExecStats) {
+        self.exec = did;
+        self.evaluations += u64::from(did.tiles_scanned > 0 || did.by_replica > 0);
+    }
+
     /// Adds the seconds since `started` to a phase.
     pub fn add(&mut self, phase: Phase, started: Instant) {
         let seconds = started.elapsed().as_secs_f64();

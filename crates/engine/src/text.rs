@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use sieva_plan::Plan;
 use sieva_query::ast::Select;
 use sieva_query::parse;
 use sieva_types::{Error, ErrorKind, Result};
@@ -17,6 +18,14 @@ impl Source {
     /// `syntax-error`, with the place, also for a FROM that names something else; others as [`Source::query`].
     pub fn ask(&self, text: &str, options: &QueryOptions) -> Result<Query> {
         Query::of_select(self, self.parse_query(text)?, options)
+    }
+
+    /// The plan of the same text; unlike [`Source::ask`] it runs nothing, subqueries neither.
+    ///
+    /// # Errors
+    /// As [`Source::ask`].
+    pub fn ask_plan(&self, text: &str, options: &QueryOptions) -> Result<Plan> {
+        self.plan_select(&self.parse_query(text)?, options)
     }
 
     fn parse_query(&self, text: &str) -> Result<Select> {

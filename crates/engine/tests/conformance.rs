@@ -134,7 +134,8 @@ fn ask(case: &Json, files: &Path, way: &Way) -> sieva::Result<Query> {
         learn: Learn { share: 0.0, from: 0 },
         ..OpenOptions::default()
     };
-    let asked = QueryOptions { access: way.access, ..QueryOptions::default() };
+    let cross = given["cross"] == true;
+    let asked = QueryOptions { access: way.access, cross, ..QueryOptions::default() };
     for (array, names) in given["dims"].as_object().into_iter().flatten() {
         let names = names.as_array().unwrap().iter().map(|n| n.as_str().unwrap().to_string());
         options.dims.push((array.clone(), names.collect()));

@@ -4,7 +4,7 @@ use sieva_format::decoding::{Decoding, Number};
 use sieva_types::{DType, Error, Result};
 
 use crate::card::real;
-use crate::scaling::Given;
+use crate::scaling::{Given, shift};
 
 /// Characters of the widest field that is read.
 pub(crate) const MAX_TEXT: u64 = 64 << 10;
@@ -67,7 +67,7 @@ impl Field {
     /// What its numbers mean.
     pub(crate) fn decoding(&self, given: Given) -> Decoding {
         let (scale, zero) = (given.scale.unwrap_or(1.0), given.zero.unwrap_or(0.0));
-        let packing = (scale != 1.0 || zero != 0.0).then_some((scale, zero));
+        let packing = (scale != 1.0 || zero != 0.0).then_some((scale, shift(zero)));
         let has_null = self.is_integer && self.null.is_some();
         let missing = has_null.then_some(Number::Int(NULL.into())).into_iter().collect();
         Decoding { packing, missing, ..Decoding::none(self.dtype()) }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use sieva_format::decoding::Decoding;
 use sieva_format::filters::Pipeline;
 use sieva_format::layout::{Layout, Placement, c_strides};
-use sieva_format::schema::{ArrayInfo, Attr, Dimension, GroupInfo, Schema, StorageInfo};
+use sieva_format::schema::{ArrayInfo, Attr, Dimension, GroupInfo, Naming, Schema, StorageInfo};
 use sieva_types::{DType, Endian, Error, ErrorKind, Result};
 
 use crate::blocks::Blocks;
@@ -101,7 +101,7 @@ impl Builder {
             dims.push(known.unwrap_or_else(|| {
                 let name = format!("phony_dim_{}", self.phony_count);
                 self.phony_count += 1;
-                let dim = self.dim(group, name, len, false);
+                let dim = self.dim(group, name, len, Naming::Length);
                 self.phony.entry((group.to_owned(), len)).or_default().push(dim);
                 dim
             }));
@@ -110,9 +110,9 @@ impl Builder {
     }
 
     /// A new dimension.
-    pub(crate) fn dim(&mut self, group: &str, name: String, len: u64, named: bool) -> usize {
+    pub(crate) fn dim(&mut self, group: &str, name: String, len: u64, naming: Naming) -> usize {
         let path = if group.is_empty() { name.clone() } else { format!("{group}/{name}") };
-        self.schema.dims.push(Dimension { name, path, len, unlimited: false, named, coordinate: None });
+        self.schema.dims.push(Dimension { name, path, len, unlimited: false, naming, coordinate: None });
         self.schema.dims.len() - 1
     }
 

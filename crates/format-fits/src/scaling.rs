@@ -36,11 +36,16 @@ pub(crate) fn scaling(stored: DType, given: Given) -> Scaling {
     let meant = if scale == 1.0 { other_sign(stored, zero) } else { None };
     let dtype = meant.unwrap_or(stored);
     let offset = if meant.is_some() { zero as i128 } else { 0 };
-    let packing = (meant.is_none() && (scale != 1.0 || zero != 0.0)).then_some((scale, zero));
+    let packing = (meant.is_none() && (scale != 1.0 || zero != 0.0)).then_some((scale, shift(zero)));
     let blank = given.blank.filter(|&b| stored.is_integer() && holds(stored, b));
     let missing = blank.map(|b| Number::Int(b + offset)).into_iter().collect();
     let decoding = Decoding { stored: dtype, packing, missing, valid: (None, None) };
     Scaling { dtype, flip_sign: meant.is_some(), decoding }
+}
+
+/// What is added to scaled numbers: nothing at all where it is zero, so that -0.0 stays what it is.
+pub(crate) fn shift(zero: f64) -> f64 {
+    if zero == 0.0 { -0.0 } else { zero }
 }
 
 /// The integer of the other signedness, where `zero` is the offset that stands for it.

@@ -142,9 +142,16 @@ impl ArraySource for FitsSource {
         &self.store
     }
 
-    fn fetch_chunk(&self, array: usize, number: u64, out: &mut Vec<u8>) -> Result<bool> {
+    fn fetch_chunk(&self, array: usize, number: u64, most: u64, out: &mut Vec<u8>) -> Result<bool> {
         out.clear();
-        match &self.planned(array)?.fetch {
+        let planned = self.planned(array)?;
+        let bytes = planned.layout.as_ref().map_or(0, |layout| layout.chunk_bytes);
+        if bytes > most {
+            let message = format!("a tile takes {bytes} bytes, the limit is {most}");
+            return Err(Error::new(ErrorKind::MemoryLimit, message)
+                .hint("raise the limit with --memory (memory= in Python)"));
+        }
+        match &planned.fetch {
             Fetch::Direct => {
                 let message = format!("array {array} has no chunks");
                 return Err(Error::new(ErrorKind::Internal, message));

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use sieva_format::decoding::Decoding;
 use sieva_format::layout::Placement;
-use sieva_format::schema::{Attr, AttrValue, GroupInfo, StorageInfo};
+use sieva_format::schema::{Attr, AttrValue, GroupInfo, Naming, StorageInfo};
 use sieva_types::DType;
 
 use crate::ascii::{Format, MAX_TEXT};
@@ -74,7 +74,7 @@ pub(crate) fn add_table(builder: &mut Builder, hdu: &Hdu, group: String, is_text
     while names.contains(&row) {
         row.push('_');
     }
-    let row_dim = builder.dim(&group, row, rows, true);
+    let row_dim = builder.dim(&group, row, rows, Naming::File);
     let mut table = Table { hdu, group, row_bytes, rows, row_dim };
     let mut offset = 0;
     for (n, (name, attrs)) in (1..=fields).zip(names.into_iter().zip(attrs)) {

@@ -35,7 +35,13 @@ fn dump(path: &Path, read: bool) -> Result<()> {
     println!("format {}", schema.format);
     for d in &schema.dims {
         let coordinate = d.coordinate.map(|c| schema.arrays[c].path.as_str());
-        println!("dim {} = {} unlimited={} named={} {coordinate:?}", d.path, d.len, d.unlimited, d.named);
+        println!(
+            "dim {} = {} unlimited={} named={} {coordinate:?}",
+            d.path,
+            d.len,
+            d.unlimited,
+            d.is_named()
+        );
     }
     for (i, a) in schema.arrays.iter().enumerate() {
         let dims: Vec<_> = a.dims.iter().map(|&d| schema.dims[d].path.as_str()).collect();

@@ -13,6 +13,8 @@ use hdf5_metno_sys::h5t::*;
 use sieva_format::schema::{Attr, AttrValue};
 use sieva_types::{Buffer, DType, Endian, Error, Result};
 
+use crate::bounds::{Bounds, size_of_attr};
+use crate::checks;
 use crate::descriptors::Descriptors;
 use crate::ffi::{self, Handle, Token, call};
 use crate::file::File;
@@ -71,10 +73,14 @@ impl Attributes {
 }
 
 /// Reads the attributes of an object in the order of the file. One that cannot be read is shown in words.
-pub(crate) fn read(object: &Handle) -> Result<Attributes> {
+///
+/// # Errors
+/// Where they cannot be listed; those of [`Bounds::check`].
+pub(crate) fn read(file: &File, object: &Handle, bounds: &Bounds) -> Result<Attributes> {
     let _guard = ffi::lock();
     let mut out = Attributes::default();
     for raw in names(object)? {
+        bounds.check()?;
         let name = String::from_utf8_lossy(raw.to_bytes()).into_owned();
         if name == "REFERENCE_LIST" {
             continue;
@@ -82,10 +88,11 @@ pub(crate) fn read(object: &Handle) -> Result<Attributes> {
         // SAFETY: the lock is held, the object is open, the name a C string.
         let attr = ffi::open("cannot open it", || unsafe { H5Aopen(object.id(), raw.as_ptr(), H5P_DEFAULT) });
         if name == "DIMENSION_LIST" {
-            out.scales = attr.and_then(|attr| scales(&attr)).unwrap_or_default();
+            out.scales = attr.and_then(|attr| scales(file, &attr)).unwrap_or_default();
             continue;
         }
         let value = attr.and_then(|attr| value(&attr)).unwrap_or_else(|e| AttrValue::Other(e.to_string()));
+        bounds.take(size_of_attr(&name, &value));
         if BOOKKEEPING.contains(&name.as_str()) {
             out.own.insert(name, value);
         } else {
@@ -284,15 +291,8 @@ fn vlen_texts(attr: &Handle, memory: &Handle, count: usize) -> Result<AttrValue>
     Ok(texts(out))
 }
 
-/// A variable-length sequence as libhdf5 hands it over.
-#[repr(C)]
-struct Sequence {
-    len: usize,
-    data: *mut c_void,
-}
-
 /// For each dimension, the first scale of `DIMENSION_LIST`.
-fn scales(attr: &Handle) -> Result<Vec<Option<Token>>> {
+fn scales(file: &File, attr: &Handle) -> Result<Vec<Option<Token>>> {
     // SAFETY: the lock is held, the attribute is open.
     let handle = ffi::open("cannot read it", || unsafe { H5Aget_type(attr.id()) })?;
     // SAFETY: as above.
@@ -313,25 +313,35 @@ fn scales(attr: &Handle) -> Result<Vec<Option<Token>>> {
         // Of anything else one item may be of any size.
         return Ok(vec![None; n as usize]);
     }
+    if is_old {
+        return old_scales(file, attr, &handle, n as usize);
+    }
     check_items(attr, &handle, &[], n as usize, size_of::<H5R_ref_t>() as u64)?;
-    let mut lists: Vec<Sequence> = (0..n).map(|_| Sequence { len: 0, data: std::ptr::null_mut() }).collect();
+    let mut lists: Vec<hvl_t> = (0..n).map(|_| hvl_t { len: 0, p: std::ptr::null_mut() }).collect();
     read_into(attr, &handle, lists.as_mut_ptr().cast())?;
     let mut out = Vec::with_capacity(lists.len());
     for list in &lists {
-        let first = if list.len == 0 || list.data.is_null() {
+        let first = if list.len == 0 || list.p.is_null() {
             None
-        } else if is_old {
-            // SAFETY: the list holds at least one 8-byte address.
-            Some(Token::from_address(unsafe { list.data.cast::<u64>().read_unaligned() }))
         } else {
             // SAFETY: the list holds at least one reference of the new kind.
-            unsafe { dereference(list.data.cast(), list.len) }
+            unsafe { dereference(list.p.cast(), list.len) }
         };
         out.push(first);
         // SAFETY: the list is ours and was allocated by the library.
-        unsafe { hdf5_metno_sys::h5::H5free_memory(list.data) };
+        unsafe { hdf5_metno_sys::h5::H5free_memory(list.p) };
     }
     Ok(out)
+}
+
+/// The same for references that are addresses, out of the heap. libhdf5 would take as much memory for one as the file says
+/// that it has bytes, and does not tell how many that are.
+fn old_scales(file: &File, attr: &Handle, stored: &Handle, n: usize) -> Result<Vec<Option<Token>>> {
+    let items = Descriptors::of(attr, stored, &[], size_of::<u64>() as u64)?;
+    let mut bytes = vec![0_u8; n * items.memory.element];
+    read_into(attr, &items.memory.handle, bytes.as_mut_ptr().cast())?;
+    items.check(&bytes)?;
+    bytes.chunks_exact(items.memory.element).map(|item| checks::first_address(file.bytes(), item)).collect()
 }
 
 /// The object of the first of `len` references, all of which are released.

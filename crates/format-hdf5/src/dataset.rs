@@ -10,6 +10,7 @@ use sieva_format::schema::StorageInfo;
 use sieva_types::{Error, Result, checked_len};
 
 use crate::attrs::{self, Attributes};
+use crate::bounds::Bounds;
 use crate::ffi::{self, Handle, call};
 use crate::fill;
 use crate::links::{self, Policy};
@@ -60,7 +61,12 @@ pub(crate) struct Dataset {
 
 impl Dataset {
     /// Looks at dataset `found`; `None` if it has no shape (a null dataspace).
-    pub(crate) fn describe(tree: &Tree, found: &Found, policy: &Policy) -> Result<Option<Self>> {
+    pub(crate) fn describe(
+        tree: &Tree,
+        found: &Found,
+        policy: &Policy,
+        bounds: &Bounds,
+    ) -> Result<Option<Self>> {
         let _guard = ffi::lock();
         let file = &tree.files[found.file];
         let handle = file.object(found.token)?;
@@ -84,7 +90,7 @@ impl Dataset {
         let counted = storage != Storage::Virtual && !is_far && few.is_some_and(|n| n <= COUNTED_CHUNKS);
         Ok(Some(Self {
             info,
-            attributes: attrs::read(&handle)?,
+            attributes: attrs::read(file, &handle, bounds)?,
             filters: raw_filters(&creation)?,
             // SAFETY: the lock is held, the dataset is open.
             stored_bytes: counted.then(|| unsafe { H5Dget_storage_size(handle.id()) }),

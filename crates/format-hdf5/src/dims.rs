@@ -1,10 +1,14 @@
-//! Dimensions: from netCDF-4's bookkeeping, dimension scales, labels, and, where a file names none, made up by
-//! length as the netCDF library does it.
+//! Dimensions: from netCDF-4's bookkeeping, dimension scales, labels, conventions, and, where a file names none, made up
+//! by length.
+//!
+//! A scale names the axes that it is attached to, and no other: that an axis is as long as a scale of its group, from
+//! which the netCDF library takes its name, says nothing of what lies along it. Queries line such axes up themselves.
 
 use std::collections::{HashMap, HashSet};
 
-use sieva_format::schema::{AttrValue, Dimension, leaf};
+use sieva_format::schema::{AttrValue, Dimension, Naming, leaf};
 
+use crate::conventions::{AxisName, Names};
 use crate::dataset::Dataset;
 use crate::ffi::Token;
 use crate::leaves;
@@ -23,14 +27,15 @@ pub(crate) struct Dims {
     pub(crate) axes: Vec<Vec<usize>>,
     /// The dataset that is the scale of each dimension.
     pub(crate) scale: HashMap<usize, usize>,
-    group_of: Vec<usize>,
     /// Dimensions that stand for a second axis along another, or for one of another length.
     variants: HashMap<(usize, usize, u64), usize>,
-    /// Candidates for an unnamed axis.
-    by_length: HashMap<(usize, u64, bool), Vec<usize>>,
+    /// Dimensions of a group that nothing names, by length and whether they may grow.
+    phony: HashMap<(usize, u64, bool), Vec<usize>>,
     /// Dimensions of a group by name and length.
     by_name: HashMap<(usize, String, u64), usize>,
     paths: HashSet<String>,
+    /// The number to try next behind a path that is taken, from a first one on: each is taken once.
+    next: HashMap<(String, u64), u64>,
     /// How many the netCDF library would have made so far: it numbers phony dimensions on from there.
     counted: usize,
 }
@@ -56,10 +61,19 @@ pub(crate) fn array_path(path: &str) -> String {
 }
 
 /// Finds the dimensions of all datasets.
-pub(crate) fn assign(datasets: &[Dataset], groups: &[Group], is_netcdf: bool) -> Dims {
+pub(crate) fn assign(datasets: &[Dataset], groups: &[Group], said: &Names, is_netcdf: bool) -> Dims {
     let mut dims = Dims::default();
     let (by_object, by_id) = dims.add_scales(datasets);
-    let named: Vec<_> = datasets.iter().map(|d| dims.named_axes(d, &by_object, &by_id, groups)).collect();
+    let mut named: Vec<_> = datasets.iter().map(|d| dims.named_axes(d, &by_object, &by_id, groups)).collect();
+    let group_at: HashMap<&str, usize> =
+        groups.iter().enumerate().map(|(i, g)| (g.path.as_str(), i)).collect();
+    for ((d, axes), said) in datasets.iter().zip(&mut named).zip(said) {
+        for (k, name) in said.iter().enumerate().filter_map(|(k, name)| Some((k, name.as_ref()?))) {
+            if axes[k].is_none() {
+                axes[k] = Some(dims.conventional(name, d, k, &group_at));
+            }
+        }
+    }
     if is_netcdf {
         dims.grow_unlimited(datasets, &named);
     }
@@ -75,16 +89,19 @@ pub(crate) fn assign(datasets: &[Dataset], groups: &[Group], is_netcdf: bool) ->
 }
 
 type ByObject = HashMap<(FileNumber, Token), usize>;
-type ById = HashMap<i128, usize>;
+/// netCDF numbers the dimensions of each file.
+type ById = HashMap<(FileNumber, i128), usize>;
 
 impl Dims {
     fn add(&mut self, dimension: Dimension, group: usize) -> usize {
         let number = self.list.len();
-        self.by_length.entry((group, dimension.len, dimension.unlimited)).or_default().push(number);
-        self.by_name.entry((group, dimension.name.clone(), dimension.len)).or_insert(number);
+        if dimension.is_named() {
+            self.by_name.entry((group, dimension.name.clone(), dimension.len)).or_insert(number);
+        } else {
+            self.phony.entry((group, dimension.len, dimension.unlimited)).or_default().push(number);
+        }
         self.paths.insert(dimension.path.clone());
         self.list.push(dimension);
-        self.group_of.push(group);
         number
     }
 
@@ -99,7 +116,7 @@ impl Dims {
                 path,
                 len,
                 unlimited: d.unlimited[0],
-                named: true,
+                naming: Naming::File,
                 coordinate: None,
             };
             let number = self.add(dimension, d.found.group);
@@ -107,7 +124,7 @@ impl Dims {
             self.scale.insert(number, i);
             by_object.insert((d.found.file, d.found.token), number);
             if let Some(&[id]) = d.attributes.ints("_Netcdf4Dimid") {
-                by_id.insert(id, number);
+                by_id.insert((d.found.file, id), number);
             }
         }
         (by_object, by_id)
@@ -123,7 +140,7 @@ impl Dims {
     ) -> Vec<Option<usize>> {
         let rank = d.shape.len();
         if let Some(ids) = d.attributes.ints("_Netcdf4Coordinates").filter(|ids| ids.len() == rank) {
-            return ids.iter().map(|id| by_id.get(id).copied()).collect();
+            return ids.iter().map(|&id| by_id.get(&(d.found.file, id)).copied()).collect();
         }
         let mut axes = vec![None; rank];
         if d.attributes.is_scale() {
@@ -154,19 +171,51 @@ impl Dims {
         let known = self.by_name.get(&(group, label.to_owned(), len)).copied();
         known.unwrap_or_else(|| {
             let path = self.free_path(group_path, label);
-            let dimension =
-                Dimension { name: label.to_owned(), path, len, unlimited, named: true, coordinate: None };
+            let dimension = Dimension {
+                name: label.to_owned(),
+                path,
+                len,
+                unlimited,
+                naming: Naming::File,
+                coordinate: None,
+            };
             self.add(dimension, group)
         })
     }
 
+    /// The dimension that a convention's name means: one per scope, name and length.
+    fn conventional(
+        &mut self,
+        said: &AxisName,
+        d: &Dataset,
+        k: usize,
+        group_at: &HashMap<&str, usize>,
+    ) -> usize {
+        let (name, len, unlimited) = (&said.name, d.shape[k], d.unlimited[k]);
+        let group = group_at.get(said.scope.as_str()).copied().unwrap_or_default();
+        let known = self.by_name.get(&(group, name.clone(), len)).copied();
+        known.unwrap_or_else(|| {
+            let (name, path, naming) = (name.clone(), self.free_path(&said.scope, name), said.naming);
+            self.add(Dimension { name, path, len, unlimited, naming, coordinate: None }, group)
+        })
+    }
+
     /// `group/name`, or the first `group/name_1`, `group/name_2` ... that no dimension has yet.
-    fn free_path(&self, group: &str, name: &str) -> String {
+    fn free_path(&mut self, group: &str, name: &str) -> String {
         let full = if group.is_empty() { name.to_owned() } else { format!("{group}/{name}") };
-        if !self.paths.contains(&full) {
-            return full;
+        if self.paths.contains(&full) { self.numbered(full, 1) } else { full }
+    }
+
+    /// The first `path_n` from `first` on that no dimension has yet.
+    fn numbered(&mut self, path: String, first: u64) -> String {
+        let mut n = self.next.get(&(path.clone(), first)).copied().unwrap_or(first);
+        let mut free = format!("{path}_{n}");
+        while self.paths.contains(&free) {
+            n += 1;
+            free = format!("{path}_{n}");
         }
-        (1_u64..).map(|n| format!("{full}_{n}")).find(|path| !self.paths.contains(path)).unwrap_or(full)
+        self.next.insert((path, first), n);
+        free
     }
 
     /// In netCDF the length of an unlimited dimension is that of its longest array.
@@ -177,11 +226,6 @@ impl Dims {
                     dimension.len = dimension.len.max(len);
                 }
             }
-        }
-        self.by_length.clear();
-        for (i, dimension) in self.list.iter().enumerate() {
-            let key = (self.group_of[i], dimension.len, dimension.unlimited);
-            self.by_length.entry(key).or_default().push(i);
         }
     }
 
@@ -211,25 +255,21 @@ impl Dims {
             return known;
         }
         let base = self.list[of].clone();
-        let path = (occurrence.max(1)..)
-            .map(|n| format!("{}_{n}", base.path))
-            .find(|path| !self.paths.contains(path))
-            .unwrap_or_default();
+        let path = self.numbered(base.path.clone(), occurrence.max(1) as u64);
         let dimension = Dimension { name: leaf(&path).to_owned(), path, len, coordinate: None, ..base };
         let number = self.list.len();
         self.paths.insert(dimension.path.clone());
         self.list.push(dimension);
-        self.group_of.push(self.group_of[of]);
         self.variants.insert((of, occurrence, len), number);
         number
     }
 
-    /// Names what is still unnamed by length, with any dimension of the group that the array does not use yet.
+    /// Gives each axis that nothing names a dimension of its length, which the array does not use yet.
     fn fill_phony(&mut self, d: &Dataset, axes: &mut [Option<usize>], groups: &[Group]) {
         for k in 0..axes.len() {
             if axes[k].is_none() {
                 let key = (d.found.group, d.shape[k], d.unlimited[k]);
-                axes[k] = Some(self.by_length(key, axes, groups, |_| true));
+                axes[k] = Some(self.of_length(key, axes, groups));
             }
         }
     }
@@ -244,27 +284,25 @@ impl Dims {
     ) -> Vec<usize> {
         let mut used: Vec<Option<usize>> = axes.iter().copied().map(Some).collect();
         for &len in lens {
-            let number = self.by_length((d.found.group, len, false), &used, groups, |dim| !dim.named);
+            let number = self.of_length((d.found.group, len, false), &used, groups);
             used.push(Some(number));
         }
         used.into_iter().skip(axes.len()).flatten().collect()
     }
 
-    fn by_length(
-        &mut self,
-        key: (usize, u64, bool),
-        used: &[Option<usize>],
-        groups: &[Group],
-        wanted: impl Fn(&Dimension) -> bool,
-    ) -> usize {
-        let candidates = self.by_length.get(&key).map_or(&[][..], Vec::as_slice);
-        let known = candidates.iter().copied().find(|&i| !used.contains(&Some(i)) && wanted(&self.list[i]));
+    /// The dimension without a name of this group, length and growth that is not used yet.
+    fn of_length(&mut self, key: (usize, u64, bool), used: &[Option<usize>], groups: &[Group]) -> usize {
+        let candidates = self.phony.get(&key).map_or(&[][..], Vec::as_slice);
+        let known = candidates.iter().copied().find(|&i| !used.contains(&Some(i)));
         known.unwrap_or_else(|| {
             let (group, len, unlimited) = key;
             let name = format!("phony_dim_{}", self.counted);
             self.counted += 1;
             let path = self.free_path(&groups[group].path, &name);
-            self.add(Dimension { name, path, len, unlimited, named: false, coordinate: None }, group)
+            self.add(
+                Dimension { name, path, len, unlimited, naming: Naming::Length, coordinate: None },
+                group,
+            )
         })
     }
 
@@ -280,7 +318,7 @@ impl Dims {
                     path: name.to_owned(),
                     len,
                     unlimited: false,
-                    named: true,
+                    naming: Naming::Caller,
                     coordinate: None,
                 },
                 0,

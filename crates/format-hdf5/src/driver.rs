@@ -1,14 +1,20 @@
-//! The file driver through which libhdf5 reads: ranges of any store, no locks, no writing, and a look at every heap.
+//! The file driver through which libhdf5 reads: ranges of any store, no locks, no writing, and a look at metadata first.
 //!
-//! libhdf5 opens files by name. A store is put under a name for as long as it is being opened ([`Announced`]); any
-//! other name is the path of a local file, which libhdf5 asks for itself as a source of virtual data.
+//! libhdf5 opens files by name. A store is put under a name for as long as it is being opened ([`Announced`]). Any
+//! other name is one that libhdf5 looks for itself, as a source of virtual data: it tries several places, also the
+//! working directory, and counts up the numbers of patterns. Each of these is held against what may be opened
+//! ([`Permit`]) when it is tried. So is each file with raw data of a dataset, which libhdf5 opens without a driver
+//! ([`open_itself`]).
 //!
-//! libhdf5 reads its metadata in whole blocks, so the driver sees each heap before the library does and can
-//! refuse one that would make it loop or crash.
+//! libhdf5 reads its metadata in whole blocks, so the driver sees each before the library does and can refuse one that
+//! would make it loop or crash ([`Checks`]).
 
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::ffi::{CStr, CString, OsStr, c_char, c_int, c_uint, c_ulong, c_void};
+use std::os::fd::IntoRawFd;
 use std::os::unix::ffi::OsStrExt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
 
@@ -16,12 +22,12 @@ use hdf5_metno_sys::h5::{HADDR_UNDEF, haddr_t, herr_t, hsize_t};
 use hdf5_metno_sys::h5fd::H5FDregister;
 use hdf5_metno_sys::h5i::hid_t;
 use hdf5_metno_sys::h5p::H5Pset_driver;
-use sieva_store::FileStore;
 use sieva_types::{Error, ErrorKind, Result};
 
 use crate::bytes::FileBytes;
+use crate::checks::{Checks, kind};
 use crate::ffi::{Handle, call, lock};
-use crate::heaps::Heaps;
+use crate::links::Policy;
 
 /// `H5FD_CLASS_VERSION` of the structures below; the library refuses any other.
 const CLASS_VERSION: c_uint = 1;
@@ -29,13 +35,6 @@ const CLASS_VERSION: c_uint = 1;
 const CLASS_VALUE: c_int = 511;
 /// Largest address of a file.
 const MAX_ADDRESS: haddr_t = i64::MAX as u64;
-/// Signature and version of a global heap collection; libhdf5 does not look at the three bytes after them. It asks
-/// for these as for raw data, so that the kind of bytes does not tell.
-const GLOBAL_HEAP: [u8; 5] = *b"GCOL\x01";
-/// `H5FD_MEM_LHEAP`: what is asked for is (part of) a local heap, or a block of a newer one.
-const LOCAL_HEAP: c_int = 5;
-/// `H5FD_MEM_DRAW`: values of datasets (and global heaps).
-const RAW_DATA: c_int = 3;
 /// Bytes that may be read of a shorter file: libhdf5 reads ahead of what it knows to be there.
 const MOST_PAST_END: u64 = 1 << 20;
 /// Free lists by kind of memory, as other drivers have them (`H5FD_FLMAP_DICHOTOMY`).
@@ -43,6 +42,10 @@ const FREE_LISTS: [c_int; 7] = [1, 1, 1, 3, 3, 1, 1];
 /// Aggregation, the data sieve, SWMR reading, and the plain format of one file. Not the metadata accumulator:
 /// with it reads would no longer be whole blocks.
 const FEATURES: c_ulong = 0x1 | 0x8 | 0x10 | 0x1000 | 0x8000;
+
+// The structures below are held against libhdf5's own: written by build.rs.
+include!(concat!(env!("OUT_DIR"), "/H5FD_t.rs"));
+include!(concat!(env!("OUT_DIR"), "/H5FD_class_t.rs"));
 
 /// What every driver's file begins with.
 #[repr(C)]
@@ -65,7 +68,7 @@ struct Driven {
     public: Public,
     bytes: Arc<FileBytes>,
     end_of_addresses: haddr_t,
-    heaps: Heaps,
+    checks: Checks,
 }
 
 /// A function that this driver does not have.
@@ -184,6 +187,77 @@ impl Drop for Announced {
     }
 }
 
+thread_local! {
+    /// The files that libhdf5 may look for in calls of this thread.
+    static PERMITTED: RefCell<Vec<Policy>> = const { RefCell::new(Vec::new()) };
+}
+
+/// For as long as it lives, calls of this thread may lead libhdf5 to the files of a policy; without one, to none.
+pub(crate) struct Permit(());
+
+impl Permit {
+    /// Permits what `policy` allows.
+    pub(crate) fn new(policy: &Policy) -> Self {
+        PERMITTED.with_borrow_mut(|permitted| permitted.push(policy.clone()));
+        Self(())
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        PERMITTED.with_borrow_mut(Vec::pop);
+    }
+}
+
+thread_local! {
+    /// Whether a call of libhdf5 is under way, and not one of it back to us.
+    static WITHIN: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Makes a call of libhdf5: what it opens itself meanwhile comes to [`open_itself`].
+pub(crate) fn within<R>(call: impl FnOnce() -> R) -> R {
+    set_within(true, call)
+}
+
+/// Does what libhdf5 calls back for, where files are opened as ever.
+fn without<R>(work: impl FnOnce() -> R) -> R {
+    set_within(false, work)
+}
+
+fn set_within<R>(is_within: bool, work: impl FnOnce() -> R) -> R {
+    /// Puts back what was, also after a panic.
+    struct Before(bool);
+    impl Drop for Before {
+        fn drop(&mut self) {
+            WITHIN.set(self.0);
+        }
+    }
+    let _before = Before(WITHIN.replace(is_within));
+    work()
+}
+
+/// Opens the file that libhdf5 wants to open itself, where that is allowed: raw data of a dataset. Outside of its calls -2,
+/// for a file that may not be opened or is not there -1.
+pub(crate) extern "C" fn open_itself(name: *const c_char) -> c_int {
+    // At the end of a thread there is no such thing any more, nor a call of libhdf5.
+    if !WITHIN.try_with(Cell::get).unwrap_or(false) {
+        return -2;
+    }
+    // SAFETY: libhdf5 passes a C string.
+    let name = unsafe { CStr::from_ptr(name) };
+    let opened = without(|| catch_unwind(AssertUnwindSafe(|| permitted(name, Policy::file))).ok().flatten());
+    opened.map_or(-1, IntoRawFd::into_raw_fd)
+}
+
+/// What `open` finds at a path that the policy of the moment allows; a refusal is noted.
+fn permitted<T>(name: &CStr, open: impl FnOnce(&Policy, &Path) -> Result<Option<T>>) -> Option<T> {
+    let policy = PERMITTED.with_borrow(|permitted| permitted.last().cloned())?;
+    open(&policy, Path::new(OsStr::from_bytes(name.to_bytes()))).unwrap_or_else(|e| {
+        refuse(e);
+        None
+    })
+}
+
 /// Makes `access` open files through this driver.
 pub(crate) fn set(access: &Handle) -> Result<()> {
     static DRIVER: OnceLock<hid_t> = OnceLock::new();
@@ -202,10 +276,10 @@ unsafe extern "C" fn open(name: *const c_char, flags: c_uint, _access: hid_t, _m
     // SAFETY: libhdf5 passes a C string.
     let name = unsafe { CStr::from_ptr(name) };
     // Bit 0 asks for writing, which is refused.
-    let bytes = if flags & 1 == 0 { find(name) } else { None };
+    let bytes = if flags & 1 == 0 { without(|| find(name)) } else { None };
     let Some(bytes) = bytes else { return std::ptr::null_mut() };
-    let heaps = match Heaps::of(&bytes) {
-        Ok(heaps) => heaps,
+    let checks = match without(|| Checks::of(&bytes)) {
+        Ok(checks) => checks,
         Err(e) => {
             refuse(e);
             return std::ptr::null_mut();
@@ -226,25 +300,21 @@ unsafe extern "C" fn open(name: *const c_char, flags: c_uint, _access: hid_t, _m
         },
         bytes,
         end_of_addresses: 0,
-        heaps,
+        checks,
     }))
 }
 
-/// The store of this name, or the regular file; a pipe or device would block or never end.
+/// The store of this name, or the file that it leads to if that is permitted.
 fn find(name: &CStr) -> Option<Arc<FileBytes>> {
     if let Some(bytes) = STORES.lock().unwrap_or_else(PoisonError::into_inner).get(name) {
         return Some(bytes.clone());
     }
-    let path = Path::new(OsStr::from_bytes(name.to_bytes()));
-    if !std::fs::metadata(path).is_ok_and(|meta| meta.is_file()) {
-        return None;
-    }
-    FileStore::open(path).ok().map(|store| FileBytes::new(Arc::new(store)))
+    permitted(name, Policy::source).map(|store| FileBytes::new(Arc::new(store)))
 }
 
 unsafe extern "C" fn close(file: *mut Driven) -> herr_t {
     // SAFETY: libhdf5 closes once what `open` gave it.
-    drop(unsafe { Box::from_raw(file) });
+    without(|| drop(unsafe { Box::from_raw(file) }));
     0
 }
 
@@ -303,7 +373,7 @@ unsafe extern "C" fn read(
     if address == HADDR_UNDEF {
         return -1;
     }
-    match file.fill(kind, address, out).and_then(|()| file.wrong_heap(kind, address, out)) {
+    match without(|| file.fill(kind, address, out).and_then(|()| file.wrong(kind, address, out))) {
         Ok(None) => 0,
         Ok(Some(wrong)) => refuse(Error::corrupt(wrong)),
         Err(e) => refuse(e),
@@ -328,20 +398,14 @@ impl Driven {
         if there == 0 {
             return Ok(());
         }
-        if kind != RAW_DATA {
+        if kind != kind::RAW_DATA {
             self.bytes.announce(address, there as u64);
         }
         self.bytes.read(address, &mut out[..there])
     }
 
-    /// What is wrong with the heap that `bytes` at `address` begin with, if they do and anything is.
-    fn wrong_heap(&mut self, kind: c_int, address: u64, bytes: &[u8]) -> Result<Option<&'static str>> {
-        if kind == LOCAL_HEAP && bytes.starts_with(b"HEAP") {
-            self.heaps.check_local(&self.bytes, address, self.public.base_address)
-        } else if bytes.starts_with(&GLOBAL_HEAP) {
-            self.heaps.check_global(&self.bytes, address)
-        } else {
-            Ok(None)
-        }
+    /// What is wrong with the structure that `bytes` at `address` begin with, if anything is.
+    fn wrong(&mut self, kind: c_int, address: u64, bytes: &[u8]) -> Result<Option<&'static str>> {
+        self.checks.wrong(&self.bytes, kind, address, bytes, self.public.base_address)
     }
 }

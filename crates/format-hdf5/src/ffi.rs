@@ -3,8 +3,8 @@
 //! The bundled library is built without thread-safety, so every call happens under the one lock that the
 //! `hdf5-metno` crates share. It is reentrant; holding it over several calls keeps them together.
 
-use std::ffi::{CStr, c_char, c_uint, c_void};
-use std::sync::Once;
+use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use std::sync::OnceLock;
 
 use hdf5_metno_sys::h5::{H5dont_atexit, H5open, herr_t};
 use hdf5_metno_sys::h5e::{H5E_DEFAULT, H5E_WALK_UPWARD, H5E_error2_t, H5Eclear2, H5Eset_auto2, H5Ewalk2};
@@ -18,18 +18,57 @@ use crate::driver;
 /// Longest name of a link, attribute, file or member that is read.
 const NAME_LIMIT: usize = 1 << 20;
 
-/// Takes libhdf5's lock, and on first use starts the library with its own error printing off.
-pub(crate) fn lock() -> ReentrantMutexGuard<'static, ()> {
-    static START: Once = Once::new();
-    let guard = hdf5_metno_sys::LOCK.lock();
-    START.call_once(|| {
-        // SAFETY: the lock is held; these take no pointers that outlive the call. Without `dont_atexit` the
-        // library would tear itself down at exit while other threads may still be inside.
+// Written by build.rs, which holds the headers of the library against the same numbers.
+include!(concat!(env!("OUT_DIR"), "/H5O_token_t.rs"));
+include!(concat!(env!("OUT_DIR"), "/H5O_info2_t.rs"));
+include!(concat!(env!("OUT_DIR"), "/H5L_info2_t.rs"));
+include!(concat!(env!("OUT_DIR"), "/H5A_info_t.rs"));
+include!(concat!(env!("OUT_DIR"), "/H5E_error2_t.rs"));
+include!(concat!(env!("OUT_DIR"), "/H5R_ref_t.rs"));
+include!(concat!(env!("OUT_DIR"), "/hvl_t.rs"));
+
+unsafe extern "C" {
+    /// Whether libhdf5 sees none of its variables in the environment (`native/environment.c`).
+    safe fn sieva_hdf5_environment_is_hidden() -> i32;
+    /// What opens files that libhdf5 opens by itself (`native/environment.c`).
+    safe fn sieva_hdf5_open_by(opener: extern "C" fn(*const c_char) -> c_int);
+    /// Which kinds of plug-ins are loaded. The bindings' declaration has its argument as a pointer.
+    fn H5PLset_loading_state(kinds: c_uint) -> herr_t;
+}
+
+/// Starts the library, once. Whatever opens a file comes through here first.
+///
+/// # Errors
+/// `memory-limit` where it does not start, which takes nothing else; `internal-error` where it was linked wrongly. Nothing
+/// of it may be called then.
+pub(crate) fn start() -> Result<()> {
+    static STARTED: OnceLock<std::result::Result<(), (ErrorKind, &'static str)>> = OnceLock::new();
+    let _guard = hdf5_metno_sys::LOCK.lock();
+    let started = STARTED.get_or_init(|| {
+        if sieva_hdf5_environment_is_hidden() == 0 {
+            return Err((ErrorKind::Internal, "libhdf5 is linked so that it sees the environment"));
+        }
+        sieva_hdf5_open_by(driver::open_itself);
+        // SAFETY: the lock is held; these take no pointers that outlive the call. Without `dont_atexit`, which is too
+        // late where somebody else started the library, it would tear itself down at exit while other threads may
+        // still be inside. Plug-ins are made for another libhdf5 than this one.
         unsafe {
             H5dont_atexit();
-            H5open();
+            if H5open() < 0 {
+                return Err((ErrorKind::MemoryLimit, "there is no memory for libhdf5 to start in"));
+            }
+            if H5PLset_loading_state(0) < 0 {
+                return Err((ErrorKind::Internal, "libhdf5 does not forgo plug-ins"));
+            }
         }
+        Ok(())
     });
+    started.map_err(|(kind, why)| Error::new(kind, why))
+}
+
+/// Takes libhdf5's lock, with the library's own error printing off.
+pub(crate) fn lock() -> ReentrantMutexGuard<'static, ()> {
+    let guard = hdf5_metno_sys::LOCK.lock();
     // SAFETY: the lock is held; no callback means no printing. Others in the process may have turned it on.
     unsafe { H5Eset_auto2(H5E_DEFAULT, None, std::ptr::null_mut()) };
     guard
@@ -59,17 +98,28 @@ impl Status for isize {
     }
 }
 
-/// Runs one call under the lock; a failure becomes an error of libhdf5's own innermost words.
+/// Runs one call under the lock; a failure becomes an error of libhdf5's own innermost words. So does a file that was
+/// refused: libhdf5 would go on as if it were not there.
 pub(crate) fn call<T: Status>(what: &str, f: impl FnOnce() -> T) -> Result<T> {
     let _guard = lock();
-    let status = f();
-    let refusal = driver::refusal();
-    if status.failed() { Err(last_error(what, refusal)) } else { Ok(status) }
+    let status = driver::within(f);
+    match (status.failed(), driver::refusal()) {
+        (true, refusal) => Err(last_error(what, refusal)),
+        (false, Some(refusal)) if refusal.kind() == ErrorKind::LinkRefused => Err(refusal.at(what)),
+        (false, _) => Ok(status),
+    }
 }
 
 /// The same for calls that return a handle.
 pub(crate) fn open(what: &str, f: impl FnOnce() -> hid_t) -> Result<Handle> {
-    call(what, f).map(Handle)
+    let mut opened = None;
+    call(what, || {
+        let id = f();
+        // Closed again where something was refused on the way.
+        opened = (id >= 0).then(|| Handle(id));
+        id
+    })?;
+    opened.ok_or_else(|| Error::new(ErrorKind::Internal, format!("{what}: no handle")))
 }
 
 /// The error on libhdf5's stack, which is cleared; what our driver met comes first, under its own kind.

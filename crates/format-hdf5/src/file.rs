@@ -4,10 +4,12 @@ use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::path::Path;
 use std::sync::Arc;
 
+use hdf5_metno_sys::h5ac::{H5AC__CURR_CACHE_CONFIG_VERSION, H5AC_cache_config_t};
 use hdf5_metno_sys::h5d::H5Dopen2;
 use hdf5_metno_sys::h5f::{H5F_ACC_RDONLY, H5Fopen};
 use hdf5_metno_sys::h5o::{H5O_INFO_BASIC, H5O_info2_t, H5O_type_t, H5Oget_info3, H5Oopen, H5Oopen_by_token};
 use hdf5_metno_sys::h5p::*;
+use sieva_store::guard::{Gate, Purpose};
 use sieva_store::{FileStore, RangedRead};
 use sieva_types::{Error, Result};
 
@@ -61,9 +63,9 @@ pub(crate) enum ObjectKind {
 }
 
 impl File {
-    /// Opens the local file at `path`.
-    pub(crate) fn open(path: &Path) -> Result<Self> {
-        let store = FileStore::open(path)?;
+    /// Opens the local file at `path`, which another file leads to.
+    pub(crate) fn open(path: &Path, gate: &Gate) -> Result<Self> {
+        let store = FileStore::open_within(path, gate, Purpose::Link)?;
         Self::of(FileBytes::new(Arc::new(store))).map_err(|e| e.at(format!("'{}'", path.display())))
     }
 
@@ -72,6 +74,9 @@ impl File {
     pub(crate) fn of(bytes: Arc<FileBytes>) -> Result<Self> {
         let _guard = ffi::lock();
         let access = access_list()?;
+        if !bytes.store().is_remote() {
+            keep_little(&access)?;
+        }
         let announced = driver::Announced::new(&bytes)?;
         let opened = ffi::open("cannot open it as HDF5", || {
             // SAFETY: the lock is held, the property list is open and the name a C string.
@@ -144,20 +149,19 @@ impl File {
         ffi::open("cannot follow a link", || unsafe { H5Oopen(group.id(), name.as_ptr(), self.links.id()) })
     }
 
-    /// Opens the dataset at `path` for reading raw data that is kept in files beside this one.
+    /// Opens the dataset at `path` from the group `from` for reading raw data that is kept in files beside this one.
     ///
     /// By path, because only then libhdf5 can be told where these files are; no other handle of the dataset
     /// may be open.
-    pub(crate) fn dataset_beside(&self, path: &CStr) -> Result<Handle> {
+    pub(crate) fn dataset_beside(&self, from: Token, path: &CStr) -> Result<Handle> {
+        let group = self.object(from)?;
         let access = property_list(*H5P_CLS_DATASET_ACCESS)?;
         // SAFETY: called under the lock with an open property list and C strings.
         call("cannot set dataset access", || unsafe {
             H5Pset_efile_prefix(access.id(), c"${ORIGIN}".as_ptr())
         })?;
         // SAFETY: as above.
-        ffi::open("cannot open a dataset", || unsafe {
-            H5Dopen2(self.handle.id(), path.as_ptr(), access.id())
-        })
+        ffi::open("cannot open a dataset", || unsafe { H5Dopen2(group.id(), path.as_ptr(), access.id()) })
     }
 
     /// `len` bytes at `offset` from the start of the file, user block included.
@@ -204,6 +208,27 @@ pub(crate) fn access_list() -> Result<Handle> {
     call("cannot set file access", || unsafe { H5Pset_file_locking(access.id(), 0, 1) })?;
     driver::set(&access)?;
     Ok(access)
+}
+
+// Written by build.rs, which holds the headers of the library against the same numbers.
+include!(concat!(env!("OUT_DIR"), "/H5AC_cache_config_t.rs"));
+
+/// Most bytes of metadata that libhdf5 keeps of a local file, as they are in the file; in memory they are some sixteen times
+/// as many. By default it keeps 32 MiB. What is read again comes out of the system's cache.
+const METADATA_CACHE: usize = 2 << 20;
+
+/// Limits what libhdf5 keeps of a file's metadata.
+fn keep_little(access: &Handle) -> Result<()> {
+    let what = "cannot set what is kept of metadata";
+    let mut config = H5AC_cache_config_t { version: H5AC__CURR_CACHE_CONFIG_VERSION, ..Default::default() };
+    // SAFETY: called under the lock with an open property list and a structure of the version that it says.
+    call(what, || unsafe { H5Pget_mdc_config(access.id(), &mut config) })?;
+    config.set_initial_size = 1;
+    config.initial_size = METADATA_CACHE / 2;
+    config.min_size = METADATA_CACHE / 2;
+    config.max_size = METADATA_CACHE;
+    // SAFETY: as above.
+    call(what, || unsafe { H5Pset_mdc_config(access.id(), &config) }).map(|_| ())
 }
 
 /// Link access that refuses every external link before its file is touched.

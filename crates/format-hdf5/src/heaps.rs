@@ -50,12 +50,9 @@ pub(crate) struct Heaps {
 }
 
 impl Heaps {
-    /// The heaps of a file, as its superblock describes them.
-    ///
-    /// # Errors
-    /// Those of the storage.
-    pub(crate) fn of(bytes: &FileBytes) -> Result<Self> {
-        Ok(Self { sizes: Sizes::of(bytes)?, owner: HashMap::new() })
+    /// The heaps of a file whose superblock says this.
+    pub(crate) fn new(sizes: Sizes) -> Self {
+        Self { sizes, owner: HashMap::new() }
     }
 
     /// What is wrong with the global heap collection at `address`, if anything is.
@@ -140,7 +137,7 @@ impl Heaps {
 }
 
 /// Numbers of a file, read some at a time. After an error of the storage all numbers are absent.
-struct Window<'a> {
+pub(crate) struct Window<'a> {
     bytes: &'a FileBytes,
     start: u64,
     held: Vec<u8>,
@@ -148,20 +145,41 @@ struct Window<'a> {
 }
 
 impl<'a> Window<'a> {
-    fn new(bytes: &'a FileBytes) -> Self {
+    pub(crate) fn new(bytes: &'a FileBytes) -> Self {
         Self { bytes, start: 0, held: Vec::new(), failure: None }
     }
 
     /// What was found, unless the storage failed on the way.
-    fn finish<T>(self, found: T) -> Result<T> {
+    pub(crate) fn finish<T>(self, found: T) -> Result<T> {
         self.failure.map_or(Ok(found), Err)
     }
 
     /// The little-endian number of `width` bytes at `at`; `None` past the end of the file.
-    fn number(&mut self, at: u64, width: usize) -> Option<u64> {
+    pub(crate) fn number(&mut self, at: u64, width: usize) -> Option<u64> {
         let mut number = [0; 8];
         number.get_mut(..width)?.copy_from_slice(self.get(at, width)?);
         Some(u64::from_le_bytes(number))
+    }
+
+    /// Length of the file.
+    pub(crate) fn len(&self) -> u64 {
+        self.bytes.len()
+    }
+
+    /// `len` bytes at `at`; `None` past the end of the file.
+    pub(crate) fn bytes(&mut self, at: u64, len: u64) -> Option<Vec<u8>> {
+        let end = at.checked_add(len)?;
+        if end > self.len() || self.failure.is_some() {
+            return None;
+        }
+        let mut out = vec![0; len as usize];
+        match self.bytes.read(at, &mut out) {
+            Ok(()) => Some(out),
+            Err(e) => {
+                self.failure = Some(e);
+                None
+            }
+        }
     }
 
     fn get(&mut self, at: u64, width: usize) -> Option<&[u8]> {
@@ -214,6 +232,10 @@ mod tests {
         FileBytes::new(Arc::new(MemoryStore::new("heaps", bytes)))
     }
 
+    fn heaps(file: &FileBytes) -> Heaps {
+        Heaps::new(Sizes::of(file).unwrap())
+    }
+
     fn local(free: u64, list: [u64; 2]) -> Vec<u8> {
         // Prefix at 0 with 32 bytes of data at 32: two free blocks of 16.
         words(&[u64::from_le_bytes(*b"HEAP\0\0\0\0"), 32, free, 32, list[0], 16, list[1], 16])
@@ -225,7 +247,7 @@ mod tests {
             [(1, [0, 0], true), (0, [16, 1], true), (0, [16, 0], false), (16, [1, 16], false)]
         {
             let file = file(local(free, list));
-            let found = Heaps::of(&file).unwrap().check_local(&file, 0, 0).unwrap();
+            let found = heaps(&file).check_local(&file, 0, 0).unwrap();
             assert_eq!(found.is_none(), is_good, "{free} {list:?}");
         }
     }
@@ -236,7 +258,7 @@ mod tests {
         let mut bytes = local(0, [0, 0]);
         bytes[8..16].copy_from_slice(&(1_u64 << 62).to_le_bytes());
         let file = file(bytes);
-        assert!(Heaps::of(&file).unwrap().check_local(&file, 0, 0).unwrap().is_some());
+        assert!(heaps(&file).check_local(&file, 0, 0).unwrap().is_some());
     }
 
     #[test]
@@ -244,7 +266,7 @@ mod tests {
         let mut bytes = local(1, [0, 0]);
         bytes.extend(local(1, [0, 0]));
         let file = file(bytes);
-        let mut heaps = Heaps::of(&file).unwrap();
+        let mut heaps = heaps(&file);
         assert_eq!(heaps.check_local(&file, 0, 0), Ok(None));
         assert_eq!(heaps.check_local(&file, 0, 0), Ok(None));
         assert!(heaps.check_local(&file, 64, 0).unwrap().is_some());
@@ -257,7 +279,7 @@ mod tests {
         let zeros = words(&[start, 64, 1, 5, 0, 0, 0, 0]);
         for (bytes, is_good) in [(good, true), (zeros, false)] {
             let file = file(bytes);
-            let found = Heaps::of(&file).unwrap().check_global(&file, 0).unwrap();
+            let found = heaps(&file).check_global(&file, 0).unwrap();
             assert_eq!(found.is_none(), is_good);
         }
     }

@@ -85,6 +85,9 @@ pub(crate) fn physical(tree: &Tree, d: &Dataset) -> Result<Physical> {
     if let Placement::Library(_) = out.placement {
         packed::check_chunks(file, &handle)?;
         out.unreadable = missing_filter(d);
+        if is_never_written(&handle, d) {
+            (out.form, out.placement) = (d.info.clone(), Placement::Unallocated);
+        }
     }
     Ok(out)
 }
@@ -104,6 +107,15 @@ fn library_reason(handle: &Handle, d: &Dataset, fill: &[u8]) -> Result<Option<St
         _ => return Ok(None),
     };
     Ok(Some(reason.into()))
+}
+
+/// Whether nothing was ever written of items that libhdf5 would read, and their fill value is known. Its chunks have been
+/// checked.
+fn is_never_written(handle: &Handle, d: &Dataset) -> bool {
+    let is_known = matches!(d.info.kind, Kind::VlenText | Kind::Odd(_));
+    // SAFETY: the caller holds the lock, the dataset is open.
+    let stored = || unsafe { H5Dget_storage_size(handle.id()) };
+    is_known && matches!(d.storage, Storage::Contiguous | Storage::Chunked) && stored() == 0
 }
 
 fn has_user_fill(creation: &Handle) -> bool {
@@ -303,7 +315,12 @@ pub(crate) fn of_leaf(d: &Dataset, leaf: &Leaf, physical: &Physical, char_dim: b
         dtype: leaf.dtype().ok_or_else(|| Error::new(ErrorKind::Internal, "a leaf without a type"))?,
         endian: Endian::NATIVE,
         element_size,
-        placement: Placement::Library(reason),
+        // What was never written needs no library.
+        placement: match items.placement {
+            Placement::Unallocated => Placement::Unallocated,
+            Placement::Chunks(index) if index.stored() == 0 => Placement::Unallocated,
+            _ => Placement::Library(reason),
+        },
         fill,
         ..items
     })

@@ -5,8 +5,11 @@
 //! decode ([`Placement::Library`](sieva_format::layout::Placement::Library)).
 
 mod attrs;
+mod bounds;
 mod bytes;
+mod checks;
 mod chunks;
+mod conventions;
 mod dataset;
 mod descriptors;
 mod dims;

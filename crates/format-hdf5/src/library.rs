@@ -39,7 +39,7 @@ impl Reader {
     fn open(tree: &Tree, d: &Dataset, leaf: &Leaf) -> Result<Self> {
         let source = &tree.files[d.found.file];
         let dataset = match d.storage {
-            Storage::External => source.dataset_beside(&d.found.raw_path)?,
+            Storage::External => source.dataset_beside(d.found.from, &d.found.raw_path)?,
             _ => source.object(d.found.token)?,
         };
         let stored = dataset::stored_type(&dataset)?;

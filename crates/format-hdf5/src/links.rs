@@ -1,6 +1,7 @@
 //! Which files a file may lead to: external links, sources of virtual data, raw data kept elsewhere.
 //!
-//! Every path is resolved here, to its canonical form, before libhdf5 may open it.
+//! Every path is resolved here, to its canonical form, before libhdf5 may open it, and again when it does
+//! ([`Policy::source`]).
 
 use std::ffi::{CStr, CString, c_uint};
 use std::os::unix::ffi::OsStrExt;
@@ -8,8 +9,11 @@ use std::path::{Path, PathBuf};
 
 use hdf5_metno_sys::h5d::H5Dget_create_plist;
 use hdf5_metno_sys::h5p::*;
+use sieva_store::guard::{Gate, Purpose};
+use sieva_store::{FileStore, local};
 use sieva_types::{Error, ErrorKind, Result};
 
+use crate::bytes::FileBytes;
 use crate::dataset;
 use crate::ffi::{self, Handle, call};
 use crate::file::{File, ObjectKind};
@@ -26,12 +30,64 @@ const MAPPING_LIMIT: usize = 1 << 20;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Policy {
     roots: Vec<PathBuf>,
+    /// Who has to agree, too.
+    gate: Gate,
+    /// The file itself, which its virtual data may name.
+    own: Option<PathBuf>,
 }
 
 impl Policy {
     /// The policy that allows `roots`; those that do not exist allow nothing.
-    pub(crate) fn new(roots: &[PathBuf]) -> Self {
-        Self { roots: roots.iter().filter_map(|r| r.canonicalize().ok()).collect() }
+    pub(crate) fn new(roots: &[PathBuf], gate: &Gate) -> Self {
+        let roots = roots.iter().filter_map(|r| r.canonicalize().ok()).collect();
+        Self { roots, gate: gate.clone(), own: None }
+    }
+
+    /// Who is asked before a file is opened that another leads to.
+    pub(crate) fn gate(&self) -> &Gate {
+        &self.gate
+    }
+
+    /// The same for links of `bytes`, which may be named by them, too. What is no local file leads to no other.
+    pub(crate) fn of(self, bytes: &FileBytes) -> Self {
+        match bytes.local_path() {
+            Some(path) => Self { own: path.canonicalize().ok(), ..self },
+            None => Self::default(),
+        }
+    }
+
+    /// The file that libhdf5 looks for at `path`, as a source of virtual data; `None` where there is none. Never one that
+    /// counts from the working directory: what the same file answers would depend on where somebody stands.
+    ///
+    /// # Errors
+    /// `link-refused` where it is not one of those that are allowed; the gate's refusal.
+    pub(crate) fn source(&self, path: &Path) -> Result<Option<FileStore>> {
+        self.open(path)?.map(|(file, real)| FileStore::of(file, &real)).transpose()
+    }
+
+    /// The same, as a file with raw data.
+    ///
+    /// # Errors
+    /// As [`Policy::source`].
+    pub(crate) fn file(&self, path: &Path) -> Result<Option<std::fs::File>> {
+        Ok(self.open(path)?.map(|(file, _)| file))
+    }
+
+    fn open(&self, path: &Path) -> Result<Option<(std::fs::File, PathBuf)>> {
+        if path.is_relative() {
+            return Ok(None);
+        }
+        let Ok(file) = self.gate.open_regular(path, Purpose::Link)? else { return Ok(None) };
+        // By what was opened, not by its name, which may mean another file by now.
+        let real = local::real_path(&file).map_err(|e| Error::io(format!("'{}'", path.display()), &e))?;
+        if self.own.as_deref() != Some(&*real) && !self.is_allowed(&real) {
+            return Err(refused(path));
+        }
+        Ok(Some((file, real)))
+    }
+
+    fn is_allowed(&self, real: &Path) -> bool {
+        self.roots.iter().any(|root| real.starts_with(root))
     }
 
     /// The canonical path of the existing file `target`.
@@ -39,11 +95,9 @@ impl Policy {
     /// # Errors
     /// `link-refused` outside of the roots; `file-not-found` where there is none.
     fn allow(&self, target: &Path) -> Result<PathBuf> {
+        self.gate.look(target, Purpose::Link)?;
         let real = target.canonicalize().map_err(|e| Error::io(format!("'{}'", target.display()), &e))?;
-        if self.roots.iter().any(|root| real.starts_with(root)) {
-            return Ok(real);
-        }
-        Err(refused(target))
+        if self.is_allowed(&real) { Ok(real) } else { Err(refused(target)) }
     }
 
     /// The file that an external link of `file` names, looked for as given and beside `file`.
@@ -72,6 +126,12 @@ impl Policy {
         let creation =
             ffi::open("cannot look at a dataset", || unsafe { H5Dget_create_plist(dataset.id()) })?;
         for name in external_names(&creation)? {
+            if depth > 0 && !name.starts_with(b"/") {
+                // libhdf5 would look for it in the working directory.
+                let what =
+                    "virtual data of an array whose raw data are kept in other files, under relative names";
+                return Err(Error::new(ErrorKind::Unsupported, what));
+            }
             self.check_candidates(file, &name)?;
         }
         packed::check_chunks(file, dataset)?;
@@ -89,38 +149,48 @@ impl Policy {
         Ok(())
     }
 
+    /// Checks all that a mapping stands for: a pattern, one source after the other until there is none, as libhdf5 does.
     fn check_source(&self, file: &File, source: &Source, depth: usize) -> Result<()> {
+        let is_pattern = [&source.file, &source.dataset].iter().any(|name| numbered(name, 0).1);
+        for number in 0..=MAPPING_LIMIT {
+            let one = Source {
+                file: numbered(&source.file, number).0,
+                dataset: numbered(&source.dataset, number).0,
+            };
+            if !self.check_one_source(file, &one, depth)? || !is_pattern {
+                return Ok(());
+            }
+        }
+        Err(Error::new(ErrorKind::Unsupported, format!("virtual data of more than {MAPPING_LIMIT} sources")))
+    }
+
+    /// Checks one source; whether it is there.
+    fn check_one_source(&self, file: &File, source: &Source, depth: usize) -> Result<bool> {
         if source.file == b"." {
             return self.check_target(file, &source.dataset, depth);
         }
-        let here = directory_of(local(file, &source.file)?);
+        let mut is_there = false;
         for path in self.check_candidates(file, &source.file)? {
             if file.is_at(&path) {
-                self.check_target(file, &source.dataset, depth)?;
-            } else if let Ok(other) = File::open(&path) {
-                self.check_target(&other, &source.dataset, depth)?;
+                is_there |= self.check_target(file, &source.dataset, depth)?;
+            } else if let Ok(other) = File::open(&path, &self.gate) {
+                is_there |= self.check_target(&other, &source.dataset, depth)?;
             }
         }
-        let pattern = Path::new(std::ffi::OsStr::from_bytes(&source.file));
-        if source.file.contains(&b'%') {
-            self.check_pattern(&here.join(pattern))?;
-        }
-        Ok(())
+        Ok(is_there)
     }
 
-    /// The dataset that a mapping reads, which may be virtual or kept elsewhere itself.
-    fn check_target(&self, file: &File, dataset: &[u8], depth: usize) -> Result<()> {
-        let Ok(name) = CString::new(dataset) else { return Ok(()) };
+    /// The dataset that a mapping reads, which may be virtual or kept elsewhere itself; whether it is there.
+    fn check_target(&self, file: &File, dataset: &[u8], depth: usize) -> Result<bool> {
+        let Ok(name) = CString::new(dataset) else { return Ok(false) };
         // A source that is not there reads as fill value; one behind an external link is not found either,
         // but libhdf5 would follow the link.
         match file.object_at(file.handle(), &name) {
             Ok(target) if matches!(File::identify(&target), Ok((ObjectKind::Dataset, _))) => {
-                self.check_chain(file, &target, depth + 1)
+                self.check_chain(file, &target, depth + 1).map(|()| true)
             }
-            Err(e) if e.message().contains("callback") || e.message().contains("traversal") => {
-                Err(refused(Path::new(std::ffi::OsStr::from_bytes(dataset))))
-            }
-            _ => Ok(()),
+            Err(e) if is_refusal(&e) => Err(refused(Path::new(std::ffi::OsStr::from_bytes(dataset)))),
+            _ => Ok(false),
         }
     }
 
@@ -132,52 +202,64 @@ impl Policy {
         let mut found = Vec::new();
         let mut any = false;
         for candidate in candidates(path, name) {
+            let real = candidate.canonicalize().ok();
+            if let Some(real) = real.filter(|real| Some(real) == own.as_ref()) {
+                any = true;
+                found.push(real);
+                continue;
+            }
+            // Before it is known whether it is there: a refusal must not tell.
+            self.gate.look(&candidate, Purpose::Link)?;
             if std::fs::symlink_metadata(&candidate).is_err() {
                 continue;
             }
-            any = true;
-            let real = candidate.canonicalize().ok();
-            match real {
-                Some(real) if Some(&real) == own.as_ref() => found.push(real),
-                _ => found.push(self.allow(&candidate)?),
+            if self.roots.is_empty() {
+                return Err(refused(name));
             }
+            any = true;
+            found.push(self.allow(&candidate)?);
         }
-        if !any && self.roots.is_empty() && !name.as_os_str().as_bytes().contains(&b'%') {
+        if !any && self.roots.is_empty() {
             return Err(refused(name));
         }
         Ok(found)
     }
-
-    /// A name with `%b` in it stands for many files: all entries of its directory have to be allowed.
-    fn check_pattern(&self, pattern: &Path) -> Result<()> {
-        let directory = directory_of(pattern);
-        let in_name = pattern.file_name().is_some_and(|n| n.as_bytes().contains(&b'%'));
-        if directory.as_os_str().as_bytes().contains(&b'%') || !in_name {
-            return Err(refused(pattern));
-        }
-        self.allow(&directory)?;
-        for entry in std::fs::read_dir(&directory).into_iter().flatten().flatten() {
-            if entry.file_type().is_ok_and(|t| t.is_symlink()) {
-                self.allow(&entry.path())?;
-            }
-        }
-        Ok(())
-    }
 }
 
-/// Where libhdf5 looks for `name` from `file`: as given, beside the file, by its last component beside the
-/// file, beside what the file's own name is a link to, and under the prefixes of the environment.
-fn candidates(file: &Path, name: &Path) -> Vec<PathBuf> {
-    let leaf = Path::new(name.file_name().unwrap_or_default());
-    let mut directories = vec![PathBuf::new(), directory_of(file)];
-    directories.extend(file.canonicalize().ok().map(|real| directory_of(&real)));
-    for variable in ["HDF5_VDS_PREFIX", "HDF5_EXTFILE_PREFIX"] {
-        directories.extend(std::env::var_os(variable).iter().flat_map(std::env::split_paths));
+/// Whether a link could not be followed because an external one is on the way, which [`File::object_at`] refuses.
+pub(crate) fn is_refusal(e: &Error) -> bool {
+    e.message().contains("callback") || e.message().contains("traversal")
+}
+
+/// A name of a mapping with `%b` as this number and `%%` as `%`; whether the number is in it.
+fn numbered(name: &[u8], number: usize) -> (Vec<u8>, bool) {
+    let (mut out, mut has_number) = (Vec::new(), false);
+    let mut rest = name.iter();
+    while let Some(&byte) = rest.next() {
+        match (byte, rest.as_slice().first()) {
+            (b'%', Some(b'b')) => {
+                out.extend(number.to_string().into_bytes());
+                has_number = true;
+                rest.next();
+            }
+            (b'%', Some(b'%')) => {
+                out.push(b'%');
+                rest.next();
+            }
+            _ => out.push(byte),
+        }
     }
-    let mut out: Vec<PathBuf> = directories.iter().flat_map(|d| [d.join(name), d.join(leaf)]).collect();
-    out.sort();
-    out.dedup();
-    out
+    (out, has_number)
+}
+
+/// Where libhdf5 looks for `name` from `file`: beside it; an absolute name as it is given, then by its last part beside it.
+/// It also tries the working directory, which [`Policy::source`] never gives it.
+fn candidates(file: &Path, name: &Path) -> Vec<PathBuf> {
+    let here = directory_of(file);
+    match name.file_name() {
+        Some(leaf) if name.is_absolute() => vec![name.to_path_buf(), here.join(leaf)],
+        _ => vec![here.join(name)],
+    }
 }
 
 fn directory_of(path: &Path) -> PathBuf {
@@ -276,7 +358,7 @@ mod tests {
         std::fs::write(outside.join("b"), b"").unwrap();
         std::os::unix::fs::symlink(outside.join("b"), inside.join("link")).ok();
         let from = inside.join("main.h5");
-        let policy = Policy::new(std::slice::from_ref(&inside));
+        let policy = Policy::new(std::slice::from_ref(&inside), &Gate::default());
         assert!(policy.external_of(&from, b"a").is_ok());
         for escape in ["../out/b", "link"] {
             let e = policy.external_of(&from, escape.as_bytes()).unwrap_err();

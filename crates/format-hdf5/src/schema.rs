@@ -3,10 +3,12 @@
 use std::collections::HashMap;
 
 use sieva_format::decoding::Decoding;
-use sieva_format::schema::{ArrayInfo, GroupInfo, Schema};
+use sieva_format::schema::{ArrayInfo, Dimension, GroupInfo, Schema};
 use sieva_types::{DType, Error, ErrorKind, Result};
 
 use crate::attrs;
+use crate::bounds::{Bounds, DATASET, size_of_attrs};
+use crate::conventions;
 use crate::dataset::Dataset;
 use crate::dims::{self, Dims};
 use crate::leaves::{self, Leaf};
@@ -36,6 +38,7 @@ pub(crate) struct Listing {
 struct Lister<'a> {
     tree: &'a Tree,
     options: &'a Hdf5Options,
+    bounds: &'a Bounds,
     is_netcdf: bool,
     schema: Schema,
     arrays: Vec<Array>,
@@ -45,9 +48,9 @@ struct Lister<'a> {
 }
 
 /// Lists the arrays of a walked file.
-pub(crate) fn list(tree: Tree, policy: &Policy, options: &Hdf5Options) -> Result<Listing> {
+pub(crate) fn list(tree: Tree, policy: &Policy, options: &Hdf5Options, bounds: &Bounds) -> Result<Listing> {
     let _guard = crate::ffi::lock();
-    let (schema, datasets, arrays) = list_arrays(&tree, policy, options)?;
+    let (schema, datasets, arrays) = list_arrays(&tree, policy, options, bounds)?;
     Ok(Listing { tree, schema, datasets, arrays })
 }
 
@@ -55,19 +58,23 @@ fn list_arrays(
     tree: &Tree,
     policy: &Policy,
     options: &Hdf5Options,
+    bounds: &Bounds,
 ) -> Result<(Schema, Vec<Dataset>, Vec<Array>)> {
     let mut schema =
         Schema { warnings: tree.warnings.clone(), left_out: tree.left_out.clone(), ..Schema::default() };
-    let mut is_netcdf = read_groups(tree, &mut schema);
-    let (datasets, number_of) = describe(tree, policy, &mut schema);
+    let mut is_netcdf = read_groups(tree, &mut schema, bounds)?;
+    let (datasets, number_of) = describe(tree, policy, &mut schema, bounds)?;
     is_netcdf |= datasets.iter().any(is_of_netcdf);
     schema.format = if is_netcdf { "netCDF-4" } else { "HDF5" }.to_owned();
-    let dims = dims::assign(&datasets, &tree.groups, is_netcdf);
+    let said = conventions::names(tree, &datasets, &number_of, &schema.groups);
+    let dims = dims::assign(&datasets, &tree.groups, &said, is_netcdf);
     let mut lister =
-        Lister { tree, options, is_netcdf, schema, arrays: Vec::new(), dims, of_dataset: Vec::new() };
+        Lister { tree, options, bounds, is_netcdf, schema, arrays: Vec::new(), dims, of_dataset: Vec::new() };
     for (i, d) in datasets.iter().enumerate() {
+        bounds.check()?;
         lister.add(i, d)?;
     }
+    bounds.check()?;
     let Lister { mut schema, arrays, mut dims, of_dataset, .. } = lister;
     for (path, _) in &options.dims {
         if schema.array(path).is_none() && !datasets.iter().any(|d| d.found.path == *path) {
@@ -84,10 +91,12 @@ fn list_arrays(
 }
 
 /// Lists the groups; tells whether the root says that netCDF wrote the file.
-fn read_groups(tree: &Tree, schema: &mut Schema) -> bool {
+fn read_groups(tree: &Tree, schema: &mut Schema, bounds: &Bounds) -> Result<bool> {
     let mut is_netcdf = false;
     for (i, group) in tree.groups.iter().enumerate() {
-        let attributes = tree.files[group.file].object(group.token).and_then(|handle| attrs::read(&handle));
+        let file = &tree.files[group.file];
+        let attributes = file.object(group.token).and_then(|handle| attrs::read(file, &handle, bounds));
+        bounds.check()?;
         match attributes {
             Ok(attributes) => {
                 is_netcdf |= i == 0
@@ -100,7 +109,7 @@ fn read_groups(tree: &Tree, schema: &mut Schema) -> bool {
             }
         }
     }
-    is_netcdf
+    Ok(is_netcdf)
 }
 
 fn is_of_netcdf(d: &Dataset) -> bool {
@@ -110,11 +119,19 @@ fn is_of_netcdf(d: &Dataset) -> bool {
 
 /// Opens each dataset once; one that cannot be understood is left out and said. Also gives, for each dataset of
 /// the tree, its number among those described.
-fn describe(tree: &Tree, policy: &Policy, schema: &mut Schema) -> (Vec<Dataset>, Vec<Option<usize>>) {
+fn describe(
+    tree: &Tree,
+    policy: &Policy,
+    schema: &mut Schema,
+    bounds: &Bounds,
+) -> Result<(Vec<Dataset>, Vec<Option<usize>>)> {
     let mut datasets = Vec::with_capacity(tree.datasets.len());
     let mut number_of = vec![None; tree.datasets.len()];
     for (i, found) in tree.datasets.iter().enumerate() {
-        match Dataset::describe(tree, found, policy) {
+        let described = Dataset::describe(tree, found, policy, bounds);
+        bounds.take(DATASET + found.path.len());
+        bounds.check()?;
+        match described {
             Ok(Some(dataset)) => {
                 number_of[i] = Some(datasets.len());
                 datasets.push(dataset);
@@ -126,7 +143,7 @@ fn describe(tree: &Tree, policy: &Policy, schema: &mut Schema) -> (Vec<Dataset>,
             Err(e) => leave_out(schema, &found.path, e),
         }
     }
-    (datasets, number_of)
+    Ok((datasets, number_of))
 }
 
 /// Says what is not listed, and why.
@@ -171,6 +188,8 @@ impl Lister<'_> {
             axes.pop();
             shape.pop();
         }
+        self.bounds.take(DATASET + 3 * path.len() + size_of_attrs(&d.attributes.shown));
+        self.bounds.check()?;
         let mut storage = d.storage_info();
         storage.stored_type = leaf.numpy_name();
         self.schema.arrays.push(ArrayInfo {
@@ -224,7 +243,7 @@ fn set_coordinates(dims: &mut Dims, of_dataset: &[(usize, usize)], arrays: &[Arr
 
 /// Takes out phony dimensions that no array is left to use (a char array's, or renamed ones).
 fn drop_unused(schema: &mut Schema) {
-    let mut used: Vec<bool> = schema.dims.iter().map(|d| d.named).collect();
+    let mut used: Vec<bool> = schema.dims.iter().map(Dimension::is_named).collect();
     for array in &schema.arrays {
         for &axis in &array.dims {
             used[axis] = true;

@@ -3,15 +3,19 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use sieva_format::ArraySource;
 use sieva_format::layout::{Layout, Placement};
 use sieva_format::schema::Schema;
+use sieva_store::guard::{Gate, Purpose};
 use sieva_store::{FileStore, RangedRead};
 use sieva_types::{Bx, Error, ErrorKind, Result};
 
+use crate::bounds::Bounds;
 use crate::bytes::FileBytes;
 use crate::dataset::Dataset;
+use crate::driver::Permit;
 use crate::ffi;
 use crate::file::{File, signature_offset};
 use crate::kept::Kept;
@@ -38,6 +42,12 @@ pub struct Hdf5Options {
     /// Dimension names for arrays, by path. A dimension named so is the same one for all arrays, whatever their
     /// group.
     pub dims: Vec<(String, Vec<String>)>,
+    /// Who is asked before this file, and any that it leads to, is opened.
+    pub gate: Gate,
+    /// Most bytes that the list of what is in the file may take; 1 GiB where none are given.
+    pub memory: Option<u64>,
+    /// Ends the opening when it is set.
+    pub cancel: Arc<AtomicBool>,
 }
 
 /// An HDF5 or netCDF-4 file.
@@ -45,6 +55,8 @@ pub struct Hdf5Source {
     store: Arc<dyn RangedRead>,
     /// Whether what libhdf5 reads goes through `store` as well, and is counted there.
     is_counted: bool,
+    /// Where its links may lead.
+    policy: Policy,
     tree: Tree,
     schema: Schema,
     datasets: Vec<Dataset>,
@@ -56,6 +68,8 @@ pub struct Hdf5Source {
     items: Vec<Kept<Option<StoredItems>>>,
 }
 
+/// Most bytes of a list where options say nothing.
+const LIST_LIMIT: u64 = 1 << 30;
 /// Most bytes of a decoded chunk where options say nothing.
 const CHUNK_LIMIT: u64 = 1 << 30;
 
@@ -64,11 +78,12 @@ impl Hdf5Source {
     ///
     /// # Errors
     /// `file-not-found`, `permission-denied`; `unknown-format` for what is not HDF5; `corrupt-file` where the
-    /// file's own structure is damaged; `invalid-value`, `unknown-array` or `dimension-mismatch` for dimension
+    /// file's own structure is damaged; `memory-limit`, `cancelled`; `invalid-value`, `unknown-array` or `dimension-mismatch` for dimension
     /// names that do not fit.
     pub fn open(path: &Path, options: &Hdf5Options) -> Result<Self> {
-        let store: Arc<dyn RangedRead> = Arc::new(FileStore::open(path)?);
-        let metadata: Arc<dyn RangedRead> = Arc::new(FileStore::open(path)?);
+        let open = || FileStore::open_within(path, &options.gate, Purpose::Source);
+        let store: Arc<dyn RangedRead> = Arc::new(open()?);
+        let metadata: Arc<dyn RangedRead> = Arc::new(open()?);
         if (store.len(), store.version()) != (metadata.len(), metadata.version()) {
             let what = format!("'{}' was changed while it was opened", path.display());
             return Err(Error::new(ErrorKind::StaleSource, what).hint("open it again"));
@@ -93,12 +108,14 @@ impl Hdf5Source {
     fn of(store: Arc<dyn RangedRead>, metadata: Arc<dyn RangedRead>, options: &Hdf5Options) -> Result<Self> {
         let is_counted = Arc::ptr_eq(&store, &metadata);
         let place = |e: Error| e.at(format!("'{}'", store.name()));
+        ffi::start().map_err(place)?;
         let bytes = FileBytes::new(metadata);
         let Some(start) = start_of(&bytes).map_err(place)? else {
             return Err(Error::new(ErrorKind::UnknownFormat, "no HDF5 signature").at(store.name()));
         };
-        let Listing { tree, schema, datasets, arrays } = deeply(|| understand(bytes, start, options))
-            .map_err(|e| {
+        let policy = Policy::new(&options.external_roots, &options.gate).of(&bytes);
+        let Listing { tree, schema, datasets, arrays } =
+            deeply(|| understand(bytes, start, options, &policy)).map_err(|e| {
                 let is_stale = e.kind() == ErrorKind::CorruptFile;
                 // Bytes of two versions of a file look damaged.
                 place(is_stale.then(|| store.check_unchanged().err()).flatten().unwrap_or(e))
@@ -119,6 +136,7 @@ impl Hdf5Source {
             layouts: arrays.iter().map(|_| Kept::default()).collect(),
             store,
             is_counted,
+            policy,
             tree,
             schema,
             datasets,
@@ -145,6 +163,7 @@ impl Hdf5Source {
     /// Runs calls of libhdf5 on a dataset. It may take bytes that its storage failed to give for absent ones.
     fn through_library<T>(&self, d: &Dataset, f: impl FnOnce() -> Result<T>) -> Result<T> {
         let _guard = ffi::lock();
+        let _permit = Permit::new(&self.policy);
         let bytes = self.tree.files[d.found.file].bytes();
         bytes.take_failure();
         let found = f();
@@ -251,6 +270,11 @@ impl ArraySource for Hdf5Source {
             .map_err(|e| self.place(array, e))
     }
 
+    fn is_unwritten(&self, array: usize, bx: &Bx) -> bool {
+        // What cannot be found is told when it is read.
+        self.items(array).is_ok_and(|items| (*items).as_ref().is_some_and(|items| items.is_unwritten(bx)))
+    }
+
     fn read_library_strings(&self, array: usize, bx: &Bx) -> Result<Vec<String>> {
         if let Some(items) = &*self.items(array)? {
             return self.of_items(array, || items.read_texts(bx));
@@ -280,12 +304,13 @@ fn deeply<R: Send>(work: impl FnOnce() -> Result<R> + Send) -> Result<R> {
 }
 
 /// Walks the file and lists what is in it.
-fn understand(bytes: Arc<FileBytes>, start: u64, options: &Hdf5Options) -> Result<Listing> {
-    let policy = Policy::new(&options.external_roots);
+fn understand(bytes: Arc<FileBytes>, start: u64, options: &Hdf5Options, policy: &Policy) -> Result<Listing> {
+    let _permit = Permit::new(policy);
+    let bounds = Bounds::new(options.memory.unwrap_or(LIST_LIMIT), &options.cancel);
     // Before libhdf5 and its lock: what it will ask for is fetched in few rounds.
     let scout = Scout::fetch_metadata(&bytes, start)?;
-    let tree = walk::walk(File::of(bytes)?.with(scout), &policy)?;
-    let listing = schema::list(tree, &policy, options)?;
+    let tree = walk::walk(File::of(bytes)?.with(scout), policy, &bounds)?;
+    let listing = schema::list(tree, policy, options, &bounds)?;
     // Neither a group nor an attribute may be missing only because its bytes could not be had.
     let failure = listing.tree.files.iter().find_map(|file| file.bytes().take_failure());
     failure.map_or(Ok(listing), Err)

@@ -89,6 +89,11 @@ impl StoredItems {
         Ok(Self { reader, elements, chunk_limit: file.chunk_limit })
     }
 
+    /// Whether nothing of box `bx` was ever written.
+    pub(crate) fn is_unwritten(&self, bx: &Bx) -> bool {
+        self.reader.is_unwritten(bx)
+    }
+
     /// Fills `out` with the numbers or texts of fixed size of box `bx`, in native byte order.
     ///
     /// # Errors

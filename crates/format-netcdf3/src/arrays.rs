@@ -7,7 +7,7 @@ use sieva_format::Warnings;
 use sieva_format::decoding::Decoding;
 use sieva_format::filters::Pipeline;
 use sieva_format::layout::{Layout, Placement, c_strides};
-use sieva_format::schema::{ArrayInfo, Dimension, GroupInfo, Schema, StorageInfo};
+use sieva_format::schema::{ArrayInfo, Dimension, GroupInfo, Naming, Schema, StorageInfo};
 use sieva_types::{Endian, Error, Result};
 
 use crate::attributes::{attributes, fill};
@@ -57,7 +57,7 @@ fn root(header: &Header, geometry: &Geometry, warnings: &mut Warnings) -> Schema
         path: dim.name.clone(),
         len: geometry.dim_len(header, id),
         unlimited: geometry.record_dim == Some(id),
-        named: true,
+        naming: Naming::File,
         coordinate: None,
     });
     Schema {

@@ -5,7 +5,7 @@ use sieva_format::filters::Filter;
 use sieva_types::{Endian, Error, ErrorKind, Result, checked_len};
 
 use crate::codecs::{Chain, Codec, Stage};
-use crate::discover::{Node, Version};
+use crate::discover::Version;
 use crate::element::{Kind, unsupported};
 use crate::grid::Grid;
 use crate::item::Item;
@@ -39,10 +39,15 @@ pub(crate) struct Array {
 }
 
 impl Array {
-    /// Parses the array of `node`.
-    pub(crate) fn parse(path: &str, node: &Node, document: &Value, version: Version) -> Result<Self> {
+    /// Parses the document of the array at `path`.
+    pub(crate) fn parse(
+        path: &str,
+        attrs: &Map<String, Value>,
+        document: &Value,
+        version: Version,
+    ) -> Result<Self> {
         match version {
-            Version::V2 => Self::parse_v2(path, &node.attrs, document),
+            Version::V2 => Self::parse_v2(path, attrs, document),
             Version::V3 => Self::parse_v3(path, document),
         }
     }

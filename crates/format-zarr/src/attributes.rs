@@ -22,13 +22,26 @@ const KEPT_BACK: [&str; 8] = [
     "_NCZARR_GROUP",
 ];
 
+/// Attributes of CF that are numbers, infinite ones included; `_FillValue` is a matter of its own.
+const NUMBERS: [&str; 6] =
+    ["missing_value", "valid_min", "valid_max", "valid_range", "scale_factor", "add_offset"];
+
 /// The attributes of a group or array.
 pub(crate) fn attributes(given: &Map<String, Value>) -> Vec<Attr> {
     let is_shown = |name: &str| !KEPT_BACK.contains(&name);
-    given.iter().filter(|(name, _)| is_shown(name)).map(|(name, v)| (name.clone(), attribute(v))).collect()
+    given
+        .iter()
+        .filter(|(name, _)| is_shown(name))
+        .map(|(name, v)| (name.clone(), attribute(name, v)))
+        .collect()
 }
 
-fn attribute(value: &Value) -> AttrValue {
+fn attribute(name: &str, value: &Value) -> AttrValue {
+    if NUMBERS.contains(&name)
+        && let Some(floats) = with_non_finite(value)
+    {
+        return AttrValue::Floats(DType::F64, floats);
+    }
     match value {
         Value::String(text) => AttrValue::Text(text.clone()),
         Value::Array(list) if !list.is_empty() => {
@@ -39,6 +52,19 @@ fn attribute(value: &Value) -> AttrValue {
         }
         one => numbers(std::slice::from_ref(one)).unwrap_or_else(|| AttrValue::Other(shown(value))),
     }
+}
+
+/// Numbers of which one at least is NaN or infinite, which JSON has as texts if at all; `None` where `value` is no such.
+fn with_non_finite(value: &Value) -> Option<Vec<f64>> {
+    let list = value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice);
+    let number = |v: &Value| match v.as_str() {
+        Some("NaN") => Some(f64::NAN),
+        Some("Infinity") => Some(f64::INFINITY),
+        Some("-Infinity") => Some(f64::NEG_INFINITY),
+        Some(_) => None,
+        None => v.as_f64(),
+    };
+    list.iter().any(Value::is_string).then(|| list.iter().map(number).collect())?
 }
 
 fn numbers(list: &[Value]) -> Option<AttrValue> {
@@ -70,7 +96,9 @@ pub(crate) fn of_member(
         Kind::TimeDelta(unit) => set_default(&mut attrs, "units", unit.into()),
         _ => {}
     }
-    if let Some(missing) = missing(given, array, element, fill) {
+    // Of a complex number that is missing, one part alone may be that of a number that is not.
+    let missing = if member.part.is_some() { None } else { missing(given, array, element, fill) };
+    if let Some(missing) = missing {
         attrs.retain(|(name, _)| name != "_FillValue");
         attrs.push(("_FillValue".into(), missing));
     }
@@ -85,8 +113,8 @@ fn set_default(attrs: &mut Vec<Attr>, name: &str, value: String) {
 
 /// What stands for `_FillValue`: in version 2 the fill value of the array, as xarray has it; in version 3 the
 /// attribute, where a float is written as the base64 text of a little-endian float64. Where version 3 has no such
-/// attribute, a fill value that a writer chose counts as missing, like that of a version 2 twin; the default, zero,
-/// does not.
+/// attribute and no `missing_value`, a fill value that a writer chose counts as missing, like that of a version 2 twin; the
+/// default, zero, does not.
 fn missing(given: &Map<String, Value>, array: &Array, element: &Element, fill: &[u8]) -> Option<AttrValue> {
     if matches!(element.kind, Kind::DateTime(_) | Kind::TimeDelta(_)) {
         // "Not a time".
@@ -96,6 +124,9 @@ fn missing(given: &Map<String, Value>, array: &Array, element: &Element, fill: &
         return fill::attribute(fill, element);
     }
     let Some(declared) = given.get("_FillValue") else {
+        if given.contains_key("missing_value") {
+            return None;
+        }
         return fill::attribute(fill, element).filter(|v| v.as_f64() != Some(0.0));
     };
     let text = declared.as_str()?;
@@ -111,7 +142,8 @@ mod tests {
     #[test]
     fn values_of_all_kinds() {
         let given = json!({"a": "x", "b": [1, 2], "c": [1, 2.5], "d": true, "e": ["p", "q"], "f": {"g": 1}, "h": null,
-            "i": [], "j": 18446744073709551615_u64, "_ARRAY_DIMENSIONS": ["t"]});
+            "i": [], "j": 18446744073709551615_u64, "_ARRAY_DIMENSIONS": ["t"], "k": "NaN",
+            "missing_value": ["-Infinity", 5], "valid_max": "Infinity", "valid_min": "low"});
         let attrs = attributes(given.as_object().unwrap());
         let of = |name: &str| attrs.iter().find(|(n, _)| n == name).map(|(_, v)| v.clone());
         assert_eq!(of("a"), Some(AttrValue::Text("x".into())));
@@ -122,6 +154,10 @@ mod tests {
         assert_eq!(of("f"), Some(AttrValue::Other("{\"g\":1}".into())));
         assert_eq!(of("h"), Some(AttrValue::Other("null".into())));
         assert_eq!(of("i"), Some(AttrValue::Other("[]".into())));
+        assert_eq!(of("k"), Some(AttrValue::Text("NaN".into())));
+        assert_eq!(of("missing_value"), Some(AttrValue::Floats(DType::F64, vec![f64::NEG_INFINITY, 5.0])));
+        assert_eq!(of("valid_max"), Some(AttrValue::Floats(DType::F64, vec![f64::INFINITY])));
+        assert_eq!(of("valid_min"), Some(AttrValue::Text("low".into())));
         assert_eq!(of("j"), Some(AttrValue::Ints(DType::U64, vec![i128::from(u64::MAX)])));
         assert_eq!(of("_ARRAY_DIMENSIONS"), None);
     }

@@ -6,7 +6,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use sieva_format::schema::Dimension;
+use sieva_format::schema::{Dimension, Naming};
 
 use crate::array::DimName;
 
@@ -70,7 +70,7 @@ impl Dims {
         if let Some(&known) = self.by_name.get(&key) {
             return known;
         }
-        let number = self.add(group, name, len, true);
+        let number = self.add(group, name, len, Naming::File);
         self.by_name.insert(key, number);
         number
     }
@@ -81,7 +81,7 @@ impl Dims {
         known.unwrap_or_else(|| {
             let name = format!("phony_dim_{}", self.phony);
             self.phony += 1;
-            let number = self.add(group, &name, len, false);
+            let number = self.add(group, &name, len, Naming::Length);
             self.by_length.entry(key).or_default().push(number);
             number
         })
@@ -94,13 +94,13 @@ impl Dims {
         }
         let Dimension { path, name, len, .. } = self.list[of].clone();
         let group = path.strip_suffix(&name).unwrap_or_default().trim_end_matches('/').to_owned();
-        let number = self.add(&group, &format!("{name}_{nth}"), len, true);
+        let number = self.add(&group, &format!("{name}_{nth}"), len, Naming::File);
         self.again.insert((of, nth), number);
         number
     }
 
     /// Adds a dimension, under another name where an array of the group has one of another length.
-    fn add(&mut self, group: &str, name: &str, len: u64, named: bool) -> usize {
+    fn add(&mut self, group: &str, name: &str, len: u64, naming: Naming) -> usize {
         let prefix = if group.is_empty() { String::new() } else { format!("{group}/") };
         let mut own = name.to_owned();
         let mut n = 1;
@@ -109,7 +109,7 @@ impl Dims {
             n += 1;
         }
         let path = format!("{prefix}{own}");
-        self.list.push(Dimension { name: own, path, len, unlimited: false, named, coordinate: None });
+        self.list.push(Dimension { name: own, path, len, unlimited: false, naming, coordinate: None });
         self.list.len() - 1
     }
 }
@@ -157,6 +157,6 @@ mod tests {
         assert_ne!(square[0], square[1]);
         assert_eq!(dims.assign("", &unnamed, &[3, 7])[0], square[0]);
         assert_ne!(dims.assign("g", &unnamed[..1], &[3])[0], square[0]);
-        assert!(!dims.list[square[0]].named);
+        assert!(!dims.list[square[0]].is_named());
     }
 }

@@ -1,12 +1,16 @@
 //! Which groups and arrays there are: from consolidated metadata, else by listing the tree.
 
 use std::collections::BTreeMap;
+use std::time::Instant;
 
 use serde_json::{Map, Value};
-use sieva_store::{Entry, ObjectTree, Want};
+use sieva_store::{ObjectTree, Want};
 use sieva_types::{Error, ErrorKind, Result};
 
-use crate::json::{self, Documents, SPAN, member};
+use crate::budget::Budget;
+use crate::documents::{Documents, SPAN, Text};
+use crate::json::{self, member};
+use crate::store::{Listed, version_of};
 
 /// The most groups and arrays of one source.
 const MAX_NODES: usize = 200_000;
@@ -20,13 +24,13 @@ pub(crate) enum Version {
     V3,
 }
 
-/// The metadata of one group or array.
+/// Where the metadata of one group or array are.
 #[derive(Debug, Default)]
 pub(crate) struct Node {
     /// The array's document: `.zarray`, or `zarr.json` of an array.
-    pub(crate) array: Option<Value>,
+    pub(crate) array: Option<Text>,
     /// The attributes.
-    pub(crate) attrs: Map<String, Value>,
+    pub(crate) attrs: Option<Text>,
 }
 
 /// What there is.
@@ -39,8 +43,16 @@ pub(crate) struct Found {
     pub(crate) left_out: Vec<(String, Error)>,
     /// The documents that were read.
     pub(crate) documents: Documents,
-    /// The tree's objects, where they were listed.
-    pub(crate) listing: Option<Vec<Entry>>,
+    /// What the listing of the tree's objects tells, where they were listed.
+    listing: Option<Listing>,
+}
+
+/// A listing of which only that is kept which is needed: there may be a million chunks.
+#[derive(Debug)]
+struct Listing {
+    listed: Listed,
+    /// The keys of metadata documents.
+    documents: Vec<String>,
 }
 
 /// Whether a Zarr group or array of either version is at the root of `tree`.
@@ -62,14 +74,16 @@ pub fn is_zarr(tree: &dyn ObjectTree) -> Result<bool> {
 const ROOTS: [&str; 4] = ["zarr.json", ".zmetadata", ".zgroup", ".zarray"];
 
 /// Finds all groups and arrays of `tree`.
-pub(crate) fn discover(tree: &dyn ObjectTree) -> Result<Found> {
+pub(crate) fn discover(tree: &dyn ObjectTree, budget: Budget) -> Result<Found> {
     announce(tree, ROOTS.map(str::to_owned).as_slice());
-    let mut documents = Documents::default();
+    let mut documents = Documents::new(budget);
     let is_v3 = documents.read(tree, "zarr.json")?;
     let version = if is_v3.is_some() { Version::V3 } else { Version::V2 };
-    let listing = if tree.is_remote() { None } else { tree.list("")? };
     let (nodes, left_out) = (BTreeMap::new(), Vec::new());
-    let mut found = Found { version, nodes, left_out, documents, listing };
+    let mut found = Found { version, nodes, left_out, documents, listing: None };
+    if !tree.is_remote() {
+        found.list(tree)?;
+    }
     match is_v3 {
         Some(root) => found.version_3(tree, root)?,
         None => found.version_2(tree)?,
@@ -86,22 +100,34 @@ fn announce(tree: &dyn ObjectTree, keys: &[String]) {
     }
 }
 
+/// What documents of version 2 are called, and what those of version 3.
+const NAMES_V2: [&str; 3] = [".zgroup", ".zarray", ".zattrs"];
+const NAME_V3: &str = "zarr.json";
+
 impl Found {
-    fn version_3(&mut self, tree: &dyn ObjectTree, root: Value) -> Result<()> {
-        let consolidated = member(member(&root, "consolidated_metadata"), "metadata").as_object().cloned();
-        let is_array = member(&root, "node_type") == "array";
-        self.add_v3(String::new(), root)?;
+    /// What listing the tree told, where it was listed.
+    pub(crate) fn listed(&self) -> Option<Listed> {
+        self.listing.as_ref().map(|l| l.listed.clone())
+    }
+
+    fn version_3(&mut self, tree: &dyn ObjectTree, root: Text) -> Result<()> {
+        let path = ["consolidated_metadata", "metadata"];
+        let (document, consolidated) = self.documents.parse_around(&root, &path)?;
+        let is_array = member(&document, "node_type") == "array";
+        self.add_v3(String::new(), root, &document)?;
         if is_array {
             return Ok(());
         }
-        if let Some(documents) = consolidated {
-            return documents.into_iter().try_for_each(|(path, document)| self.add_v3(path, document));
+        if let Some(parts) = consolidated {
+            return parts.into_iter().try_for_each(|(path, text)| {
+                let document = self.documents.parse(&text)?;
+                self.add_v3(path, text, &document)
+            });
         }
-        let keys = self.list(tree, &["zarr.json"])?;
-        for key in &keys {
+        for key in self.listed_documents(tree)? {
             let path = key.strip_suffix("/zarr.json").unwrap_or_default();
-            match self.documents.read(tree, key) {
-                Ok(Some(document)) => self.add_v3(path.to_owned(), document)?,
+            match self.read(tree, &key) {
+                Ok(Some((text, document))) => self.add_v3(path.to_owned(), text, &document)?,
                 Ok(None) => {}
                 Err(e) => self.leave_out(path, e)?,
             }
@@ -109,22 +135,23 @@ impl Found {
         Ok(())
     }
 
-    fn add_v3(&mut self, path: String, mut document: Value) -> Result<()> {
-        let attrs = member(&document, "attributes").as_object().cloned().unwrap_or_default();
-        let node_type = member(&document, "node_type").as_str().map(str::to_owned);
-        if member(&document, "zarr_format").as_u64() != Some(3) {
-            let given = json::shown(member(&document, "zarr_format"));
+    /// Reads a document, and parses it to see whether it is one.
+    fn read(&mut self, tree: &dyn ObjectTree, key: &str) -> Result<Option<(Text, Value)>> {
+        let Some(text) = self.documents.read(tree, key)? else { return Ok(None) };
+        let document = self.documents.parse(&text)?;
+        Ok(Some((text, document)))
+    }
+
+    fn add_v3(&mut self, path: String, text: Text, document: &Value) -> Result<()> {
+        if member(document, "zarr_format").as_u64() != Some(3) {
+            let given = json::shown(member(document, "zarr_format"));
             let e = Error::new(ErrorKind::Unsupported, format!("zarr_format is {given}, expected 3"));
             return self.leave_out(&path, e);
         }
-        match node_type.as_deref() {
+        let attrs = self.documents.member(&text, "attributes");
+        match member(document, "node_type").as_str() {
             Some("group") => self.add(path, |node| node.attrs = attrs),
-            Some("array") => {
-                if let Some(map) = document.as_object_mut() {
-                    map.remove("attributes");
-                }
-                self.add(path, |node| (node.array, node.attrs) = (Some(document), attrs))
-            }
+            Some("array") => self.add(path, |node| (node.array, node.attrs) = (Some(text), attrs)),
             other => {
                 let e = Error::corrupt(format!("node_type is {other:?}, expected \"group\" or \"array\""));
                 self.leave_out(&path, e)
@@ -133,31 +160,40 @@ impl Found {
     }
 
     fn version_2(&mut self, tree: &dyn ObjectTree) -> Result<()> {
-        if let Some(document) = self.documents.read(tree, ".zmetadata")? {
+        if let Some(text) = self.documents.read(tree, ".zmetadata")? {
+            let (document, parts) = self.documents.parse_around(&text, &["metadata"])?;
             if document.get("record_size").is_some() {
                 let message = "chunks are references into other files, kept in Parquet";
                 return Err(Error::new(ErrorKind::Unsupported, message)
                     .hint("import the references as a manifest, or open the original files"));
             }
-            let metadata = json::object(member(&document, "metadata"), "'metadata' in '.zmetadata'")?;
-            return metadata.iter().try_for_each(|(key, document)| self.add_v2(key, document.clone()));
+            let Some(parts) = parts else {
+                json::object(member(&document, "metadata"), "'metadata' in '.zmetadata'")?;
+                return Err(Error::corrupt(
+                    "'metadata' in '.zmetadata' has no members that can be told apart",
+                ));
+            };
+            return parts.into_iter().try_for_each(|(key, text)| {
+                let document = self.documents.parse(&text)?;
+                self.add_v2(&key, text, &document)
+            });
         }
-        if let Some(array) = self.documents.read(tree, ".zarray")? {
-            self.add_v2(".zarray", array)?;
-            if let Some(attrs) = self.documents.read(tree, ".zattrs")? {
-                self.add_v2(".zattrs", attrs)?;
+        if let Some((text, array)) = self.read(tree, ".zarray")? {
+            self.add_v2(".zarray", text, &array)?;
+            if let Some((text, attrs)) = self.read(tree, ".zattrs")? {
+                self.add_v2(".zattrs", text, &attrs)?;
             }
             return Ok(());
         }
-        if self.documents.read(tree, ".zgroup")?.is_none() {
+        if self.read(tree, ".zgroup")?.is_none() {
             let message = format!("'{}' holds no Zarr group or array", tree.name());
             return Err(Error::new(ErrorKind::UnknownFormat, message)
                 .hint("expected is one of zarr.json, .zmetadata, .zgroup, .zarray at the root"));
         }
         self.nodes.entry(String::new()).or_default();
-        for key in self.list(tree, &[".zgroup", ".zarray", ".zattrs"])? {
-            match self.documents.read(tree, &key) {
-                Ok(Some(document)) => self.add_v2(&key, document)?,
+        for key in self.listed_documents(tree)? {
+            match self.read(tree, &key) {
+                Ok(Some((text, document))) => self.add_v2(&key, text, &document)?,
                 Ok(None) => {}
                 Err(e) => self.leave_out(key.rsplit_once('/').map_or("", |(path, _)| path), e)?,
             }
@@ -166,15 +202,13 @@ impl Found {
     }
 
     /// Adds what the document `key` says: of a group, an array or attributes.
-    fn add_v2(&mut self, key: &str, document: Value) -> Result<()> {
+    fn add_v2(&mut self, key: &str, text: Text, document: &Value) -> Result<()> {
         let (path, name) = key.rsplit_once('/').unwrap_or(("", key));
         match name {
             ".zgroup" => self.add(path.to_owned(), |_| {}),
-            ".zarray" => self.add(path.to_owned(), |node| node.array = Some(document)),
-            ".zattrs" => match document {
-                Value::Object(attrs) => self.add(path.to_owned(), |node| node.attrs = attrs),
-                other => self.leave_out(path, json::wrong(".zattrs", "an object", &other)),
-            },
+            ".zarray" => self.add(path.to_owned(), |node| node.array = Some(text)),
+            ".zattrs" if document.is_object() => self.add(path.to_owned(), |node| node.attrs = Some(text)),
+            ".zattrs" => self.leave_out(path, json::wrong(".zattrs", "an object", document)),
             _ => Ok(()),
         }
     }
@@ -186,43 +220,64 @@ impl Found {
         if self.nodes.len() >= MAX_NODES {
             return Err(too_many());
         }
+        self.documents.budget.hold(path.len() + NODE)?;
         change(self.nodes.entry(path).or_default());
         Ok(())
     }
 
     fn leave_out(&mut self, path: &str, e: Error) -> Result<()> {
-        if path.is_empty() {
+        // Of what is too large there is more to come.
+        if path.is_empty() || e.kind() == ErrorKind::MemoryLimit {
             return Err(e);
         }
         if self.left_out.len() >= MAX_NODES {
             return Err(too_many());
         }
+        self.documents.budget.hold(path.len() + e.message().len() + NODE)?;
         self.left_out.push((path.to_owned(), e));
         Ok(())
     }
 
-    /// The keys of documents of these names below the root.
-    fn list(&mut self, tree: &dyn ObjectTree, names: &[&str]) -> Result<Vec<String>> {
+    /// Lists the tree, where it can be listed.
+    fn list(&mut self, tree: &dyn ObjectTree) -> Result<()> {
+        let started = Instant::now();
+        let Some(entries) = tree.list("")? else { return Ok(()) };
+        let listed = Listed { version: version_of(&entries), at: Instant::now(), took: started.elapsed() };
+        let names: &[&str] = if self.version == Version::V3 { &[NAME_V3] } else { &NAMES_V2 };
+        let is_wanted = |key: &str| {
+            key.rsplit_once('/')
+                .map_or(names.contains(&key) && key != NAME_V3, |(_, name)| names.contains(&name))
+        };
+        let documents: Vec<String> =
+            entries.into_iter().map(|e| e.key).filter(|key| is_wanted(key)).collect();
+        self.documents.budget.hold(documents.iter().map(|key| key.len() + NODE).sum())?;
+        self.listing = Some(Listing { listed, documents });
+        Ok(())
+    }
+
+    /// The keys of all documents below the root.
+    fn listed_documents(&mut self, tree: &dyn ObjectTree) -> Result<Vec<String>> {
         if self.listing.is_none() {
-            self.listing = tree.list("")?;
+            self.list(tree)?;
         }
-        let Some(listing) = &self.listing else {
+        let Some(listing) = &mut self.listing else {
             let message = format!("'{}' cannot be listed and has no consolidated metadata", tree.name());
             return Err(Error::new(ErrorKind::Unsupported, message).hint(
                 "consolidate it (zarr.consolidate_metadata), or open one of its arrays by its own URL",
             ));
         };
-        let is_wanted = |key: &&str| {
-            key.rsplit_once('/')
-                .map_or(names.contains(key) && **key != *"zarr.json", |(_, name)| names.contains(&name))
-        };
-        let keys: Vec<String> =
-            listing.iter().map(|e| e.key.as_str()).filter(is_wanted).map(str::to_owned).collect();
+        let keys = std::mem::take(&mut listing.documents);
         if keys.len() > MAX_NODES {
             return Err(too_many());
         }
         announce(tree, &keys);
         Ok(keys)
+    }
+
+    /// The document of an array and its attributes; those of a group where it is none.
+    pub(crate) fn parse(&self, node: &Node) -> Result<(Option<Value>, Map<String, Value>)> {
+        let document = node.array.as_ref().map(|text| self.documents.parse(text)).transpose()?;
+        Ok((document, self.documents.attributes(node.attrs.as_ref())?))
     }
 
     /// Groups that only follow from the paths of what is in them.
@@ -241,6 +296,9 @@ impl Found {
         self.nodes.entry(String::new()).or_default();
     }
 }
+
+/// About what one entry of a map or list takes, with what it is made of.
+const NODE: usize = 128;
 
 fn too_many() -> Error {
     Error::new(ErrorKind::Unsupported, format!("more than {MAX_NODES} groups and arrays"))

@@ -1,6 +1,7 @@
 //! Fill values in all their spellings, as the bytes of one decoded element.
 
 use serde_json::Value;
+use sieva_format::buffer::{narrow_f16, widen_f16};
 use sieva_format::schema::AttrValue;
 use sieva_types::{DType, Endian, Result};
 
@@ -15,6 +16,12 @@ pub(crate) fn bytes(value: &Value, item: &Item, member: &Member) -> Result<Vec<u
         return element(value, &member.element);
     }
     match value {
+        // Of complex numbers, each part.
+        Value::Array(parts) if member.part.is_some() => {
+            let part = member.part.and_then(|n| parts.get(n)).filter(|_| parts.len() == 2);
+            let part = part.ok_or_else(|| wrong("fill_value", "two parts of a complex number", value))?;
+            element(part, &member.element)
+        }
         Value::String(text) => {
             let whole = base64(text).filter(|b| b.len() == item.size);
             let whole = whole.ok_or_else(|| wrong("fill_value", "the bytes of an item in base64", value))?;
@@ -22,7 +29,10 @@ pub(crate) fn bytes(value: &Value, item: &Item, member: &Member) -> Result<Vec<u
             Ok(whole.get(member.offset..end).map_or_else(Vec::new, <[u8]>::to_vec))
         }
         Value::Object(_) => {
-            let inner = member.name.split('.').try_fold(value, |value, name| value.get(name));
+            let inner = member.name.split('.').try_fold(value, |value, name| match (value, member.part) {
+                (Value::Array(parts), Some(n)) => parts.get(n),
+                _ => value.get(name),
+            });
             element(inner.unwrap_or(&Value::Null), &member.element)
         }
         Value::Null => element(value, &member.element),
@@ -42,7 +52,7 @@ pub(crate) fn attribute(bytes: &[u8], of: &Element) -> Option<AttrValue> {
     let signed = |width: u32| i128::from((bits << (64 - width)).cast_signed() >> (64 - width));
     Some(match dtype {
         DType::Bool | DType::Str => return None,
-        DType::F16 => AttrValue::Floats(dtype, vec![f64::from(sieva_format::buffer::widen_f16(bits as u16))]),
+        DType::F16 => AttrValue::Floats(dtype, vec![f64::from(widen_f16(bits as u16))]),
         DType::F32 => AttrValue::Floats(dtype, vec![f64::from(f32::from_bits(bits as u32))]),
         DType::F64 => AttrValue::Floats(dtype, vec![f64::from_bits(bits)]),
         DType::I8 | DType::I16 | DType::I32 | DType::I64 => {
@@ -124,24 +134,6 @@ fn float(value: &Value, dtype: DType) -> Option<u64> {
     })
 }
 
-/// float64 to float16, rounded to nearest, ties to even (IEEE 754, section 4.3.1).
-fn narrow_f16(f: f64) -> u16 {
-    let sign = u16::from(f.is_sign_negative()) << 15;
-    let a = f.abs();
-    if a.is_nan() {
-        return sign | 0x7e00;
-    }
-    if a >= 65520.0 {
-        return sign | 0x7c00;
-    }
-    // The spacing of float16 numbers near `a` is a power of two; in units of it the value is rounded to an integer.
-    let exponent = ((a.to_bits() >> 52) as i32 - 1023).max(-14);
-    let units = (a * 2.0_f64.powi(10 - exponent)).round_ties_even() as u16;
-    // 1024 units are the next exponent's first; the sum carries over into it.
-    let base = ((exponent + 14) as u16) << 10;
-    sign | (base + units)
-}
-
 fn text_bytes(value: &Value, size: usize) -> Result<Vec<u8>> {
     let mut out = match value {
         Value::String(text) => {
@@ -221,27 +213,6 @@ mod tests {
         assert!(fill("<f8", json!("0x7fc00000")).is_err());
     }
 
-    /// Values of numpy.float16: halves, the least subnormal, ties to even, the largest, beyond.
-    #[test]
-    fn float16_is_rounded_to_nearest_even() {
-        let known = [
-            (1.0, 0x3c00),
-            (-2.5, 0xc100),
-            (5.960_464_477_539_063e-8, 0x0001),
-            (2.98e-8, 0x0000),
-            (2049.0, 0x6800),
-            (2051.0, 0x6802),
-            (65504.0, 0x7bff),
-            (65520.0, 0x7c00),
-            (0.1, 0x2e66),
-            (6.1035e-5, 0x0400),
-            (1.9999, 0x4000),
-        ];
-        for (value, bits) in known {
-            assert_eq!(narrow_f16(value), bits, "{value}");
-        }
-    }
-
     #[test]
     fn integers_keep_to_their_range() {
         assert_eq!(fill(">i2", json!(-2)).unwrap(), [0xff, 0xfe]);
@@ -264,6 +235,27 @@ mod tests {
         assert_eq!(bytes(&json!("AQJ6"), &item, &item.members[0]).unwrap(), [1, 2]);
         assert_eq!(bytes(&json!("AQJ6"), &item, &item.members[1]).unwrap(), b"z");
         assert!(bytes(&json!("AQI="), &item, &item.members[1]).is_err());
+    }
+
+    #[test]
+    fn complex_numbers_have_two_parts() {
+        let item = Item::parse_v2(&json!("<c8")).unwrap();
+        let fill = |value: Value, part: usize| bytes(&value, &item, &item.members[part]);
+        let float = |f: f32| f.to_le_bytes().to_vec();
+        assert_eq!(fill(json!([1.5, "NaN"]), 0).unwrap(), float(1.5));
+        assert_eq!(fill(json!([1.5, "NaN"]), 1).unwrap(), float(f32::NAN));
+        assert_eq!(fill(json!(["-Infinity", "0x40000000"]), 1).unwrap(), float(2.0));
+        for zero in [json!(null), json!(0), json!(0.0), json!([0.0, 0.0])] {
+            assert_eq!(fill(zero, 1).unwrap(), float(0.0));
+        }
+        assert_eq!(fill(json!("AADAPwAAAEA="), 1).unwrap(), float(2.0));
+        assert!(fill(json!([1.0]), 0).is_err() && fill(json!(2.0), 0).is_err());
+        let item = Item::parse_v3(
+            &json!({"name": "struct", "configuration": {"fields": [["z", "complex64"]]}}),
+            Endian::Little,
+        )
+        .unwrap();
+        assert_eq!(bytes(&json!({"z": [1.0, 2.0]}), &item, &item.members[1]).unwrap(), float(2.0));
     }
 
     #[test]

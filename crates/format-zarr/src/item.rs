@@ -15,7 +15,14 @@ pub(crate) struct Member {
     pub(crate) element: Element,
     /// Its own dimensions.
     pub(crate) shape: Vec<u64>,
+    /// Bytes from one of its elements to the next.
+    pub(crate) step: usize,
+    /// Which part of a complex number it is: 0 the real one, 1 the imaginary one.
+    pub(crate) part: Option<usize>,
 }
+
+/// What the parts of complex numbers are called, as h5py calls them.
+pub(crate) const PARTS: [&str; 2] = ["r", "i"];
 
 /// The type of an array's items.
 #[derive(Clone, Debug, Default)]
@@ -37,15 +44,28 @@ const MAX_MEMBERS: usize = 4096;
 impl Item {
     /// An item that is one element.
     pub(crate) fn simple(element: Element) -> Self {
-        let member = Member { name: String::new(), offset: 0, element, shape: Vec::new() };
-        Self { size: element.size, members: vec![member], left_out: Vec::new() }
+        let mut item = Self::default();
+        item.add_element(String::new(), element, Vec::new());
+        item
+    }
+
+    /// An item that is a complex number of two such elements.
+    fn complex(of: Element) -> Self {
+        let mut item = Self::default();
+        item.add_complex("", of, &[]);
+        item
     }
 
     /// The type of a version 2 array: a text of numpy's, or a list of members.
     pub(crate) fn parse_v2(value: &Value) -> Result<Self> {
         let mut item = Self::default();
         match value {
-            Value::String(text) => return simple_v2(text).map(Self::simple),
+            Value::String(text) => {
+                return match complex_v2(text) {
+                    Some(of) => Ok(Self::complex(of)),
+                    None => simple_v2(text).map(Self::simple),
+                };
+            }
             _ => item.add_fields(json::list(value, "dtype")?, "", 0, &parse_field_v2)?,
         }
         Ok(item)
@@ -54,6 +74,9 @@ impl Item {
     /// The type of a version 3 array whose numbers are stored in the byte order `endian`.
     pub(crate) fn parse_v3(value: &Value, endian: Endian) -> Result<Self> {
         let (name, configuration) = json::named(value, "data_type")?;
+        if let Some(of) = complex_v3(name, endian) {
+            return Ok(Self::complex(of));
+        }
         if !matches!(name, "struct" | "structured") {
             return simple_v3(name, configuration, endian).map(Self::simple);
         }
@@ -61,6 +84,25 @@ impl Item {
         let fields = json::list(member(configuration, "fields"), "fields of a struct")?;
         item.add_fields(fields, "", 0, &|field| parse_field_v3(field, endian))?;
         Ok(item)
+    }
+
+    /// Adds an element, or `shape` of them.
+    fn add_element(&mut self, name: String, element: Element, shape: Vec<u64>) {
+        let (offset, step) = (self.size, element.size);
+        self.size = offset.saturating_add(step);
+        self.members.push(Member { name, offset, element, shape, step, part: None });
+    }
+
+    /// Adds the two parts of a complex number, or of `shape` of them.
+    fn add_complex(&mut self, name: &str, of: Element, shape: &[u64]) {
+        let start = self.size;
+        for (number, part) in PARTS.into_iter().enumerate() {
+            let name = if name.is_empty() { part.to_owned() } else { format!("{name}.{part}") };
+            let (offset, step) = (start.saturating_add(number * of.size), 2 * of.size);
+            let shape = shape.to_vec();
+            self.members.push(Member { name, offset, element: of, shape, step, part: Some(number) });
+        }
+        self.size = start.saturating_add(2 * of.size);
     }
 
     fn add_fields(
@@ -88,10 +130,8 @@ impl Item {
                         self.left_out.push((name, unsupported("an array of compounds within a compound")));
                     }
                 }
-                FieldKind::Element(element) => {
-                    self.size = start.saturating_add(element.size);
-                    self.members.push(Member { name, offset: start, element, shape });
-                }
+                FieldKind::Element(element) => self.add_element(name, element, shape),
+                FieldKind::Complex(of) => self.add_complex(&name, of, &shape),
                 FieldKind::Opaque(size, why) => {
                     self.size = start.saturating_add(size);
                     self.left_out.push((name, why));
@@ -115,6 +155,8 @@ struct Field {
 
 enum FieldKind {
     Element(Element),
+    /// A complex number of two such elements.
+    Complex(Element),
     Fields(Vec<Value>),
     /// Bytes without plain values.
     Opaque(usize, Error),
@@ -135,7 +177,10 @@ fn parse_field_v2(field: &Value) -> Result<Field> {
     };
     let kind = match dtype {
         Value::Array(fields) => FieldKind::Fields(fields.clone()),
-        Value::String(text) => within_compound(simple_v2(text), opaque_v2(text))?,
+        Value::String(text) => match complex_v2(text) {
+            Some(of) => FieldKind::Complex(of),
+            None => within_compound(simple_v2(text), opaque_v2(text))?,
+        },
         other => return Err(json::wrong("a member's type", "text or a list", other)),
     };
     Ok(Field { name, shape, kind })
@@ -148,6 +193,8 @@ fn parse_field_v3(field: &Value, endian: Endian) -> Result<Field> {
     let (type_name, configuration) = json::named(data_type, "a member's data_type")?;
     let kind = if matches!(type_name, "struct" | "structured") {
         FieldKind::Fields(json::list(member(configuration, "fields"), "fields of a struct")?.to_vec())
+    } else if let Some(of) = complex_v3(type_name, endian) {
+        FieldKind::Complex(of)
     } else {
         within_compound(simple_v3(type_name, configuration, endian), opaque_v3(type_name))?
     };
@@ -167,6 +214,27 @@ fn within_compound(element: Result<Element>, opaque: Option<usize>) -> Result<Fi
     }
 }
 
+/// The parts of numpy's complex numbers of this text, `<c8` or `<c16`.
+fn complex_v2(text: &str) -> Option<Element> {
+    let (order, size) = text.split_once('c').filter(|(order, _)| order.len() == 1)?;
+    let half = match size {
+        "8" => 4,
+        "16" => 8,
+        _ => return None,
+    };
+    simple_v2(&format!("{order}f{half}")).ok()
+}
+
+/// The parts of complex numbers of this name.
+fn complex_v3(name: &str, endian: Endian) -> Option<Element> {
+    let part = match name {
+        "complex64" | "complex_float32" => "float32",
+        "complex128" | "complex_float64" => "float64",
+        _ => return None,
+    };
+    simple_v3(part, &Value::Null, endian).ok()
+}
+
 /// Bytes of a type of numpy's that has no plain values.
 fn opaque_v2(text: &str) -> Option<usize> {
     let size: usize = text.get(2..)?.split('[').next()?.parse().ok()?;
@@ -175,8 +243,7 @@ fn opaque_v2(text: &str) -> Option<usize> {
 
 fn opaque_v3(name: &str) -> Option<usize> {
     match name {
-        "complex64" | "complex_float32" | "numpy.datetime64" | "numpy.timedelta64" => Some(8),
-        "complex128" | "complex_float64" => Some(16),
+        "numpy.datetime64" | "numpy.timedelta64" => Some(8),
         _ => name.strip_prefix('r')?.parse::<usize>().ok().filter(|n| n % 8 == 0).map(|n| n / 8),
     }
 }
@@ -189,12 +256,30 @@ mod tests {
     #[test]
     fn compounds_are_packed() {
         let dtype =
-            json!([["a", "<i2"], ["b", [["x", "|u1"], ["y", ">f8"]]], ["c", "<c8"], ["d", "<f4", [2, 3]]]);
+            json!([["a", "<i2"], ["b", [["x", "|u1"], ["y", ">f8"]]], ["c", "|V8"], ["d", "<f4", [2, 3]]]);
         let item = Item::parse_v2(&dtype).unwrap();
         let places: Vec<_> = item.members.iter().map(|m| (m.name.as_str(), m.offset)).collect();
         assert_eq!(places, [("a", 0), ("b.x", 2), ("b.y", 3), ("d", 19)]);
         assert_eq!((item.size, item.left_out.len()), (43, 1));
         assert_eq!(item.members[3].shape, [2, 3]);
+    }
+
+    #[test]
+    fn complex_numbers_are_two_members() {
+        let places = |item: &Item| {
+            item.members.iter().map(|m| (m.name.clone(), m.offset, m.step, m.part)).collect::<Vec<_>>()
+        };
+        let item = Item::parse_v2(&json!(">c16")).unwrap();
+        assert_eq!(places(&item), [("r".into(), 0, 16, Some(0)), ("i".into(), 8, 16, Some(1))]);
+        assert_eq!((item.size, item.members[1].element.numpy()), (16, ">f8".into()));
+        let item = Item::parse_v3(&json!("complex64"), Endian::Little).unwrap();
+        assert_eq!((item.size, item.members[0].element.numpy()), (8, "<f4".into()));
+        let item = Item::parse_v2(&json!([["a", "|u1"], ["z", "<c8", [3]], ["b", "<i2"]])).unwrap();
+        let expected =
+            [("a".into(), 0, 1, None), ("z.r".into(), 1, 8, Some(0)), ("z.i".into(), 5, 8, Some(1))];
+        assert_eq!(places(&item)[..3], expected);
+        assert_eq!((item.members[3].offset, item.size), (25, 27));
+        assert!(Item::parse_v2(&json!("<c32")).is_err());
     }
 
     #[test]

@@ -1,52 +1,9 @@
-//! Metadata documents: read within limits, parsed, and looked into.
+//! Values of metadata documents: parsed, and looked into.
 
 use std::fmt::Display;
 
 use serde_json::{Map, Value};
-use sieva_store::{ObjectTree, Span};
-use sieva_types::{Error, ErrorKind, Result};
-
-/// The longest metadata document that is read.
-const MAX_BYTES: u64 = 64 << 20;
-/// The most that all documents of one source may take together.
-const MAX_TOTAL: usize = 256 << 20;
-
-/// The part of a document's object that is asked for: all of it, and one byte more of one that is too long.
-pub(crate) const SPAN: Span = Span::Last(MAX_BYTES + 1);
-
-/// The documents that were read, in order.
-#[derive(Debug, Default)]
-pub(crate) struct Documents {
-    /// Their keys and where each begins in `bytes`.
-    pub(crate) keys: Vec<(String, usize)>,
-    /// All of them, one after the other.
-    pub(crate) bytes: Vec<u8>,
-}
-
-impl Documents {
-    /// Reads and parses the document `key`; `None` where there is none.
-    pub(crate) fn read(&mut self, tree: &dyn ObjectTree, key: &str) -> Result<Option<Value>> {
-        let mut bytes = Vec::new();
-        if !tree.get(key, &SPAN, &mut bytes)? {
-            return Ok(None);
-        }
-        if bytes.len() as u64 > MAX_BYTES || self.bytes.len().saturating_add(bytes.len()) > MAX_TOTAL {
-            let message = format!("'{key}': metadata of more than {MAX_BYTES} bytes, or too many documents");
-            return Err(Error::new(ErrorKind::Unsupported, message));
-        }
-        let value = parse(key, &bytes)?;
-        self.keys.push((key.to_owned(), self.bytes.len()));
-        self.bytes.extend_from_slice(&bytes);
-        Ok(Some(value))
-    }
-
-    /// The `i`th document.
-    pub(crate) fn get(&self, i: usize) -> Option<(&str, &[u8])> {
-        let (key, start) = self.keys.get(i)?;
-        let end = self.keys.get(i + 1).map_or(self.bytes.len(), |next| next.1);
-        Some((key, self.bytes.get(*start..end)?))
-    }
-}
+use sieva_types::{Error, Result};
 
 /// Parses a document. Python's writers put bare `NaN` and `Infinity` into attributes: these are read as texts.
 pub(crate) fn parse(key: &str, bytes: &[u8]) -> Result<Value> {

@@ -7,7 +7,8 @@
 //!
 //! | file | does |
 //! |---|---|
-//! | `json.rs` | metadata documents within limits |
+//! | `documents.rs`, `budget.rs` | metadata documents within limits |
+//! | `json.rs`, `scan.rs` | values of JSON, and where they are |
 //! | `discover.rs` | which groups and arrays there are |
 //! | `array.rs` | one array as either version describes it |
 //! | `element.rs`, `item.rs`, `fill.rs` | types of elements, compounds, fill values |
@@ -19,10 +20,12 @@
 
 mod array;
 mod attributes;
+mod budget;
 mod build;
 mod codecs;
 mod dims;
 mod discover;
+mod documents;
 mod element;
 mod fill;
 mod grid;
@@ -30,6 +33,7 @@ mod item;
 mod json;
 mod keys;
 mod once;
+mod scan;
 mod shards;
 mod source;
 mod store;

@@ -9,6 +9,7 @@ use sieva_format::schema::Schema;
 use sieva_store::{ObjectTree, RangedRead, Span, Want};
 use sieva_types::{Bx, Error, ErrorKind, Result};
 
+use crate::budget::Budget;
 use crate::build::{self, Chunks, Place};
 use crate::discover::discover;
 use crate::once::OnceCache;
@@ -28,6 +29,8 @@ const MAX_TEXTS: u64 = 1 << 27;
 pub struct ZarrOptions {
     /// Names for arrays' dimensions: the array's path and the names, outermost first.
     pub dims: Vec<(String, Vec<String>)>,
+    /// Bytes of memory that the metadata may take; `None`: 1 GiB.
+    pub memory: Option<u64>,
 }
 
 /// An open Zarr hierarchy of version 2 or 3: a group with all that is in it, or one array.
@@ -50,20 +53,21 @@ impl ZarrSource {
     ///
     /// # Errors
     /// `unknown-format` where no Zarr group or array is at the root, `corrupt-file` where metadata contradict the
-    /// format, `unsupported` where they are too large or there is neither consolidated metadata nor a listing;
-    /// what reading says.
+    /// format, `unsupported` where they are too large or there is neither consolidated metadata nor a listing,
+    /// `memory-limit`; what reading says.
     pub fn open(tree: Arc<dyn ObjectTree>, options: &ZarrOptions) -> Result<Self> {
         let located =
             |e: Error| if e.message().contains(tree.name()) { e } else { e.at(format!("'{}'", tree.name())) };
-        let mut found = discover(&*tree).map_err(located)?;
-        let (mut schema, places) = build::build(&mut found);
+        let mut found = discover(&*tree, Budget::new(options.memory)).map_err(located)?;
+        let (mut schema, places) = build::build(&mut found).map_err(located)?;
         for (path, names) in &options.dims {
             schema.name_dims(path, names).map_err(located)?;
         }
         if !options.dims.is_empty() {
             schema.resolve();
         }
-        let store = MetadataStore::new(Arc::clone(&tree), found.documents, found.listing.as_deref());
+        let listed = found.listed();
+        let store = MetadataStore::new(Arc::clone(&tree), found.documents, listed);
         let (shards, texts) = (Shards::new(Arc::clone(&tree)), OnceCache::new(TEXT_CACHE));
         Ok(Self { tree, store: Arc::new(store), schema, places, shards, texts })
     }
@@ -97,9 +101,7 @@ impl ZarrSource {
         };
         let too_long = |len: u64| {
             let key = &location.key;
-            Error::corrupt(format!(
-                "'{key}': a chunk of {len} stored bytes or more, expected at most {limit}"
-            ))
+            Error::corrupt(format!("'{key}': a chunk of {len} {TOO_LONG} {limit}"))
         };
         let span = match &location.range {
             Some(range) if range.end - range.start > limit => return Err(too_long(range.end - range.start)),
@@ -157,11 +159,11 @@ impl ZarrSource {
             };
             let target = (0..at.len()).fold(0, |n, d| n * bx.shape[d] + (at[d] - bx.start[d])) as usize;
             let text = match &*texts {
-                Some(texts) => texts.get(dot(&chunk, &|d| strides[d])),
-                None => Some(&chunks.fill_text),
+                Some(texts) => texts.get(dot(&chunk, &|d| strides[d])).map(String::as_str),
+                None => Some(&*chunks.fill_text),
             };
             if let (Some(slot), Some(text)) = (out.get_mut(target), text) {
-                slot.clone_from(text);
+                text.clone_into(slot);
             }
             if !advance(&mut at, &part) {
                 return Ok(());
@@ -169,6 +171,10 @@ impl ZarrSource {
         }
     }
 }
+
+/// How a chunk is told that is longer than it may be.
+const TOO_LONG: &str = "stored bytes or more, expected at most";
+const MORE_MEMORY: &str = "raise the limit with --memory (memory= in Python)";
 
 /// The next position of `bx` in C order; false after the last one.
 fn advance(at: &mut [u64], bx: &Bx) -> bool {
@@ -203,9 +209,14 @@ impl ArraySource for ZarrSource {
         &self.store
     }
 
-    fn fetch_chunk(&self, array: usize, number: u64, out: &mut Vec<u8>) -> Result<bool> {
+    fn fetch_chunk(&self, array: usize, number: u64, most: u64, out: &mut Vec<u8>) -> Result<bool> {
         let (place, chunks, layout) = self.chunks(array)?;
-        self.fetch(place, chunks, number, stored_limit(layout.chunk_bytes), out)
+        let limit = stored_limit(layout.chunk_bytes);
+        self.fetch(place, chunks, number, limit.min(most), out).map_err(|e| {
+            // What is too long for the memory at hand is not wrong by that.
+            let is_ours = most < limit && e.message().contains(TOO_LONG);
+            if is_ours { Error::new(ErrorKind::MemoryLimit, e.message()).hint(MORE_MEMORY) } else { e }
+        })
     }
 
     fn will_need_chunks(&self, array: usize, numbers: &[u64]) {

@@ -31,6 +31,24 @@ pub fn widen_f16(h: u16) -> f32 {
     }
 }
 
+/// float64 to float16, rounded to nearest, ties to even (IEEE 754, section 4.3.1).
+pub fn narrow_f16(f: f64) -> u16 {
+    let sign = u16::from(f.is_sign_negative()) << 15;
+    let a = f.abs();
+    if a.is_nan() {
+        return sign | 0x7e00;
+    }
+    if a >= 65520.0 {
+        return sign | 0x7c00;
+    }
+    // The spacing of float16 numbers near `a` is a power of two; in units of it the value is rounded to an integer.
+    let exponent = ((a.to_bits() >> 52) as i32 - 1023).max(-14);
+    let units = (a * 2.0_f64.powi(10 - exponent)).round_ties_even() as u16;
+    // 1024 units are the next exponent's first; the sum carries over into it.
+    let base = ((exponent + 14) as u16) << 10;
+    sign | (base + units)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -60,5 +78,26 @@ mod tests {
         assert_eq!(b.as_slice::<u64>().len(), 1);
         swap_bytes(b.bytes_mut(), 2);
         assert_eq!(b.as_slice::<i16>()[0], 256);
+    }
+
+    /// Values of numpy.float16: halves, the least subnormal, ties to even, the largest, beyond.
+    #[test]
+    fn float16_is_rounded_to_nearest_even() {
+        let known = [
+            (1.0, 0x3c00),
+            (-2.5, 0xc100),
+            (5.960_464_477_539_063e-8, 0x0001),
+            (2.98e-8, 0x0000),
+            (2049.0, 0x6800),
+            (2051.0, 0x6802),
+            (65504.0, 0x7bff),
+            (65520.0, 0x7c00),
+            (0.1, 0x2e66),
+            (6.1035e-5, 0x0400),
+            (1.9999, 0x4000),
+        ];
+        for (value, bits) in known {
+            assert_eq!(narrow_f16(value), bits, "{value}");
+        }
     }
 }

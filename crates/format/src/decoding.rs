@@ -5,6 +5,7 @@
 
 use sieva_types::DType;
 
+use crate::buffer::{narrow_f16, widen_f16};
 use crate::schema::{Attr, AttrValue, attr};
 
 /// A number as an attribute holds it.
@@ -21,7 +22,8 @@ pub enum Number {
 pub struct Decoding {
     /// The stored type after `_Unsigned` has been honoured.
     pub stored: DType,
-    /// `(scale_factor, add_offset)` of packed data; the value is `stored * scale + offset` in float64.
+    /// `(scale_factor, add_offset)` of packed data; the value is `stored * scale + offset` in float64. An offset that is
+    /// not given is -0.0, which changes no number: 0.0 would make 0.0 of -0.0.
     pub packing: Option<(f64, f64)>,
     /// Stored values that mean "missing" (besides NaN).
     pub missing: Vec<Number>,
@@ -58,7 +60,7 @@ impl Decoding {
         };
         let (scale, offset) = (number("scale_factor", warnings), number("add_offset", warnings));
         let packing =
-            (scale.is_some() || offset.is_some()).then(|| (scale.unwrap_or(1.0), offset.unwrap_or(0.0)));
+            (scale.is_some() || offset.is_some()).then(|| (scale.unwrap_or(1.0), offset.unwrap_or(-0.0)));
         let mut missing = Vec::new();
         for name in ["_FillValue", "missing_value"] {
             for n in numbers(attr(attrs, name)).into_iter().filter_map(|n| fit(n, dtype, stored)) {
@@ -87,14 +89,16 @@ fn numbers(value: Option<&AttrValue>) -> Vec<Number> {
 /// `n` as a value of the stored type, `None` where no stored value can equal it.
 ///
 /// A float attribute wider than the data is rounded to the data's type: a float32 array written with
-/// 1e20f and described by a double `missing_value = 1e20` means that very value.
+/// 1e20f and described by a double `missing_value = 1e20` means that very value. A number beyond the type's largest
+/// means none: rounded, it would be infinity.
 fn fit(n: Number, dtype: DType, stored: DType) -> Option<Number> {
     match (n, stored) {
         (Number::Float(f), _) if f.is_nan() => None,
-        (Number::Float(f), DType::F32) => Some(Number::Float(f64::from(f as f32))),
-        (Number::Float(f), DType::F64 | DType::F16) => Some(Number::Float(f)),
-        (Number::Int(i), DType::F32) => Some(Number::Float(f64::from(i as f32))),
-        (Number::Int(i), DType::F64 | DType::F16) => Some(Number::Float(i as f64)),
+        (_, DType::F16 | DType::F32 | DType::F64) => {
+            let rounded = round(n, stored);
+            let is_infinite = matches!(n, Number::Float(f) if f.is_infinite());
+            (rounded.is_finite() || is_infinite).then_some(Number::Float(rounded))
+        }
         (Number::Float(f), _) => (f.fract() == 0.0 && f.abs() < 1e30)
             .then_some(Number::Int(f as i128))
             .and_then(|n| fit(n, dtype, stored)),
@@ -116,12 +120,31 @@ fn fit(n: Number, dtype: DType, stored: DType) -> Option<Number> {
     }
 }
 
+/// The float of this type that is nearest to `n`; infinity beyond the largest.
+fn round(n: Number, to: DType) -> f64 {
+    match (n, to) {
+        (Number::Float(f), DType::F16) => f64::from(widen_f16(narrow_f16(f))),
+        (Number::Int(i), DType::F16) => f64::from(widen_f16(narrow_f16(i as f64))),
+        (Number::Float(f), DType::F32) => f64::from(f as f32),
+        (Number::Int(i), DType::F32) => f64::from(i as f32),
+        (Number::Float(f), _) => f,
+        (Number::Int(i), _) => i as f64,
+    }
+}
+
 fn valid_range(attrs: &[Attr], dtype: DType, stored: DType) -> (Option<Number>, Option<Number>) {
+    // A bound beyond the type's largest number still leaves infinity outside.
+    let bound = |n: Number| match n {
+        Number::Float(f) if stored.is_float() && f.is_finite() => {
+            Some(fit(n, dtype, stored).unwrap_or(Number::Float(f)))
+        }
+        _ => fit(n, dtype, stored),
+    };
     let range = numbers(attr(attrs, "valid_range"));
     if let [low, high] = range[..] {
-        return (fit(low, dtype, stored), fit(high, dtype, stored));
+        return (bound(low), bound(high));
     }
-    let one = |name| numbers(attr(attrs, name)).first().copied().and_then(|n| fit(n, dtype, stored));
+    let one = |name| numbers(attr(attrs, name)).first().copied().and_then(bound);
     (one("valid_min"), one("valid_max"))
 }
 
@@ -161,6 +184,46 @@ mod tests {
         let attrs = vec![("missing_value".into(), AttrValue::Floats(DType::F64, vec![1e20]))];
         let d = Decoding::from_attrs(DType::F32, &attrs, &mut Vec::new());
         assert_eq!(d.missing, [Number::Float(f64::from(1e20_f32))]);
+    }
+
+    fn missing_of(dtype: DType, value: AttrValue) -> Vec<Number> {
+        let attrs = vec![("missing_value".into(), value)];
+        Decoding::from_attrs(dtype, &attrs, &mut Vec::new()).missing
+    }
+
+    #[test]
+    fn a_missing_value_beyond_the_type_is_not_infinity() {
+        let double = |f| AttrValue::Floats(DType::F64, vec![f]);
+        assert!(missing_of(DType::F32, double(1e300)).is_empty());
+        assert!(missing_of(DType::F16, double(-1e20)).is_empty());
+        assert_eq!(missing_of(DType::F32, double(f64::INFINITY)), [Number::Float(f64::INFINITY)]);
+        assert!(missing_of(DType::F16, ints(i128::from(i64::MAX))).is_empty());
+    }
+
+    #[test]
+    fn a_valid_range_beyond_the_type_leaves_infinity_outside() {
+        let attrs = vec![("valid_range".into(), AttrValue::Floats(DType::F64, vec![-1e300, 1e300]))];
+        let valid = Decoding::from_attrs(DType::F32, &attrs, &mut Vec::new()).valid;
+        assert_eq!(valid, (Some(Number::Float(-1e300)), Some(Number::Float(1e300))));
+    }
+
+    /// numpy.float16(0.1) is 0.0999755859375, and numpy.float16(-9999) is -10000.
+    #[test]
+    fn a_wide_missing_value_of_halves_is_rounded_to_a_half() {
+        let tenth = AttrValue::Floats(DType::F64, vec![0.1]);
+        assert_eq!(missing_of(DType::F16, tenth), [Number::Float(0.099_975_585_937_5)]);
+        assert_eq!(missing_of(DType::F16, ints(-9999)), [Number::Float(-10000.0)]);
+    }
+
+    #[test]
+    fn an_offset_that_is_not_given_keeps_the_sign_of_zero() {
+        let scale = ("scale_factor".to_string(), AttrValue::Floats(DType::F64, vec![2.0]));
+        let packing = |attrs: &[Attr]| {
+            let (scale, offset) = Decoding::from_attrs(DType::F32, attrs, &mut Vec::new()).packing.unwrap();
+            (-0.0 * scale + offset).is_sign_negative()
+        };
+        assert!(packing(std::slice::from_ref(&scale)));
+        assert!(!packing(&[scale, ("add_offset".into(), AttrValue::Floats(DType::F64, vec![0.0]))]));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! A reader of a format produces a [`Layout`]; the block reader ([`crate::read`]) does the rest, so
 //! that byte order, edge chunks, never-written chunks and filters are handled in one place.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use sieva_types::{Bx, DType, Endian};
@@ -27,7 +27,7 @@ pub enum ChunkIndex {
     /// One entry per chunk of the grid; `size == u64::MAX` marks a chunk never written.
     Dense(Vec<ChunkRef>),
     /// Only the stored chunks.
-    Sparse(HashMap<u64, ChunkRef>),
+    Sparse(BTreeMap<u64, ChunkRef>),
 }
 
 impl ChunkIndex {
@@ -56,6 +56,17 @@ impl ChunkIndex {
         }
     }
 
+    /// Whether any chunk of these numbers is stored.
+    pub fn any_in(&self, first: u64, last: u64) -> bool {
+        match self {
+            Self::Dense(v) => {
+                let end = usize::try_from(last.saturating_add(1)).unwrap_or(usize::MAX).min(v.len());
+                v.get(first as usize..end).is_some_and(|part| part.iter().any(|c| c.size != u64::MAX))
+            }
+            Self::Sparse(m) => m.range(first..=last).next().is_some(),
+        }
+    }
+
     /// The stored chunks.
     pub fn chunks(&self) -> impl Iterator<Item = &ChunkRef> {
         let (dense, sparse) = match self {
@@ -63,7 +74,7 @@ impl ChunkIndex {
             Self::Sparse(m) => (None, Some(m)),
         };
         let dense = dense.into_iter().flatten().filter(|c| c.size != u64::MAX);
-        dense.chain(sparse.into_iter().flat_map(HashMap::values))
+        dense.chain(sparse.into_iter().flat_map(BTreeMap::values))
     }
 
     /// The number of stored chunks.

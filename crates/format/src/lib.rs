@@ -7,6 +7,7 @@ pub mod decoding;
 pub mod filters;
 pub mod foreign;
 pub mod join;
+pub mod json;
 pub mod layout;
 pub mod manifest;
 pub mod read;

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use sieva_types::{DType, Error, ErrorKind, Result};
 
 use crate::decoding::Decoding;
-use crate::schema::{AttrValue, Dimension, Schema, attr, leaf};
+use crate::schema::{AttrValue, Dimension, Naming, Schema, attr, leaf};
 
 impl Schema {
     /// Fills in what follows from dimensions and attributes: each array's decoding, each dimension's
@@ -65,7 +65,7 @@ impl Schema {
                     path,
                     len,
                     unlimited: false,
-                    named: true,
+                    naming: Naming::Caller,
                     coordinate: None,
                 });
                 self.dims.len() - 1
@@ -77,7 +77,7 @@ impl Schema {
     /// A 1-D array along a dimension and of its path is the dimension's coordinate (NUG 2.3.1).
     fn find_coordinate_arrays(&mut self, paths: &HashMap<String, usize>) {
         for d in 0..self.dims.len() {
-            if self.dims[d].coordinate.is_none() && self.dims[d].named {
+            if self.dims[d].coordinate.is_none() && self.dims[d].is_named() {
                 let found = paths.get(&self.dims[d].path).copied();
                 let is_coordinate =
                     |&i: &usize| self.arrays[i].dims == [d] && self.arrays[i].dtype != DType::Str;

@@ -58,10 +58,68 @@ pub struct Dimension {
     pub len: u64,
     /// Whether it may grow.
     pub unlimited: bool,
-    /// Whether the file named it (false: a phony dimension made up by length).
-    pub named: bool,
+    /// Where its name comes from.
+    pub naming: Naming,
     /// The 1-D coordinate array along it (index into [`Schema::arrays`]), where there is one.
     pub coordinate: Option<usize>,
+}
+
+impl Dimension {
+    /// Whether something names it; else it is phony: arrays without names share it for its length alone.
+    pub fn is_named(&self) -> bool {
+        self.naming != Naming::Length
+    }
+}
+
+/// Where the name of a dimension comes from. The codes are those of manifests.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Naming {
+    /// Nowhere: it was made up for the length.
+    Length = 0,
+    /// The file's own means: netCDF and Zarr dimensions, dimension scales, labels.
+    #[default]
+    File = 1,
+    /// The caller, by `dims=`.
+    Caller = 2,
+    /// The attribute `DimensionNames`, as GPM files have it.
+    DimensionNames = 3,
+    /// StructMetadata.0 of HDF-EOS5.
+    HdfEos = 4,
+    /// The layout and the attribute `axisLabels` of openPMD.
+    OpenPmd = 5,
+    /// `axes`, `signal` and `AXISNAME_indices` of NeXus.
+    Nexus = 6,
+}
+
+impl Naming {
+    const ALL: [Naming; 7] = [
+        Self::Length,
+        Self::File,
+        Self::Caller,
+        Self::DimensionNames,
+        Self::HdfEos,
+        Self::OpenPmd,
+        Self::Nexus,
+    ];
+
+    /// The naming of a code.
+    pub fn from_code(code: u8) -> Option<Self> {
+        Self::ALL.get(usize::from(code)).copied()
+    }
+
+    /// What names it, in words.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Length => "of equal length",
+            Self::File => "named by the file",
+            Self::Caller => "named by dims=",
+            Self::DimensionNames => "named by DimensionNames (GPM)",
+            Self::HdfEos => "named by StructMetadata.0 (HDF-EOS5)",
+            Self::OpenPmd => "named by openPMD",
+            Self::Nexus => "named by NeXus",
+        }
+    }
 }
 
 /// How and where an array's bytes are stored, for people (the physical storage descriptor).

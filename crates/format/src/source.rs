@@ -29,13 +29,14 @@ pub trait ArraySource: Send + Sync {
     /// The object that layouts' offsets refer to.
     fn store(&self) -> &Arc<dyn RangedRead>;
 
-    /// Puts the stored bytes of a chunk into `out` (cleared first); false where the chunk was never written. Of arrays
-    /// whose placement is [`crate::layout::Placement::Objects`]; `number` is the chunk's C-order number in the grid.
+    /// Puts the stored bytes of a chunk, of which there may be `most`, into `out` (cleared first); false where the chunk was
+    /// never written. Of arrays whose placement is [`crate::layout::Placement::Objects`]; `number` is the chunk's C-order
+    /// number in the grid.
     ///
     /// # Errors
-    /// `io-error` and the like of the storage, `corrupt-file`.
-    fn fetch_chunk(&self, array: usize, number: u64, out: &mut Vec<u8>) -> Result<bool> {
-        let _ = (number, out);
+    /// `io-error` and the like of the storage, `corrupt-file`; `memory-limit` of a chunk of more bytes.
+    fn fetch_chunk(&self, array: usize, number: u64, most: u64, out: &mut Vec<u8>) -> Result<bool> {
+        let _ = (number, most, out);
         let path = &self.schema().arrays[array].path;
         Err(Error::new(ErrorKind::Internal, format!("'{path}' has no chunks that are objects")))
     }
@@ -72,6 +73,13 @@ pub trait ArraySource: Send + Sync {
     /// # Errors
     /// As [`ArraySource::read_library`].
     fn read_library_strings(&self, array: usize, bx: &Bx) -> Result<Vec<String>>;
+
+    /// Whether it is known without reading that nothing of box `bx` of such an array was ever written. That it is not known
+    /// says nothing.
+    fn is_unwritten(&self, array: usize, bx: &Bx) -> bool {
+        let _ = (array, bx);
+        false
+    }
 
     /// What the format itself tells of the values of an array: least and greatest of each block, as its writer found
     /// them. Only what holds for every value, whatever its neighbours, may be told: a minimum that passes over infinities

@@ -8,31 +8,33 @@ use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use sieva_store::{ObjectTree, RangedRead, Span, Want};
 use sieva_types::Error;
 
+use crate::store::Home;
+
 /// A directory of augmentations to read.
 #[derive(Clone)]
 pub enum Place {
     /// A local one.
-    Local(PathBuf),
+    Local(Home),
     /// Objects whose keys begin with a prefix, which is empty or ends in `/`.
     Objects(Arc<dyn ObjectTree>, String),
 }
 
 impl From<&Path> for Place {
     fn from(dir: &Path) -> Self {
-        Self::Local(dir.to_path_buf())
+        Self::Local(dir.into())
     }
 }
 
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Local(dir) => dir.display().fmt(f),
+            Self::Local(home) => home.path().display().fmt(f),
             Self::Objects(tree, prefix) if prefix.is_empty() => f.write_str(tree.name()),
             Self::Objects(tree, prefix) => write!(f, "{}/{}", tree.name(), prefix.trim_end_matches('/')),
         }
@@ -50,15 +52,15 @@ impl Place {
     #[must_use]
     pub fn child(&self, name: &str) -> Self {
         match self {
-            Self::Local(dir) => Self::Local(dir.join(name)),
+            Self::Local(home) => Self::Local(home.child(name)),
             Self::Objects(tree, prefix) => Self::Objects(Arc::clone(tree), format!("{prefix}{name}/")),
         }
     }
 
     /// The local directory that it is, where it is one.
-    pub fn local(&self) -> Option<&Path> {
+    pub fn local(&self) -> Option<&Home> {
         match self {
-            Self::Local(dir) => Some(dir),
+            Self::Local(home) => Some(home),
             Self::Objects(..) => None,
         }
     }
@@ -71,23 +73,19 @@ impl Place {
     /// How messages name the file `name` in it.
     pub(crate) fn name_of(&self, name: &str) -> String {
         match self {
-            Self::Local(dir) => dir.join(name).display().to_string(),
+            Self::Local(home) => home.path().join(name).display().to_string(),
             Self::Objects(tree, prefix) => format!("{}/{prefix}{name}", tree.name()),
         }
     }
 
-    /// Opens the file `name`; a local one by `open`.
+    /// Opens the file `name`.
     ///
     /// # Errors
-    /// Those of `open` and of the storage, as [`OpenError`] tells them apart.
-    pub(crate) fn open(
-        &self,
-        name: &str,
-        open: impl FnOnce(&Path) -> io::Result<File>,
-    ) -> std::result::Result<Readable, OpenError> {
+    /// Those of the system and of the storage, as [`OpenError`] tells them apart.
+    pub(crate) fn open(&self, name: &str) -> std::result::Result<Readable, OpenError> {
         match self {
-            Self::Local(dir) => {
-                let file = open(&dir.join(name))?;
+            Self::Local(home) => {
+                let file = home.open_file(name)?;
                 let len = file.metadata()?.len();
                 Ok(Readable { bytes: Bytes::File(file), len })
             }
@@ -101,14 +99,9 @@ impl Place {
 
     /// Opens the file `name` of `len` bytes, as [`Place::open`] does. Nothing is asked for of an object yet: whether it is
     /// there turns out when it is read.
-    pub(crate) fn open_sized(
-        &self,
-        name: &str,
-        len: u64,
-        open: impl FnOnce(&Path) -> io::Result<File>,
-    ) -> std::result::Result<Readable, OpenError> {
+    pub(crate) fn open_sized(&self, name: &str, len: u64) -> std::result::Result<Readable, OpenError> {
         match self {
-            Self::Local(_) => self.open(name, open),
+            Self::Local(_) => self.open(name),
             Self::Objects(tree, prefix) => {
                 let bytes = Bytes::Key(Arc::clone(tree), format!("{prefix}{name}"));
                 Ok(Readable { bytes, len })

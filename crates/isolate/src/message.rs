@@ -5,7 +5,8 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use sieva_format::manifest::wire::{Reader, Writer};
+use sieva_format::manifest::SUBJECT;
+use sieva_types::wire::{Reader, Writer};
 use sieva_types::{Bx, Error, Result};
 
 use crate::limits::Limits;
@@ -19,6 +20,8 @@ pub struct OpenRequest {
     pub dims: Vec<(String, Vec<String>)>,
     /// Directories that links out of the file may lead to.
     pub external_roots: Vec<PathBuf>,
+    /// Device and number of the file where it may open nothing else, as who would have to be asked is not there.
+    pub alone: Option<(u64, u64)>,
 }
 
 /// What is asked of a worker.
@@ -39,6 +42,8 @@ pub enum Request {
     Library(usize, Bx),
     /// The texts of such a box.
     Texts(usize, Bx),
+    /// Whether nothing of such a box was ever written.
+    Unwritten(usize, Bx),
 }
 
 impl Request {
@@ -54,6 +59,8 @@ impl Request {
                     w.list(names, |w, name| w.text(name));
                 });
                 w.list(&request.external_roots, |w, root| w.blob(root.as_os_str().as_bytes()));
+                w.flag(request.alone.is_some());
+                request.alone.iter().flat_map(|&(device, number)| [device, number]).for_each(|n| w.uint(n));
                 w.uint(limits.memory);
                 w.uint(limits.cpu_seconds);
                 w.uint(limits.wall.as_millis() as u64);
@@ -64,12 +71,9 @@ impl Request {
                 w.byte(1);
                 w.uint(*array as u64);
             }
-            Self::Library(array, bx) | Self::Texts(array, bx) => {
-                w.byte(if matches!(self, Self::Library(..)) { 2 } else { 3 });
-                w.uint(*array as u64);
-                w.uints(&bx.start);
-                w.uints(&bx.shape);
-            }
+            Self::Library(array, bx) => encode_box(&mut w, 2, *array, bx),
+            Self::Texts(array, bx) => encode_box(&mut w, 3, *array, bx),
+            Self::Unwritten(array, bx) => encode_box(&mut w, 4, *array, bx),
         }
         w.into_bytes()
     }
@@ -79,13 +83,14 @@ impl Request {
     /// # Errors
     /// Where it is none.
     pub fn decode(bytes: &[u8]) -> Result<Self> {
-        let mut r = Reader::new(bytes, 1 << 26);
+        let mut r = Reader::new(&SUBJECT, bytes, 1 << 26);
         let request = match r.byte()? {
             0 => Self::Open {
                 request: OpenRequest {
                     path: path(&mut r)?,
                     dims: r.list(|r| Ok((r.text()?, r.list(Reader::text)?)))?,
                     external_roots: r.list(path)?,
+                    alone: if r.flag()? { Some((r.uint()?, r.uint()?)) } else { None },
                 },
                 limits: Limits {
                     memory: r.uint()?,
@@ -98,11 +103,19 @@ impl Request {
             1 => Self::Layout(r.index()?),
             2 => Self::Library(r.index()?, box_of(&mut r)?),
             3 => Self::Texts(r.index()?, box_of(&mut r)?),
+            4 => Self::Unwritten(r.index()?, box_of(&mut r)?),
             other => return Err(r.damaged(format!("{other} is no request"))),
         };
         r.finish()?;
         Ok(request)
     }
+}
+
+fn encode_box(w: &mut Writer, kind: u8, array: usize, bx: &Bx) {
+    w.byte(kind);
+    w.uint(array as u64);
+    w.uints(&bx.start);
+    w.uints(&bx.shape);
 }
 
 fn path(r: &mut Reader<'_>) -> Result<PathBuf> {
@@ -137,7 +150,7 @@ pub fn decode_answer(bytes: &[u8]) -> Result<Result<&[u8]>> {
     match bytes.split_first() {
         Some((&GOOD, content)) => Ok(Ok(content)),
         Some((&BAD, rest)) => {
-            let mut r = Reader::new(rest, 1 << 20);
+            let mut r = Reader::new(&SUBJECT, rest, 1 << 20);
             let e = r.error()?;
             r.finish()?;
             Ok(Err(e))
@@ -158,7 +171,7 @@ pub fn encode_texts(texts: &[String]) -> Vec<u8> {
 /// # Errors
 /// Where it is none.
 pub fn decode_texts(bytes: &[u8], limit: usize) -> Result<Vec<String>> {
-    let mut r = Reader::new(bytes, limit);
+    let mut r = Reader::new(&SUBJECT, bytes, limit);
     let texts = r.list(Reader::text)?;
     r.finish()?;
     Ok(texts)
@@ -174,13 +187,15 @@ mod tests {
             path: PathBuf::from(OsString::from_vec(b"/a/\xff.nc".to_vec())),
             dims: vec![("g/x".into(), vec!["angle".into(), "z".into()])],
             external_roots: vec!["/data".into()],
+            alone: Some((7, u64::MAX)),
         };
         let bx = Bx::new(vec![1, 2], vec![3, u64::MAX]);
         for request in [
             Request::Open { request, limits: Limits::default(), layouts: true },
             Request::Layout(7),
             Request::Library(1, bx.clone()),
-            Request::Texts(2, bx),
+            Request::Texts(2, bx.clone()),
+            Request::Unwritten(3, bx),
         ] {
             let bytes = request.encode();
             assert_eq!(Request::decode(&bytes).unwrap(), request);

@@ -91,6 +91,13 @@ impl Opened {
         }
     }
 
+    /// Whether nothing of a box was ever written. Layouts that were made here have no fill value.
+    pub fn is_unwritten(&self, array: usize, bx: &Bx) -> Result<bool> {
+        self.check(array, bx)?;
+        let layout = self.source.layout(array)?;
+        Ok(matches!(layout.placement, Placement::Library(_)) && self.source.is_unwritten(array, bx))
+    }
+
     /// The reader of an array whose boxes are read here; `None` of one that the format's own reader gives.
     fn reader(&mut self, array: usize, layout: &Layout) -> Result<Option<(&BlockReader, &mut Workspace)>> {
         let reader = match self.readers.entry(array) {

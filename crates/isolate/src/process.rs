@@ -17,6 +17,9 @@ use crate::message::Request;
 /// How long a worker whose connection is closed may take to end by itself.
 const PATIENCE: Duration = Duration::from_millis(200);
 
+/// The variables that a worker inherits: how programs and libraries are found, and the language of messages.
+const KEPT: [&str; 7] = ["PATH", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "RUST_BACKTRACE"];
+
 /// A running worker. It is killed, and waited for, when this is dropped.
 pub struct Process {
     child: Child,
@@ -42,6 +45,9 @@ impl Process {
         let (ours, theirs) = UnixStream::pair().map_err(|e| failed(&e))?;
         let child = Command::new(program)
             .args(arguments)
+            // Passwords are kept in variables; a parser that was taken over has no use for them.
+            .env_clear()
+            .envs(KEPT.iter().filter_map(|name| Some((name, std::env::var_os(name)?))))
             .stdin(Stdio::from(OwnedFd::from(theirs)))
             .stdout(Stdio::null())
             .stderr(Stdio::piped())

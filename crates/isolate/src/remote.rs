@@ -147,6 +147,12 @@ impl ArraySource for RemoteSource {
         })
     }
 
+    fn is_unwritten(&self, array: usize, bx: &Bx) -> bool {
+        // What goes wrong is told when the box is read.
+        let request = Request::Unwritten(array, bx.clone());
+        self.remote.ask(&self.manifest, &request, |bytes| Ok(bytes == [1])).unwrap_or(false)
+    }
+
     fn read_library_strings(&self, array: usize, bx: &Bx) -> Result<Vec<String>> {
         self.store.counters().add_library_read(0);
         let wanted = bx.shape.iter().try_fold(1_u64, |n, &s| n.checked_mul(s));

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use sieva_format::ArraySource;
 use sieva_format::manifest::{Manifest, ManifestSource};
+use sieva_store::guard::{Gate, Purpose};
 use sieva_store::{FileStore, RangedRead};
 use sieva_types::Result;
 
@@ -23,6 +24,9 @@ pub struct IsolateOptions {
     /// Whether the layouts of all arrays are found at once; the worker then ends, until a library is needed. Otherwise
     /// each is found when it is wanted, and the worker lives as long as the source.
     pub all_layouts: bool,
+    /// Who is asked before the file is opened. The worker cannot ask: where there is somebody to be asked, it opens nothing that
+    /// the file leads to.
+    pub gate: Gate,
 }
 
 /// Sources that are parsed in a process of their own.
@@ -66,11 +70,14 @@ impl IsolatedSource {
         limits: Limits,
     ) -> Result<ManifestSource> {
         // Before the worker opens it: a file that is replaced meanwhile is noticed by what the manifest says of it.
-        let store: Arc<dyn RangedRead> = Arc::new(FileStore::open(path)?);
+        let file = FileStore::open_within(path, &options.gate, Purpose::Source)?;
+        let identity = file.id();
+        let store: Arc<dyn RangedRead> = Arc::new(file);
         let request = OpenRequest {
             path: path.to_path_buf(),
             dims: options.dims.clone(),
             external_roots: options.external_roots.clone(),
+            alone: (!options.gate.is_open()).then_some(identity),
         };
         let remote = Arc::new(Remote::new(command, request, limits));
         let manifest = remote.open(options.all_layouts)?;

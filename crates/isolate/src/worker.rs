@@ -97,6 +97,7 @@ fn answer(
         Request::Open { .. } => Err(none()),
         Request::Layout(array) => opened.layout(*array),
         Request::Library(array, bx) => opened.numbers(*array, bx),
+        Request::Unwritten(array, bx) => opened.is_unwritten(*array, bx).map(|is| vec![u8::from(is)]),
         Request::Texts(array, bx) => opened.texts(*array, bx).map(|texts| encode_texts(&texts)),
     }
 }

@@ -8,12 +8,16 @@
 mod display;
 mod division;
 mod select;
+mod shared;
+mod slot;
 
 pub use division::split_path_as_division;
 pub(crate) use division::{MAX_SLASHES, slashes};
 pub use select::{OrderBy, Projection, Select, SelectItem};
+pub use shared::{Junction, Shared};
+pub use sieva_plan::{BinaryOp, CompareOp};
+pub use slot::{Slot, SlotOf};
 
-use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
 
 /// How deep a tree, or the nesting of operands in its text, may be.
@@ -123,102 +127,6 @@ pub enum UnaryOp {
     Neg,
 }
 
-/// An arithmetic operator with two operands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum BinaryOp {
-    /// `+`
-    Add,
-    /// `-`
-    Sub,
-    /// `*`
-    Mul,
-    /// `/`
-    Div,
-    /// `//`
-    FloorDiv,
-    /// `%`
-    Rem,
-    /// `^` or `**`
-    Pow,
-}
-
-impl BinaryOp {
-    /// The operator as it is printed.
-    pub fn symbol(self) -> &'static str {
-        match self {
-            Self::Add => "+",
-            Self::Sub => "-",
-            Self::Mul => "*",
-            Self::Div => "/",
-            Self::FloorDiv => "//",
-            Self::Rem => "%",
-            Self::Pow => "^",
-        }
-    }
-
-    pub(crate) fn precedence(self) -> Precedence {
-        match self {
-            Self::Add | Self::Sub => Precedence::Sum,
-            Self::Mul | Self::Div | Self::FloorDiv | Self::Rem => Precedence::Product,
-            Self::Pow => Precedence::Power,
-        }
-    }
-}
-
-/// A comparison.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum CompareOp {
-    /// `=` or `==`
-    Eq,
-    /// `<>` or `!=`
-    NotEq,
-    /// `<`
-    Lt,
-    /// `<=`
-    LtEq,
-    /// `>`
-    Gt,
-    /// `>=`
-    GtEq,
-}
-
-impl CompareOp {
-    /// The operator as it is printed.
-    pub fn symbol(self) -> &'static str {
-        match self {
-            Self::Eq => "=",
-            Self::NotEq => "<>",
-            Self::Lt => "<",
-            Self::LtEq => "<=",
-            Self::Gt => ">",
-            Self::GtEq => ">=",
-        }
-    }
-
-    /// The comparison that says the same with its operands exchanged.
-    pub fn mirrored(self) -> Self {
-        match self {
-            Self::Lt => Self::Gt,
-            Self::LtEq => Self::GtEq,
-            Self::Gt => Self::Lt,
-            Self::GtEq => Self::LtEq,
-            Self::Eq | Self::NotEq => self,
-        }
-    }
-
-    /// Whether it holds of operands in this order.
-    pub fn holds(self, order: Ordering) -> bool {
-        match self {
-            Self::Eq => order.is_eq(),
-            Self::NotEq => order.is_ne(),
-            Self::Lt => order.is_lt(),
-            Self::LtEq => order.is_le(),
-            Self::Gt => order.is_gt(),
-            Self::GtEq => order.is_ge(),
-        }
-    }
-}
-
 /// An expression: a value or a condition.
 ///
 /// Its `Display` form is query text that parses back to the same tree.
@@ -308,6 +216,8 @@ pub enum Expr {
     },
     /// `(SELECT ...)` used as one value.
     Subquery(Box<Select>),
+    /// What a program put there, and no text can name.
+    Slot(Slot),
 }
 
 impl Expr {
@@ -360,7 +270,7 @@ impl Expr {
     /// A subquery has none: its names belong to another scope.
     pub fn children(&self) -> Vec<&Expr> {
         match self {
-            Self::Literal(_) | Self::Name(_) | Self::Subquery(_) => Vec::new(),
+            Self::Literal(_) | Self::Name(_) | Self::Slot(_) | Self::Subquery(_) => Vec::new(),
             Self::Unary { expr, .. } | Self::IsNull { expr, .. } | Self::Not(expr) => vec![expr.as_ref()],
             Self::Binary { left, right, .. } | Self::Compare { left, right, .. } => {
                 vec![left.as_ref(), right.as_ref()]
@@ -385,7 +295,7 @@ impl Expr {
 
     fn children_mut(&mut self) -> Vec<&mut Expr> {
         match self {
-            Self::Literal(_) | Self::Name(_) | Self::Subquery(_) => Vec::new(),
+            Self::Literal(_) | Self::Name(_) | Self::Slot(_) | Self::Subquery(_) => Vec::new(),
             Self::Unary { expr, .. } | Self::IsNull { expr, .. } | Self::Not(expr) => vec![expr.as_mut()],
             Self::Binary { left, right, .. } | Self::Compare { left, right, .. } => {
                 vec![left.as_mut(), right.as_mut()]
@@ -405,6 +315,11 @@ impl Expr {
         }
     }
 
+    /// The number of its levels: 1 of a name or a constant.
+    pub fn depth(&self) -> usize {
+        1 + self.children().into_iter().map(Self::depth).max().unwrap_or(0)
+    }
+
     pub(crate) fn precedence(&self) -> Precedence {
         match self {
             Self::Or(_) => Precedence::Or,
@@ -415,11 +330,13 @@ impl Expr {
             | Self::InList { .. }
             | Self::IsNull { .. }
             | Self::Like { .. } => Precedence::Compare,
-            Self::Binary { op, .. } => op.precedence(),
+            Self::Binary { op, .. } => Precedence::of(*op),
             Self::Unary { .. } => Precedence::Sign,
             Self::Literal(Literal::Int(v)) if *v < 0 => Precedence::Sign,
             Self::Literal(Literal::Float(v)) if v.is_sign_negative() && !v.is_nan() => Precedence::Sign,
-            Self::Literal(_) | Self::Name(_) | Self::Call { .. } | Self::Subquery(_) => Precedence::Primary,
+            Self::Literal(_) | Self::Name(_) | Self::Slot(_) | Self::Call { .. } | Self::Subquery(_) => {
+                Precedence::Primary
+            }
         }
     }
 }
@@ -442,6 +359,16 @@ pub(crate) enum Precedence {
     Sign,
     Power,
     Primary,
+}
+
+impl Precedence {
+    pub(crate) fn of(op: BinaryOp) -> Self {
+        match op {
+            BinaryOp::Add | BinaryOp::Sub => Self::Sum,
+            BinaryOp::Mul | BinaryOp::Div | BinaryOp::FloorDiv | BinaryOp::Rem => Self::Product,
+            BinaryOp::Pow => Self::Power,
+        }
+    }
 }
 
 #[cfg(test)]

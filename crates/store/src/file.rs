@@ -1,12 +1,13 @@
 //! A local file, read by `pread` so that threads share one descriptor and no position.
 
-use std::fs::File;
-use std::os::unix::fs::FileExt;
+use std::fs::{File, Metadata};
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use sieva_types::{Error, ErrorKind, Result};
 
+use crate::guard::{Gate, Purpose};
 use crate::{Counters, RangedRead};
 
 /// A local file open for reading.
@@ -16,6 +17,9 @@ pub struct FileStore {
     len: u64,
     modified: Option<SystemTime>,
     path: PathBuf,
+    /// The path from the root on, wherever the process works meanwhile.
+    whole: PathBuf,
+    id: (u64, u64),
     name: String,
     counters: Counters,
 }
@@ -26,18 +30,46 @@ impl FileStore {
     /// # Errors
     /// `file-not-found`, `permission-denied` or `io-error`; a directory is `unknown-format`.
     pub fn open(path: &Path) -> Result<Self> {
-        let name = path.display().to_string();
-        let file = File::open(path).map_err(|e| Error::io(format!("cannot open '{name}'"), &e))?;
+        Self::open_within(path, &Gate::default(), Purpose::Source)
+    }
+
+    /// Opens `path` for reading if `gate` lets it.
+    ///
+    /// # Errors
+    /// As [`FileStore::open`]; the gate's refusal.
+    pub fn open_within(path: &Path, gate: &Gate, purpose: Purpose) -> Result<Self> {
+        Self::of(Self::told(gate.open_regular(path, purpose)?, path)?, path)
+    }
+
+    /// The file that was opened at `path`, or why it was not, in words.
+    pub(crate) fn told(file: std::io::Result<File>, path: &Path) -> Result<File> {
+        file.map_err(|e| {
+            let name = crate::redacted(&path.display().to_string());
+            match e.kind() {
+                std::io::ErrorKind::InvalidData => {
+                    Error::new(ErrorKind::UnknownFormat, format!("'{name}' is not a regular file"))
+                }
+                _ => Error::io(format!("cannot open '{name}'"), &e),
+            }
+        })
+    }
+
+    /// The open regular file, which was found at `path`.
+    ///
+    /// # Errors
+    /// `io-error`.
+    pub fn of(file: File, path: &Path) -> Result<Self> {
+        let name = crate::redacted(&path.display().to_string());
         let meta = file.metadata().map_err(|e| Error::io(format!("cannot look at '{name}'"), &e))?;
-        if !meta.is_file() {
-            return Err(Error::new(ErrorKind::UnknownFormat, format!("'{name}' is not a regular file")));
-        }
         let modified = meta.modified().ok();
+        let whole = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
         Ok(Self {
             file,
             len: meta.len(),
             modified,
             path: path.to_path_buf(),
+            whole,
+            id: id(&meta),
             name,
             counters: Counters::default(),
         })
@@ -47,6 +79,16 @@ impl FileStore {
     pub fn path(&self) -> &Path {
         &self.path
     }
+
+    /// The numbers of its file system and of itself in there: another file has others, whatever its name.
+    pub fn id(&self) -> (u64, u64) {
+        self.id
+    }
+}
+
+/// What tells a file from all others: the numbers of its file system and of itself in there.
+pub fn id(meta: &Metadata) -> (u64, u64) {
+    (meta.dev(), meta.ino())
 }
 
 impl RangedRead for FileStore {
@@ -74,7 +116,9 @@ impl RangedRead for FileStore {
     fn check_unchanged(&self) -> Result<()> {
         let meta =
             self.file.metadata().map_err(|e| Error::io(format!("cannot look at '{}'", self.name), &e))?;
-        if meta.len() == self.len && meta.modified().ok() == self.modified {
+        // Another file may have taken its name. Where there is none now, this one is what was asked for.
+        let named = std::fs::metadata(&self.whole).map_or(self.id, |named| id(&named));
+        if meta.len() == self.len && meta.modified().ok() == self.modified && named == self.id {
             return Ok(());
         }
         Err(Error::new(ErrorKind::StaleSource, format!("'{}' was changed since it was opened", self.name))
@@ -129,6 +173,26 @@ mod tests {
         let e = store.check_unchanged().unwrap_err();
         assert_eq!((e.kind(), e.hint_text()), (ErrorKind::StaleSource, Some("open it again")));
         std::fs::remove_file(path).unwrap();
+    }
+
+    #[test]
+    fn a_file_that_took_the_name_is_noticed() {
+        let dir = std::env::temp_dir().join(format!("sieva-store-renamed-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        let (path, other) = (dir.join("a"), dir.join("b"));
+        std::fs::write(&path, b"01234").unwrap();
+        let store = FileStore::open(&path).unwrap();
+        std::fs::write(&other, b"56789").unwrap();
+        // Of the same length and time.
+        let modified = std::fs::metadata(&path).unwrap().modified().unwrap();
+        File::options().write(true).open(&other).unwrap().set_modified(modified).unwrap();
+        std::fs::rename(&other, &path).unwrap();
+        let e = store.check_unchanged().unwrap_err();
+        assert_eq!((e.kind(), e.hint_text()), (ErrorKind::StaleSource, Some("open it again")));
+        // One that lost its name is what was opened.
+        std::fs::remove_file(&path).unwrap();
+        store.check_unchanged().unwrap();
+        std::fs::remove_dir_all(dir).unwrap();
     }
 
     #[test]

@@ -6,20 +6,25 @@
 mod cache;
 mod counters;
 mod file;
+pub mod guard;
+pub mod local;
 mod location;
 mod memory;
 mod remote;
 mod tree;
+mod unnamed;
 
 use std::ops::Range;
 use std::path::Path;
 
 pub use counters::{Counters, CountersSnapshot};
-pub use file::FileStore;
-pub use location::is_url;
+pub use file::{FileStore, id as file_id};
+pub use location::{check_name, is_url, redacted, redacted_database, without_secrets};
 pub use memory::MemoryStore;
-pub use remote::{RemoteOptions, open, open_tree};
+pub use remote::{RemoteOptions, open, open_tree, open_tree_within, open_within};
 pub use tree::{DirTree, Entry, ObjectTree, Span, Want};
+pub use unnamed::unnamed_file;
+pub use url::Url;
 
 use sieva_types::Result;
 
@@ -79,4 +84,16 @@ pub trait RangedRead: Send + Sync {
 
     /// Counters of this object's traffic.
     fn counters(&self) -> &Counters;
+}
+
+/// A name for what belongs to `identity` (an address, a path): 32 hexadecimal digits of its SHA-256. Nobody can find another
+/// identity that has the same name, and so have what was made of theirs taken for what was made of this.
+///
+/// ```
+/// assert_eq!(sieva_store::name_of(b"https://host/a.nc"), sieva_store::name_of(b"https://host/a.nc"));
+/// assert_eq!(sieva_store::name_of(b"").len(), 32);
+/// ```
+pub fn name_of(identity: &[u8]) -> String {
+    let digest = ring::digest::digest(&ring::digest::SHA256, identity);
+    digest.as_ref().iter().take(16).map(|byte| format!("{byte:02x}")).collect()
 }

@@ -1,6 +1,6 @@
 //! A reusable, aligned buffer of array elements.
 
-use crate::DType;
+use crate::{DType, Error, ErrorKind, Result};
 
 /// Plain numeric types that a buffer can be viewed as.
 ///
@@ -19,6 +19,31 @@ macro_rules! element {
 }
 element!(i8 => I8, i16 => I16, i32 => I32, i64 => I64, u8 => U8, u16 => U16, u32 => U32, u64 => U64, f32 => F32, f64 => F64);
 
+/// So many zeros, where the length comes from a file or a caller: what the system cannot give is an error.
+///
+/// # Errors
+/// `memory-limit`.
+pub fn try_zeros(len: usize) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    try_resize(&mut bytes, len)?;
+    Ok(bytes)
+}
+
+/// Makes `bytes` so long, zeros added at the end: see [`try_zeros`].
+///
+/// # Errors
+/// `memory-limit`.
+pub fn try_resize(bytes: &mut Vec<u8>, len: usize) -> Result<()> {
+    bytes.try_reserve_exact(len.saturating_sub(bytes.len())).map_err(|_| too_much(len))?;
+    bytes.resize(len, 0);
+    Ok(())
+}
+
+fn too_much(len: usize) -> Error {
+    Error::new(ErrorKind::MemoryLimit, format!("the system has no {len} bytes of memory at once"))
+        .hint("ask for less at once")
+}
+
 /// Bytes aligned for every element type. Growing keeps the capacity, so a worker allocates once.
 #[derive(Debug, Default)]
 pub struct Buffer {
@@ -34,6 +59,17 @@ impl Buffer {
             self.words.resize(words, 0);
         }
         self.len = len;
+    }
+
+    /// The same, where the length comes from a file or a caller: what the system cannot give is an error.
+    ///
+    /// # Errors
+    /// `memory-limit`.
+    pub fn try_resize(&mut self, len: usize) -> Result<()> {
+        let words = len.div_ceil(8);
+        self.words.try_reserve_exact(words.saturating_sub(self.words.len())).map_err(|_| too_much(len))?;
+        self.resize(len);
+        Ok(())
     }
 
     /// Its bytes.
@@ -58,5 +94,22 @@ impl Buffer {
     pub fn as_mut_slice<T: Element>(&mut self) -> &mut [T] {
         // SAFETY: as in `as_slice`, borrowed uniquely.
         unsafe { std::slice::from_raw_parts_mut(self.words.as_mut_ptr().cast(), self.len / size_of::<T>()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_system_cannot_give_is_an_error() {
+        let mut buffer = Buffer::default();
+        buffer.try_resize(10).unwrap();
+        assert_eq!(buffer.bytes().len(), 10);
+        let e = buffer.try_resize(usize::MAX / 4).unwrap_err();
+        assert_eq!(e.kind(), ErrorKind::MemoryLimit);
+        assert_eq!(buffer.bytes().len(), 10);
+        assert_eq!(try_zeros(3).unwrap(), [0, 0, 0]);
+        assert!(try_zeros(usize::MAX / 4).unwrap_err().message().contains("no 4611686018427387903 bytes"));
     }
 }

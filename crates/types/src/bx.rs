@@ -28,10 +28,10 @@ impl Bx {
         self.shape.len()
     }
 
-    /// Number of positions; 1 for rank 0.
+    /// Number of positions; 1 for rank 0, 2^64 - 1 where there are more.
     pub fn len(&self) -> u64 {
         // The others may be more than fits where one is none.
-        if self.shape.contains(&0) { 0 } else { self.shape.iter().product() }
+        if self.shape.contains(&0) { 0 } else { self.shape.iter().fold(1, |n: u64, &s| n.saturating_mul(s)) }
     }
 
     /// Whether there is no position in it.
@@ -87,6 +87,7 @@ mod tests {
     fn nothing_times_a_great_many_is_nothing() {
         assert_eq!(Bx::whole(&[1 << 40, 1 << 40, 0]).len(), 0);
         assert_eq!(Bx::whole(&[3, 5]).len(), 15);
+        assert_eq!(Bx::whole(&[1 << 40, 1 << 40]).len(), u64::MAX);
     }
 
     #[test]

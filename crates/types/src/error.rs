@@ -1,6 +1,9 @@
 //! The one error type of the project and its stable codes.
 
+use std::borrow::Cow;
 use std::fmt;
+
+use crate::{printable, printable_lines};
 
 /// `Result` with the project's [`Error`].
 pub type Result<T> = std::result::Result<T, Error>;
@@ -59,11 +62,13 @@ pub enum ErrorKind {
     CorruptIndex,
     /// A broken invariant of ours.
     Internal,
+    /// Arrays of a query that do not line up: their product was not asked for.
+    UnalignedDimensions,
 }
 
 impl ErrorKind {
     /// All kinds, in the order of their definition.
-    pub const ALL: [ErrorKind; 24] = [
+    pub const ALL: [ErrorKind; 25] = [
         Self::FileNotFound,
         Self::PermissionDenied,
         Self::UnknownFormat,
@@ -88,6 +93,7 @@ impl ErrorKind {
         Self::NoIndex,
         Self::CorruptIndex,
         Self::Internal,
+        Self::UnalignedDimensions,
     ];
 
     /// The stable code.
@@ -117,6 +123,7 @@ impl ErrorKind {
             Self::NoIndex => "no-index",
             Self::CorruptIndex => "corrupt-index",
             Self::Internal => "internal-error",
+            Self::UnalignedDimensions => "unaligned-dimensions",
         }
     }
 }
@@ -135,9 +142,14 @@ struct Inner {
 }
 
 impl Error {
-    /// A new error of `kind`.
+    /// A new error of `kind`. The message is shown to people: what in its names commands a terminal is escaped.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self(Box::new(Inner { kind, message: message.into(), hint: None }))
+        Self(Box::new(Inner { kind, message: shown(message.into(), printable), hint: None }))
+    }
+
+    /// A new error of `kind` whose message has several lines of ours.
+    pub fn of_lines(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self(Box::new(Inner { kind, message: shown(message.into(), printable_lines), hint: None }))
     }
 
     /// A damaged file; the caller adds the path with [`Error::at`].
@@ -161,14 +173,14 @@ impl Error {
     /// Adds (or replaces) what the user can do.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
-        self.0.hint = Some(hint.into());
+        self.0.hint = Some(shown(hint.into(), printable_lines));
         self
     }
 
     /// Puts the place where it happened before the message: `place: message`.
     #[must_use]
     pub fn at(mut self, place: impl fmt::Display) -> Self {
-        self.0.message = format!("{place}: {}", self.0.message);
+        self.0.message = format!("{}: {}", printable(&place.to_string()), self.0.message);
         self
     }
 
@@ -185,6 +197,23 @@ impl Error {
     /// What the user can do, where there is something.
     pub fn hint_text(&self) -> Option<&str> {
         self.0.hint.as_deref()
+    }
+}
+
+/// The text as `escaped` has it; itself where that changes nothing.
+/// Bytes of the longest message.
+const LONGEST: usize = 8000;
+
+fn shown(mut text: String, escaped: fn(&str) -> Cow<'_, str>) -> String {
+    // Names of files and of queries have any length; nobody reads so much.
+    if text.len() > LONGEST {
+        let end = (0..=LONGEST).rev().find(|&i| text.is_char_boundary(i)).unwrap_or(0);
+        text.truncate(end);
+        text.push_str("...");
+    }
+    match escaped(&text) {
+        Cow::Borrowed(_) => text,
+        Cow::Owned(changed) => changed,
     }
 }
 
@@ -208,6 +237,14 @@ mod tests {
             assert!(seen.insert(code), "{code} twice");
             assert!(code.chars().all(|c| c.is_ascii_lowercase() || c == '-'), "{code}");
         }
+    }
+
+    #[test]
+    fn names_command_no_terminal() {
+        let e = Error::new(ErrorKind::UnknownArray, "no array 'a\u{1b}[2J\nhint: b'").at("c\u{7}.nc");
+        assert_eq!(e.message(), "c\\u{7}.nc: no array 'a\\u{1b}[2J\\nhint: b'");
+        let e = Error::of_lines(ErrorKind::Syntax, "a\n  \u{9b}^").hint("d\u{1b}");
+        assert_eq!((e.message(), e.hint_text()), ("a\n  \\u{9b}^", Some("d\\u{1b}")));
     }
 
     #[test]

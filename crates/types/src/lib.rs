@@ -8,12 +8,15 @@ mod dtype;
 mod error;
 pub mod keys;
 mod lookup3;
+mod printable;
 mod selection;
+pub mod wire;
 
-pub use buffer::{Buffer, Element};
+pub use buffer::{Buffer, Element, try_resize, try_zeros};
 pub use bx::{Bx, checked_len};
 pub use dtype::{DType, Endian};
 pub use error::{Error, ErrorKind, Result};
 pub use keys::KeySet;
 pub use lookup3::lookup3;
+pub use printable::{printable, printable_lines};
 pub use selection::{Batches, Positions, Runs, Selection, SelectionBuilder, unravel};

@@ -4,8 +4,10 @@
 #include "checksum.h"
 
 #include "answer.h"
+#include "config.h"
 #include "job.h"
 #include "journal.h"
+#include "watch.h"
 
 #include <openssl/evp.h>
 #include <stdio.h>
@@ -18,7 +20,10 @@ enum { BLOCK = 1 << 20 };
 
 struct checksum {
     globus_gfs_operation_t op;
+    struct session *session;
     struct answer *answer;
+    const struct engine *engine;
+    struct watch watch;
     const EVP_MD *digest; /* NULL: Adler-32 */
     uint64_t offset, length;
     char text[2 * EVP_MAX_MD_SIZE + 1];
@@ -44,6 +49,7 @@ static bool feed(struct checksum *checksum, EVP_MD_CTX *context, uLong *adler)
             EVP_DigestUpdate(context, block, count);
         at += count;
         left -= count;
+        watch_sign(&checksum->watch);
     }
     free(block);
     checksum->entry.bytes = at - checksum->offset;
@@ -71,31 +77,57 @@ static void sum(void *argument)
     EVP_MD_CTX_free(context);
 }
 
-static void finish(void *argument)
+static bool watch(void *argument)
 {
     struct checksum *checksum = argument;
-    bool failed = checksum->failure.reply != 0;
-    journal_write(&checksum->entry, failed ? checksum->failure.text : NULL);
+    return watch_look(&checksum->watch, checksum->engine, checksum->answer->stop);
+}
+
+static void finish(void *argument, bool left)
+{
+    struct checksum *checksum = argument;
+    const struct failure *failure =
+        left || checksum->watch.failure.reply != 0 ? &checksum->watch.failure : &checksum->failure;
+    bool failed = failure->reply != 0;
+    if (checksum->watch.failure.reply != 0)
+        session_forget(checksum->session, checksum->answer);
+    journal_write(&checksum->entry, failed ? failure->text : NULL);
+    globus_gridftp_server_finished_command(checksum->op, failed ? failure_result(failure) : GLOBUS_SUCCESS,
+                                           failed ? NULL : checksum->text);
+}
+
+static void release(void *argument)
+{
+    struct checksum *checksum = argument;
     journal_clear(&checksum->entry);
     answer_release(checksum->answer);
-    globus_gridftp_server_finished_command(checksum->op, failed ? failure_result(&checksum->failure) : GLOBUS_SUCCESS,
-                                           failed ? NULL : checksum->text);
+    session_release(checksum->session);
     free(checksum);
+}
+
+static void fail(struct checksum *checksum, const struct failure *failure)
+{
+    checksum->failure = *failure;
+    finish(checksum, false);
+    release(checksum);
 }
 
 static void begin(struct answer *answer, const struct failure *failure, void *argument)
 {
     struct checksum *checksum = argument;
+    static const struct task task = {.work = sum, .watch = watch, .done = finish, .release = release};
+    struct failure none;
     checksum->answer = answer;
     if (answer == NULL) {
-        checksum->failure = *failure;
-        finish(checksum);
+        fail(checksum, failure);
         return;
     }
+    checksum->engine = engine_get(&none);
     checksum->entry.rows = answer->rows;
-    if (!job_start(sum, finish, checksum)) {
-        failure_set(&checksum->failure, 451, "internal-error", "internal-error: no thread can be started");
-        finish(checksum);
+    watch_begin(&checksum->watch, config_get()->progress_limit, "a part of the result");
+    if (!job_start(&task, checksum)) {
+        failure_set(&none, 451, "internal-error", "internal-error: no thread can be started; hint: try again later");
+        fail(checksum, &none);
     }
 }
 
@@ -110,6 +142,7 @@ void checksum_tell(globus_gfs_operation_t op, struct session *session, const glo
     }
     const char *name = info->cksm_alg == NULL ? "MD5" : info->cksm_alg;
     checksum->op = op;
+    checksum->session = session_hold(session);
     checksum->offset = info->cksm_offset < 0 ? 0 : (uint64_t)info->cksm_offset;
     checksum->length = info->cksm_length < 0 ? UINT64_MAX : (uint64_t)info->cksm_length;
     journal_begin(&checksum->entry, "CKSM", request, session, op);
@@ -118,11 +151,13 @@ void checksum_tell(globus_gfs_operation_t op, struct session *session, const glo
         if (strcasecmp(name, names[i]) == 0)
             checksum->digest = EVP_get_digestbyname(names[i]);
     if (checksum->digest == NULL && strcasecmp(name, "ADLER32") != 0) {
-        failure_set(&checksum->failure, 501, "unsupported",
+        struct failure failure;
+        failure_set(&failure, 501, "unsupported",
                     "unsupported: no checksum `%.40s`; hint: one of MD5, ADLER32, SHA1, SHA256, SHA512", name);
         request_clear(request);
-        finish(checksum);
+        fail(checksum, &failure);
         return;
     }
+    request->any_order = false;
     answer_get(session, &checksum->entry.identity, request, begin, checksum);
 }

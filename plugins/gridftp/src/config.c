@@ -14,10 +14,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 static struct config settings;
+static const uint64_t UNSET = UINT64_MAX;
 
-enum kind { TEXT, NUMBER, BYTES, FLAG };
+enum kind { TEXT, NUMBER, SECONDS, BYTES, FLAG };
 
 static const struct setting {
     const char *name;
@@ -30,7 +32,12 @@ static const struct setting {
     {"threads", NUMBER, &settings.threads},   {"isolated", FLAG, &settings.isolated},
     {"index", FLAG, &settings.index},         {"program", TEXT, &settings.program},
     {"catalog", TEXT, &settings.catalog},     {"log", TEXT, &settings.log},
-    {"lock", TEXT, &settings.lock},
+    {"time_limit", SECONDS, &settings.time_limit},
+    {"progress_limit", SECONDS, &settings.progress_limit}, {"keep", SECONDS, &settings.keep},
+    {"stall_limit", SECONDS, &settings.stall_limit},
+    {"wait", SECONDS, &settings.wait},        {"total_queries", NUMBER, &settings.total_queries},
+    {"total_memory", BYTES, &settings.total_memory}, {"total_spool", BYTES, &settings.total_spool},
+    {"sessions", TEXT, &settings.sessions},
 };
 enum { SETTINGS = sizeof table / sizeof *table };
 
@@ -64,6 +71,8 @@ static void set(const struct setting *setting, const char *text, const char *pla
     case TEXT:
         free(*(char **)setting->value);
         *(char **)setting->value = *text == '\0' ? NULL : strdup(text);
+        if (*text != '\0' && *(char **)setting->value == NULL)
+            fault(place, "no memory for", text); /* or a setting that restricts would be one that does not */
         return;
     case BYTES:
         if (parse_bytes(text, setting->value))
@@ -75,6 +84,13 @@ static void set(const struct setting *setting, const char *text, const char *pla
             *(uint32_t *)setting->value = (uint32_t)number;
         else
             fault(place, "expected a number up to 4096, got", text);
+        return;
+    case SECONDS:
+        if (isdigit((unsigned char)*text) && text[strspn(text, "0123456789")] == '\0' && parse_bytes(text, &number) &&
+            number <= 1000000)
+            *(uint32_t *)setting->value = (uint32_t)number;
+        else
+            fault(place, "expected a number of seconds up to 1000000, got", text);
         return;
     case FLAG:
         if (strcasecmp(text, "yes") == 0 || strcasecmp(text, "no") == 0)
@@ -159,17 +175,45 @@ static char *beside(const char *name)
     return asprintf(&path, "%.*s/%s", (int)(slash - info.dli_fname), info.dli_fname, name) < 0 ? NULL : path;
 }
 
+static uint64_t physical_memory(void)
+{
+    long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
+    return pages <= 0 || size <= 0 ? 0 : (uint64_t)pages * (uint64_t)size;
+}
+
 static void read_all(void)
 {
     settings.isolated = true;
     settings.library = beside("libsieva_c.so");
     settings.worker = beside("sieva-worker");
-    settings.program = strdup("sieva");
-    settings.lock = strdup("/tmp");
+    settings.program = beside("sieva/bin/sieva"); /* where `make install` puts it */
+    if (settings.program != NULL && access(settings.program, X_OK) != 0) {
+        free(settings.program);
+        settings.program = strdup("sieva");
+    }
+    settings.memory = (uint64_t)1 << 30;
+    settings.spool_limit = (uint64_t)8 << 30;
+    settings.time_limit = 300;
+    settings.progress_limit = 60;
+    settings.stall_limit = 600;
+    settings.keep = 60;
+    settings.wait = 10;
+    settings.total_queries = 64;
+    settings.total_memory = physical_memory() / 4 * 3;
+    settings.total_spool = UNSET;
     read_file();
     read_environment();
-    if (settings.library == NULL || settings.worker == NULL || settings.program == NULL || settings.lock == NULL)
-        fault("settings", "must not be empty:", "library, worker, program, lock");
+    if (settings.memory == 0 || settings.spool_limit == 0)
+        fault("settings", "must not be 0:", "memory, spool_limit");
+    if (settings.total_spool == UNSET)
+        settings.total_spool = settings.spool_limit > UINT64_MAX / 4 ? 0 : 4 * settings.spool_limit;
+    /* One question alone must find room. */
+    if (settings.total_memory > 0 && settings.memory > settings.total_memory)
+        settings.memory = settings.total_memory;
+    if (settings.total_spool > 0 && settings.spool_limit > settings.total_spool)
+        settings.spool_limit = settings.total_spool;
+    if (settings.library == NULL || settings.worker == NULL || settings.program == NULL)
+        fault("settings", "must not be empty:", "library, worker, program");
     if (settings.error[0] != '\0')
         globus_gfs_log_message(GLOBUS_GFS_LOG_ERR, "sieva: configuration: %s\n", settings.error);
 }

@@ -5,6 +5,7 @@
  *
  * Loaded by `-dsi sieva`, by `SITE DSI sieva`, and as a module of ERET (`-allowed-modules sieva`).
  */
+#include "account.h"
 #include "checksum.h"
 #include "ingest.h"
 #include "job.h"
@@ -63,6 +64,16 @@ static const char *client_command(globus_gfs_operation_t op)
     return globus_gfs_config_get_bool("data_node") ? NULL : globus_gfs_data_get_cmd_string(op);
 }
 
+/* Whether all is to be sent, by this process alone. */
+static bool is_whole(const globus_gfs_transfer_info_t *info)
+{
+    globus_off_t offset = 0, length = 0;
+    return info->partial_offset <= 0 && info->partial_length < 0 && info->node_count <= 1 &&
+           globus_range_list_size(info->range_list) == 1 &&
+           globus_range_list_at(info->range_list, 0, &offset, &length) == GLOBUS_SUCCESS && offset == 0 &&
+           length == GLOBUS_RANGE_LIST_MAX;
+}
+
 static void send_data(globus_gfs_operation_t op, globus_gfs_transfer_info_t *info, void *key)
 {
     struct session *session = session_get(key);
@@ -76,7 +87,7 @@ static void send_data(globus_gfs_operation_t op, globus_gfs_transfer_info_t *inf
         journal_refuse("RETR", info->pathname, session, op, &failure);
         globus_gridftp_server_finished_transfer(op, failure_result(&failure));
     } else if (request.kind != REQUEST_NONE) {
-        transfer_send(op, session, &request);
+        transfer_send(op, session, &request, is_whole(info));
     } else {
         file->send_func(op, info, key);
     }
@@ -86,7 +97,8 @@ static void receive_data(globus_gfs_operation_t op, globus_gfs_transfer_info_t *
 {
     struct failure failure;
     if (info->module_name == NULL && !request_is_in_path(info->pathname)) {
-        ingest_expect(info->pathname);
+        struct identity who = session_identity(session_get(key), op);
+        ingest_expect(info->pathname, &who);
         file->recv_func(op, info, key);
         return;
     }
@@ -117,7 +129,11 @@ static void keep_query(globus_gfs_operation_t op, globus_gfs_command_info_t *inf
     struct request request;
     struct failure failure = {0};
     globus_gridftp_server_query_op_info(op, info->op_info, GLOBUS_GFS_OP_INFO_CMD_ARGS, &words, &count);
-    session_set_text(session, count > 2 ? info->pathname : NULL);
+    if (!session_set_text(session, count > 2 ? info->pathname : NULL)) {
+        failure_set(&failure, 451, "internal-error", "internal-error: out of memory");
+        globus_gridftp_server_finished_command(op, failure_result(&failure), NULL);
+        return;
+    }
     if (session->text != NULL) {
         if (!request_of_text("", session->text, &request, &failure)) {
             session_set_text(session, NULL);
@@ -166,6 +182,8 @@ static globus_result_t find_real_path(const char *pathname, char **real, void *k
 {
     size_t length = request_file_length(pathname);
     char *name = strndup(pathname, length), *found = NULL;
+    if (name == NULL)
+        return GlobusGFSErrorMemory("name");
     globus_result_t result = file->realpath_func(name, &found, key);
     free(name);
     if (result != GLOBUS_SUCCESS)
@@ -215,6 +233,7 @@ static int activate(void)
     if (file->realpath_func != NULL)
         interface.realpath_func = find_real_path;
     ingest_watch();
+    account_open();
     int failed = globus_extension_registry_add(GLOBUS_GFS_DSI_REGISTRY, "sieva",
                                                GlobusExtensionMyModule(globus_gridftp_server_sieva), &interface);
     if (!failed)

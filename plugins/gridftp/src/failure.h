@@ -6,6 +6,7 @@
 
 #include "globus_gridftp_server.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* A failure; no failure where reply is 0. */
@@ -19,8 +20,12 @@ struct failure {
 void failure_set(struct failure *failure, int reply, const char *name, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
-/* Sets the failure that an engine's status stands for: message is sieva_error_message() of the thread that got it. */
-void failure_of_engine(struct failure *failure, int32_t status, const char *name, const char *message);
+/* Sets the failure that an engine's status stands for, of the thread that got it: sieva_error_name(), sieva_error_message(),
+ * which ends with the hint, and sieva_error_hint(). A hint for a command line or for Python is put in a client's words. */
+void failure_of_engine(struct failure *failure, int32_t status, const char *name, const char *message, const char *hint);
+
+/* Puts words in the place of a path of this server's (NULL: none) in a failure's text; whether it was there. */
+bool failure_hide(struct failure *failure, const char *path, const char *words);
 
 /* The failure as an error object of the server, which replies with its code and text. */
 globus_result_t failure_result(const struct failure *failure);

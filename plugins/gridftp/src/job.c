@@ -16,50 +16,78 @@ enum { FIRST_WAIT = 100, LONGEST_WAIT = 10000 }; /* microseconds */
 
 struct job {
     pthread_t thread;
+    atomic_int users; /* the thread and the event loop */
     atomic_bool ended;
+    atomic_bool left;
     unsigned wait;
-    void (*work)(void *argument);
-    void (*done)(void *argument);
+    struct task task;
     void *argument;
 };
 
-void call_later(unsigned microseconds, void (*function)(void *argument), void *argument)
+static atomic_uint left_count;
+
+void call_later(uint64_t microseconds, void (*function)(void *argument), void *argument)
 {
     globus_reltime_t delay;
-    GlobusTimeReltimeSet(delay, 0, microseconds);
+    GlobusTimeReltimeSet(delay, (time_t)(microseconds / 1000000), (long)(microseconds % 1000000));
     globus_callback_register_oneshot(NULL, &delay, function, argument);
+}
+
+unsigned job_left_count(void)
+{
+    return atomic_load(&left_count);
+}
+
+/* Whoever is last frees what both used. */
+static void release(struct job *job)
+{
+    if (atomic_fetch_sub(&job->users, 1) > 1)
+        return;
+    bool left = atomic_load(&job->left);
+    job->task.release(job->argument);
+    free(job);
+    if (left)
+        atomic_fetch_sub(&left_count, 1);
 }
 
 static void *run(void *argument)
 {
     struct job *job = argument;
-    job->work(job->argument);
+    job->task.work(job->argument);
     atomic_store(&job->ended, true);
+    release(job);
     return NULL;
 }
 
 static void look(void *argument)
 {
     struct job *job = argument;
-    if (!atomic_load(&job->ended)) {
+    bool ended = atomic_load(&job->ended);
+    if (!ended && (job->task.watch == NULL || !job->task.watch(job->argument))) {
         job->wait = job->wait * 2 < LONGEST_WAIT ? job->wait * 2 : LONGEST_WAIT;
         call_later(job->wait, look, job);
         return;
     }
-    pthread_join(job->thread, NULL);
-    job->done(job->argument);
-    free(job);
+    if (ended) {
+        pthread_join(job->thread, NULL);
+    } else {
+        pthread_detach(job->thread);
+        atomic_fetch_add(&left_count, 1);
+        atomic_store(&job->left, true);
+    }
+    job->task.done(job->argument, !ended);
+    release(job);
 }
 
-bool job_start(void (*work)(void *argument), void (*done)(void *argument), void *argument)
+bool job_start(const struct task *task, void *argument)
 {
     struct job *job = calloc(1, sizeof *job);
     if (job == NULL)
         return false;
-    job->work = work;
-    job->done = done;
+    job->task = *task;
     job->argument = argument;
     job->wait = FIRST_WAIT;
+    atomic_store(&job->users, 2);
     /* Signals are the server's: its handlers run in its own threads. */
     sigset_t all, before;
     sigfillset(&all);

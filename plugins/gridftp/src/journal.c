@@ -32,10 +32,12 @@ void journal_write(const struct entry *entry, const char *failure)
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     double seconds = (double)(now.tv_sec - entry->start.tv_sec) + (double)(now.tv_nsec - entry->start.tv_nsec) * 1e-9;
-    globus_gfs_log_message(failure == NULL ? GLOBUS_GFS_LOG_INFO : GLOBUS_GFS_LOG_WARN,
+    /* The only level that servers keep unless they are told otherwise. */
+    globus_gfs_log_message(GLOBUS_GFS_LOG_ERR,
                            "sieva: %s user=\"%s\" dn=\"%s\" path=\"%s\" sql=\"%s\" format=%s rows=%" PRIu64
                            " bytes=%" PRIu64 " seconds=%.3f result=%s\n",
-                           entry->verb, entry->identity.user, entry->identity.subject, entry->path, entry->sql,
+                           entry->verb, entry->identity.user, entry->identity.subject,
+                           entry->path == NULL ? "-" : entry->path, entry->sql == NULL ? "-" : entry->sql,
                            entry->format, entry->rows, entry->bytes, seconds, failure == NULL ? "ok" : failure);
 }
 

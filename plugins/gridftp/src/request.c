@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
 
 /* The server cuts a longer path without a word. */
 enum { PATH_LIMIT = 4095, TEXT_LIMIT = 65536 };
@@ -19,8 +20,18 @@ static size_t separator_length(const char *text)
     return strncasecmp(text, "%3f", 3) == 0 || strncasecmp(text, "%3b", 3) == 0 ? 3 : 0;
 }
 
-/* Where a path's question begins, separator included; NULL where it is a mere name. */
-static const char *find_question(const char *pathname)
+/* Whether the whole path names a file, and what is before the question names nothing: a file may be called `x;schema`. */
+static bool is_mere_name(const char *pathname, size_t file_length)
+{
+    struct stat facts;
+    char *file = stat(pathname, &facts) == 0 ? strndup(pathname, file_length) : NULL;
+    bool is = file != NULL && stat(file, &facts) != 0;
+    free(file);
+    return is;
+}
+
+/* Where a text's question begins, separator included; NULL where there is none. */
+static const char *find_mark(const char *pathname)
 {
     for (const char *at = pathname; *at != '\0'; at++) {
         size_t skip = separator_length(at);
@@ -31,6 +42,13 @@ static const char *find_question(const char *pathname)
             return at;
     }
     return NULL;
+}
+
+/* The same of a path; NULL where it is a mere name. */
+static const char *find_question(const char *pathname)
+{
+    const char *mark = find_mark(pathname);
+    return mark == NULL || is_mere_name(pathname, (size_t)(mark - pathname)) ? NULL : mark;
 }
 
 bool request_is_in_path(const char *pathname)
@@ -98,6 +116,28 @@ static bool is_word(const char *text)
     return *text != '\0' && text[strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")] == '\0';
 }
 
+/* `deflate=` 0 to 9. */
+static bool set_deflate(struct request *request, const char *value, struct failure *failure)
+{
+    if (isdigit((unsigned char)value[0]) && value[1] == '\0') {
+        request->deflate = (uint32_t)(value[0] - '0');
+        return true;
+    }
+    failure_set(failure, 501, "invalid-value",
+                "invalid-value: `deflate=%.40s`: levels are 0 (not compressed), and 1 (fast) to 9 (small)", value);
+    return false;
+}
+
+/* `order=any`, or as ever. */
+static bool set_order(struct request *request, const char *value, struct failure *failure)
+{
+    request->any_order = strcasecmp(value, "any") == 0;
+    if (request->any_order || strcasecmp(value, "ascending") == 0)
+        return true;
+    failure_set(failure, 501, "invalid-value", "invalid-value: `order=%.40s`: one of ascending, any", value);
+    return false;
+}
+
 enum option { OPTION_NONE, OPTION_TAKEN, OPTION_WRONG };
 
 /* Takes the option that text is, if it is one. An explicit format wins over a name's suffix. */
@@ -120,6 +160,10 @@ static enum option take_option(const char *text, struct request *request, bool *
             return OPTION_TAKEN;
         return set_format(request, suffix == NULL ? value : suffix + 1, failure) ? OPTION_TAKEN : OPTION_WRONG;
     }
+    if (strncasecmp(text, "deflate=", 8) == 0)
+        return set_deflate(request, value, failure) ? OPTION_TAKEN : OPTION_WRONG;
+    if (strncasecmp(text, "order=", 6) == 0)
+        return set_order(request, value, failure) ? OPTION_TAKEN : OPTION_WRONG;
     if (strncasecmp(text, "id=", 3) == 0) {
         if (strlen(value) >= sizeof request->id) {
             failure_set(failure, 501, "invalid-value", "invalid-value: `id=` is longer than any id");
@@ -165,10 +209,18 @@ static bool check_text(const char *text, struct failure *failure)
     return true;
 }
 
+static bool lacks_memory(struct failure *failure)
+{
+    failure_set(failure, 451, "internal-error", "internal-error: out of memory");
+    return false;
+}
+
 /* Fills a request from text, which it takes over, and frees in the case of a failure. */
 static bool fill(struct request *request, const char *path, size_t path_length, char *text, struct failure *failure)
 {
     memset(request, 0, sizeof *request);
+    if (text == NULL)
+        return lacks_memory(failure);
     request->kind = REQUEST_QUERY;
     strcpy(request->format, "netcdf");
     if (strcasecmp(text, "schema") == 0) {
@@ -190,7 +242,10 @@ static bool fill(struct request *request, const char *path, size_t path_length, 
     }
     request->sql = text;
     request->path = strndup(path, path_length);
-    return true;
+    if (request->path != NULL)
+        return true;
+    request_clear(request);
+    return lacks_memory(failure);
 }
 
 static bool is_too_long(const char *text, struct failure *failure)
@@ -209,7 +264,7 @@ bool request_of_path(const char *pathname, const char *command, struct request *
     if (question == NULL)
         return true;
     size_t length = (size_t)(question - pathname);
-    const char *uncut = command == NULL ? NULL : find_question(command);
+    const char *uncut = command == NULL ? NULL : find_mark(command);
     if (uncut != NULL) {
         question = uncut;
         if (is_too_long(question, failure))
@@ -222,7 +277,7 @@ bool request_of_path(const char *pathname, const char *command, struct request *
     }
     const char *begin = question + separator_length(question);
     char *text = strndup(begin, strcspn(begin, "\r\n"));
-    if (!percent_decode(text)) {
+    if (text != NULL && !percent_decode(text)) {
         failure_set(failure, 501, "syntax-error", "syntax-error: the query holds a NUL byte (%%00)");
         free(text);
         return false;

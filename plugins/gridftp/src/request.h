@@ -7,6 +7,7 @@
 #include "failure.h"
 
 #include <stdbool.h>
+#include <stdint.h>
 
 enum request_kind {
     REQUEST_NONE = 0, /* the file itself */
@@ -21,10 +22,12 @@ struct request {
     char *path;       /* the file's */
     char *sql;        /* empty for a schema */
     char format[16];  /* as sieva_result_options.format */
+    uint32_t deflate; /* as sieva_result_options.deflate */
+    bool any_order;   /* the client takes blocks in any order: those of a deflated result as they are made */
     char id[160];     /* what the client expects sieva_result_id() to be; empty: anything */
 };
 
-/* Takes a path apart: FILE;sql=SELECT ...[;format=NAME][;as=NAME.EXT][;id=ID][;describe] or FILE;schema, where `?` may
+/* Takes a path apart: FILE;sql=SELECT ...[;format=NAME][;as=NAME.EXT][;deflate=N][;order=any][;id=ID][;describe] or FILE;schema, where `?` may
  * stand for the first `;` and `&` for the others. The part behind FILE may be percent-encoded. The kind is REQUEST_NONE
  * for any other path. The server cuts paths at 4095 bytes, and takes them for directories (`a//b` becomes `a/b`): where
  * command, the client's line as it came, is not NULL, the question is taken from there. False: failure says what is wrong;

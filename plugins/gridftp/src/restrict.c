@@ -7,6 +7,7 @@
 #include "globus_gridftp_server.h"
 
 #include <fnmatch.h>
+#include <pthread.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,11 +34,10 @@ static const char *home_directory(void)
 }
 
 /* An entry's path: `~` is the user's home directory. To be freed. */
-static char *expand(const char *entry)
+static char *expand(const char *entry, const char *home)
 {
     if (*entry != '~')
         return strdup(entry);
-    const char *home = home_directory();
     size_t size = strlen(home) + strlen(entry) + 1;
     char *path = malloc(size);
     if (path != NULL)
@@ -46,16 +46,18 @@ static char *expand(const char *entry)
 }
 
 /* Whether the longest entry of the list that covers path allows reading. */
-static bool allows(const char *list, const char *path)
+static bool allows(const char *list, const char *home, const char *path)
 {
     char *copy = strdup(list), *state = NULL;
     size_t longest = 0;
     bool allowed = false;
+    if (copy == NULL)
+        return false;
     for (char *entry = strtok_r(copy, ",", &state); entry != NULL; entry = strtok_r(NULL, ",", &state)) {
         entry += strspn(entry, " ");
         size_t flags = strspn(entry, "RWNrwn");
         bool reads = flags == 0 || memchr(entry, 'R', flags) != NULL || memchr(entry, 'r', flags) != NULL;
-        char *expanded = expand(entry + flags);
+        char *expanded = expand(entry + flags, home);
         char *real = expanded == NULL ? NULL : realpath(expanded, NULL); /* the entry itself may be a link */
         size_t length = expanded == NULL ? 0 : strlen(expanded);
         if (expanded != NULL && length >= longest &&
@@ -70,10 +72,72 @@ static bool allows(const char *list, const char *path)
     return allowed;
 }
 
+struct restriction {
+    char *list; /* NULL: nothing is restricted */
+    char *home;
+    bool follows; /* links, wherever they lead */
+    struct restriction *next;
+};
+
+static bool is_same(const struct restriction *taken, const char *list, const char *home, bool follows)
+{
+    if (list == NULL || taken->list == NULL)
+        return list == taken->list;
+    return strcmp(taken->list, list) == 0 && strcmp(taken->home, home) == 0 && taken->follows == follows;
+}
+
+static struct restriction *make(const char *list, const char *home, bool follows)
+{
+    struct restriction *made = calloc(1, sizeof *made);
+    if (made == NULL || list == NULL)
+        return made;
+    made->list = strdup(list);
+    made->home = strdup(home);
+    made->follows = follows;
+    if (made->list != NULL && made->home != NULL)
+        return made;
+    free(made->list);
+    free(made->home);
+    free(made);
+    return NULL;
+}
+
+struct restriction *restrict_take(void)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static struct restriction *all;
+    const char *list = globus_gfs_config_get_string("restrict_paths"), *home = home_directory();
+    if (list != NULL && *list == '\0')
+        list = NULL;
+    bool follows = globus_gfs_config_get_bool("rp_follow_symlinks");
+    pthread_mutex_lock(&lock);
+    struct restriction *taken = all;
+    while (taken != NULL && !is_same(taken, list, home, follows))
+        taken = taken->next;
+    if (taken == NULL && (taken = make(list, home, follows)) != NULL) {
+        taken->next = all;
+        all = taken;
+    }
+    pthread_mutex_unlock(&lock);
+    return taken;
+}
+
+static bool may_read(const struct restriction *restriction, const char *path, const char *real)
+{
+    if (restriction->list == NULL)
+        return true;
+    return allows(restriction->list, restriction->home, path) &&
+           (restriction->follows || allows(restriction->list, restriction->home, real));
+}
+
+int32_t restrict_may_open(void *restriction, int32_t purpose, const char *asked, const char *real)
+{
+    (void)purpose;
+    return restriction != NULL && real != NULL && may_read(restriction, asked, real);
+}
+
 bool restrict_allows(const char *path, const char *real)
 {
-    char *list = globus_gfs_config_get_string("restrict_paths");
-    if (list == NULL || *list == '\0')
-        return true;
-    return allows(list, path) && (globus_gfs_config_get_bool("rp_follow_symlinks") || allows(list, real));
+    const struct restriction *restriction = restrict_take();
+    return restriction != NULL && may_read(restriction, path, real);
 }

@@ -4,7 +4,9 @@
 #include "session.h"
 
 #include "answer.h"
+#include "config.h"
 #include "failure.h"
+#include "job.h"
 
 #include <gssapi.h>
 #include <pthread.h>
@@ -21,7 +23,9 @@ void session_announce(const globus_gfs_session_info_t *info)
 {
     pthread_mutex_lock(&lock);
     free(announced);
-    announced = info->subject == NULL || *info->subject == '\0' ? NULL : strdup(info->subject);
+    announced = NULL;
+    if (info->subject != NULL && *info->subject != '\0' && (announced = strdup(info->subject)) == NULL)
+        abort(); /* rather than ask for nobody, who may be allowed more */
     pthread_mutex_unlock(&lock);
 }
 
@@ -35,6 +39,8 @@ struct session *session_get(void *key)
         session = calloc(1, sizeof *session);
         if (session == NULL)
             abort();
+        session->references = 1;
+        pthread_mutex_init(&session->lock, NULL);
         session->key = key;
         session->subject = announced;
         announced = NULL;
@@ -57,16 +63,95 @@ void session_end(void *key)
     pthread_mutex_unlock(&lock);
     if (session == NULL)
         return;
-    answer_release(session->kept);
+    pthread_mutex_lock(&session->lock);
+    session->ended = true;
+    pthread_mutex_unlock(&session->lock);
+    session_keep(session, NULL);
+    session_release(session);
+}
+
+struct session *session_hold(struct session *session)
+{
+    __atomic_add_fetch(&session->references, 1, __ATOMIC_RELAXED);
+    return session;
+}
+
+void session_release(struct session *session)
+{
+    if (__atomic_sub_fetch(&session->references, 1, __ATOMIC_ACQ_REL) > 0)
+        return;
+    answer_drop(session->kept);
+    pthread_mutex_destroy(&session->lock);
     free(session->subject);
     free(session->text);
     free(session);
 }
 
-void session_set_text(struct session *session, const char *text)
+/* Gives back what nobody has asked for in a while, or comes again. */
+static void look_at_kept(void *argument)
 {
+    struct session *session = argument;
+    uint64_t keep = (uint64_t)config_get()->keep * 1000, idle = 0;
+    struct answer *old = NULL;
+    pthread_mutex_lock(&session->lock);
+    if (session->kept != NULL) {
+        idle = answer_idle_ms(session->kept);
+        if (idle >= keep) {
+            old = session->kept;
+            session->kept = NULL;
+        }
+    }
+    session->timed = session->kept != NULL;
+    bool again = session->timed;
+    pthread_mutex_unlock(&session->lock);
+    answer_drop(old);
+    if (again)
+        call_later((keep - idle + 1) * 1000, look_at_kept, session);
+    else
+        session_release(session);
+}
+
+void session_keep(struct session *session, struct answer *answer)
+{
+    pthread_mutex_lock(&session->lock);
+    struct answer *old = session->kept;
+    session->kept = session->ended || answer == NULL ? NULL : answer_hold(answer);
+    if (session->kept != NULL)
+        __atomic_store_n(&answer->kept, true, __ATOMIC_RELEASE);
+    bool start = session->kept != NULL && !session->timed;
+    session->timed |= start;
+    pthread_mutex_unlock(&session->lock);
+    answer_drop(old);
+    if (start)
+        call_later(((uint64_t)config_get()->keep * 1000 + 1) * 1000, look_at_kept, session_hold(session));
+}
+
+struct answer *session_kept(struct session *session)
+{
+    pthread_mutex_lock(&session->lock);
+    struct answer *answer = session->kept == NULL ? NULL : answer_hold(session->kept);
+    pthread_mutex_unlock(&session->lock);
+    return answer;
+}
+
+void session_forget(struct session *session, const struct answer *answer)
+{
+    struct answer *old = NULL;
+    pthread_mutex_lock(&session->lock);
+    if (session->kept == answer) {
+        old = session->kept;
+        session->kept = NULL;
+    }
+    pthread_mutex_unlock(&session->lock);
+    answer_drop(old);
+}
+
+bool session_set_text(struct session *session, const char *text)
+{
+    bool is_empty = text == NULL || text[strspn(text, " \t")] == '\0';
     free(session->text);
-    session->text = text == NULL || text[strspn(text, " \t")] == '\0' ? NULL : strdup(text);
+    session->text = is_empty ? NULL : strdup(text);
+    return is_empty || session->text != NULL;
 }
 
 /* The distinguished name that the client's certificate proved; false where it proved none, or another process checked. */

@@ -17,12 +17,13 @@ struct status {
 
 static void tell(struct answer *answer, const struct failure *failure, void *argument)
 {
+    struct failure memory;
     struct status *status = argument;
     globus_gfs_operation_t op = status->op;
     globus_gfs_stat_t facts;
     memset(&facts, 0, sizeof facts);
     if (answer != NULL) {
-        const char *slash = strrchr(status->entry.path, '/');
+        const char *path = status->entry.path == NULL ? "" : status->entry.path, *slash = strrchr(path, '/');
         facts.mode = S_IFREG | (int)(answer->file.st_mode & 0444);
         facts.nlink = 1;
         facts.uid = answer->file.st_uid;
@@ -31,8 +32,12 @@ static void tell(struct answer *answer, const struct failure *failure, void *arg
         facts.atime = answer->file.st_atime;
         facts.mtime = answer->file.st_mtime;
         facts.ctime = answer->file.st_ctime;
-        facts.name = strdup(slash == NULL ? status->entry.path : slash + 1);
+        facts.name = strdup(slash == NULL ? path : slash + 1);
         status->entry.rows = answer->rows;
+    }
+    if (answer != NULL && (facts.name == NULL || status->entry.path == NULL)) {
+        failure_set(&memory, 451, "internal-error", "internal-error: out of memory");
+        failure = &memory;
     }
     journal_write(&status->entry, failure == NULL ? NULL : failure->text);
     journal_clear(&status->entry);
@@ -52,6 +57,7 @@ void status_tell(globus_gfs_operation_t op, struct session *session, struct requ
         return;
     }
     status->op = op;
+    request->any_order = false; /* the size is asked */
     journal_begin(&status->entry, "STAT", request, session, op);
     answer_get(session, &status->entry.identity, request, tell, status);
 }

@@ -8,20 +8,27 @@
 #include "transfer.h"
 
 #include "answer.h"
+#include "config.h"
 #include "job.h"
 #include "journal.h"
+#include "watch.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { SHORTEST_WAIT = 100, LONGEST_WAIT = 4000 }; /* microseconds between looks for the next block */
+enum { SWEEP = 500000 };                           /* between looks for clients that take none */
+/* A client may ask for blocks of any size; as many as the server calls optimal are on their way. */
+enum { SMALLEST_BLOCK = 4096, LARGEST_BLOCK = 4 << 20 };
 
 struct transfer {
     globus_gfs_operation_t op;
     pthread_mutex_t lock; /* with threads in the server, callbacks come on any of them */
     const struct engine *engine;
+    struct session *session;
     struct answer *answer;
+    struct watch watch; /* of the blocks that the engine makes */
     struct entry entry; /* of the log */
     sieva_stream *stream; /* of the range that is being sent; NULL between ranges */
     uint64_t at, end;     /* the same of an answer that is a text */
@@ -40,6 +47,7 @@ struct transfer {
 
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct transfer *transfers;
+static bool sweeping; /* a look at all of them is to come */
 
 static void go_on(struct transfer *transfer);
 
@@ -48,6 +56,10 @@ static void look(void *argument)
     struct transfer *transfer = argument;
     pthread_mutex_lock(&transfer->lock);
     transfer->waiting = false;
+    if (!transfer->stopped && !transfer->drained && watch_is_over(&transfer->watch)) {
+        transfer->failure = transfer->watch.failure;
+        transfer->stopped = true;
+    }
     go_on(transfer);
 }
 
@@ -64,8 +76,7 @@ static bool stop_if(struct transfer *transfer, int32_t status)
 {
     if (status == SIEVA_OK)
         return false;
-    failure_of_engine(&transfer->failure, status, transfer->engine->error_name(status),
-                      transfer->engine->error_message());
+    answer_fail(transfer->answer, transfer->engine, status, &transfer->failure);
     return transfer->stopped = true;
 }
 
@@ -74,6 +85,9 @@ static bool open_range(struct transfer *transfer)
 {
     globus_off_t offset, length;
     globus_gridftp_server_get_read_range(transfer->op, &offset, &length);
+    if (transfer->answer->request.any_order && length != 0)
+        return !stop_if(transfer, transfer->engine->result_stream_any_order(transfer->answer->result, transfer->block,
+                                                                            &transfer->stream));
     uint64_t size = transfer->answer->size;
     if (length == 0 || offset < 0 || (uint64_t)offset >= size) {
         transfer->drained = true;
@@ -143,6 +157,7 @@ static void written(globus_gfs_operation_t op, globus_result_t result, globus_by
     pthread_mutex_lock(&transfer->lock);
     give_buffer(transfer, buffer);
     transfer->in_flight--;
+    watch_sign(&transfer->watch); /* the engine was not waited for meanwhile */
     if (result == GLOBUS_SUCCESS) {
         transfer->entry.bytes += count;
     } else if (!transfer->stopped) {
@@ -178,6 +193,7 @@ static void pump(struct transfer *transfer)
             continue;
         }
         transfer->wait = SHORTEST_WAIT;
+        watch_sign(&transfer->watch);
         globus_result_t result = globus_gridftp_server_register_write(transfer->op, buffer, count, (globus_off_t)offset,
                                                                       -1, written, transfer);
         if (result == GLOBUS_SUCCESS) {
@@ -200,9 +216,63 @@ static void unlist(struct transfer *transfer)
     pthread_mutex_unlock(&list_lock);
 }
 
+/* What is left of a transfer that was stopped: the stream's threads end only with the pieces that they are at. */
+struct rest {
+    const struct engine *engine;
+    sieva_stream *stream;
+    struct answer *answer;
+};
+
+static void free_rest(void *argument)
+{
+    struct rest *rest = argument;
+    rest->engine->stream_free(rest->stream);
+    rest->stream = NULL;
+}
+
+static bool leave_rest(void *argument)
+{
+    (void)argument;
+    return true;
+}
+
+static void rest_left(void *argument, bool left)
+{
+    (void)argument, (void)left;
+}
+
+static void release_rest(void *argument)
+{
+    struct rest *rest = argument;
+    answer_release(rest->answer);
+    free(rest);
+}
+
+/* Stops what the engine does for the transfer, without waiting for it. */
+static void stop_engine(struct transfer *transfer)
+{
+    static const struct task task = {
+        .work = free_rest, .watch = leave_rest, .done = rest_left, .release = release_rest};
+    if (transfer->stream == NULL)
+        return;
+    answer_stop(transfer->answer);
+    session_forget(transfer->session, transfer->answer);
+    struct rest *rest = malloc(sizeof *rest);
+    if (rest == NULL)
+        return;
+    *rest = (struct rest){transfer->engine, transfer->stream, answer_hold(transfer->answer)};
+    if (job_start(&task, rest)) {
+        transfer->stream = NULL;
+        return;
+    }
+    release_rest(rest);
+}
+
 static void end(struct transfer *transfer)
 {
     globus_gfs_operation_t op = transfer->op;
+    if (transfer->stopped)
+        stop_engine(transfer);
     globus_result_t result = transfer->failure.reply != 0 ? failure_result(&transfer->failure) : transfer->error;
     unlist(transfer);
     finish_range(transfer);
@@ -210,6 +280,7 @@ static void end(struct transfer *transfer)
                                     : transfer->stopped          ? "aborted"
                                                                  : NULL);
     answer_release(transfer->answer);
+    session_release(transfer->session);
     while (transfer->spare != NULL)
         free(take_buffer(transfer));
     pthread_mutex_destroy(&transfer->lock);
@@ -228,6 +299,37 @@ static void go_on(struct transfer *transfer)
     pthread_mutex_unlock(&transfer->lock);
     if (is_over)
         end(transfer);
+}
+
+/* A client that takes no block holds what others may need: its result is given up, and only the blocks on their way, which
+ * are the server's, are waited for. */
+static void give_up(struct transfer *transfer, uint32_t seconds)
+{
+    failure_set(&transfer->failure, 451, "cancelled",
+                "cancelled: the client took nothing for this server's %u seconds; hint: start anew from where it stopped",
+                seconds);
+    transfer->stopped = true;
+    stop_engine(transfer);
+    finish_range(transfer);
+    answer_release(transfer->answer);
+    transfer->answer = NULL;
+}
+
+/* Looks at all transfers that wait for their clients. */
+static void sweep(void *unused)
+{
+    uint32_t limit = config_get()->stall_limit;
+    pthread_mutex_lock(&list_lock);
+    for (struct transfer *transfer = transfers; transfer != NULL; transfer = transfer->next) {
+        pthread_mutex_lock(&transfer->lock);
+        if (!transfer->stopped && transfer->in_flight > 0 && watch_age(&transfer->watch) > (uint64_t)limit * 1000)
+            give_up(transfer, limit);
+        pthread_mutex_unlock(&transfer->lock);
+    }
+    sweeping = transfers != NULL;
+    if (sweeping)
+        call_later(SWEEP, sweep, unused);
+    pthread_mutex_unlock(&list_lock);
 }
 
 bool transfer_abort(void *argument)
@@ -256,6 +358,9 @@ static void begin(struct answer *answer, const struct failure *failure, void *ar
     pthread_mutex_lock(&list_lock);
     transfer->next = transfers;
     transfers = transfer;
+    if (!sweeping && config_get()->stall_limit > 0)
+        call_later(SWEEP, sweep, NULL);
+    sweeping = config_get()->stall_limit > 0;
     pthread_mutex_unlock(&list_lock);
     if (answer == NULL) {
         transfer->failure = *failure;
@@ -266,14 +371,27 @@ static void begin(struct answer *answer, const struct failure *failure, void *ar
     transfer->engine = engine_get(&transfer->failure);
     transfer->entry.rows = answer->rows;
     globus_gridftp_server_get_block_size(transfer->op, &block);
-    transfer->block = block < 4096 ? 4096 : block;
+    transfer->block = block < SMALLEST_BLOCK ? SMALLEST_BLOCK : block > LARGEST_BLOCK ? LARGEST_BLOCK : block;
+    watch_begin(&transfer->watch, config_get()->progress_limit, "a block of the result");
     globus_gridftp_server_begin_transfer(transfer->op, GLOBUS_GFS_EVENT_TRANSFER_ABORT, transfer);
     pthread_mutex_lock(&transfer->lock);
     go_on(transfer);
 }
 
-void transfer_send(globus_gfs_operation_t op, struct session *session, struct request *request)
+/* Whether blocks may come in any order: the client says so, and has asked for several streams or stripes, which there are
+ * in extended block mode alone. In stream mode the server ignores where a block belongs. */
+static bool may_come_in_any_order(globus_gfs_operation_t op, const struct request *request, bool whole)
 {
+    int concurrency = 0;
+    if (!request->any_order || !whole || request->kind != REQUEST_QUERY || request->deflate == 0)
+        return false;
+    globus_gridftp_server_get_optimal_concurrency(op, &concurrency);
+    return concurrency > 2; /* twice the number of streams */
+}
+
+void transfer_send(globus_gfs_operation_t op, struct session *session, struct request *request, bool whole)
+{
+    request->any_order = may_come_in_any_order(op, request, whole);
     struct transfer *transfer = calloc(1, sizeof *transfer);
     if (transfer == NULL) {
         request_clear(request);
@@ -283,6 +401,7 @@ void transfer_send(globus_gfs_operation_t op, struct session *session, struct re
     pthread_mutex_init(&transfer->lock, NULL);
     transfer->op = op;
     transfer->wait = SHORTEST_WAIT;
+    transfer->session = session_hold(session);
     journal_begin(&transfer->entry, "RETR", request, session, op);
     answer_get(session, &transfer->entry.identity, request, begin, transfer);
 }

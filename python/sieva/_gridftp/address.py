@@ -84,9 +84,14 @@ class Address:
         return Address(self.scheme, self.host, self.port, self.user, None, self.path).url()
 
 
-def asked(sql: str, kind: str) -> str:
-    """Return what stands behind a path to ask for the result of a SELECT, or a condition, in a format."""
-    return f";sql={quote(sql, safe='')};format={kind}"
+def asked(sql: str, kind: str, deflate: int = 0) -> str:
+    """Return what stands behind a path to ask for the result of a SELECT, or a condition, in a format.
+
+    What is deflated may come in any order, as it is made: `sieva._gridftp.transfer` puts it where it belongs.
+    Over one connection the server sends it from its beginning.
+    """
+    compressed = f";deflate={deflate};order=any" if deflate else ""
+    return f";sql={quote(sql, safe='')};format={kind}{compressed}"
 
 
 SCHEMA = ";schema"

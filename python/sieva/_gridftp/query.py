@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from sieva import errors
+from sieva import _native, errors
 from sieva._gridftp.address import asked
 from sieva._gridftp.transfer import download
 from sieva._output import COLUMN_FORMATS
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from sieva._native import Selection
     from sieva._query import Layout
 
+    Condition = str | _native.Expr | None
+
 
 class RemoteQuery(Query):
     """Rows that a server selects. They are brought when they are first asked for, as a file of Arrow.
@@ -38,14 +40,14 @@ class RemoteQuery(Query):
     source, text
         Whose query, as a SELECT without FROM.
     where
-        Its condition, as `` WHERE ...`` or empty, where other arrays may be asked at the same points.
+        Its condition in a list (None: none), where other arrays may be asked at the same points.
     """
 
     source: RemoteSource  # type: ignore[assignment] # a file elsewhere is what is asked
 
-    def __init__(self, source: RemoteSource, text: str, where: str | None = None) -> None:
+    def __init__(self, source: RemoteSource, text: str, where: list[Condition] | None = None) -> None:
         # There is no native query: every method of it that can be asked is replaced here.
-        super().__init__(None, source, text, lambda _extra, _columns: None)  # type: ignore[arg-type]
+        super().__init__(None, source, text)  # type: ignore[arg-type]
         self._where = where
         self._folder: Path | None = None
 
@@ -135,7 +137,11 @@ class RemoteQuery(Query):
             raise errors.UnknownArray(
                 f"the answer has no column '{name}': it has {', '.join(self.columns)}", "name it in SELECT"
             )
-        return RemoteQuery(self.source, f"SELECT {self.source._item(name)}{self._where}")
+        return RemoteQuery(self.source, _native.select_text([self.source._item(name)], self._where[0]))
+
+    def _with_columns(self, more: object) -> None:
+        """Add nothing: the server lays out what it sends."""
+        del more
 
     def _stored(self, key: str) -> NDArray[Any]:
         """Return what an HDF5 file of the same rows has: times as numbers, which Arrow has as dates."""
@@ -192,9 +198,10 @@ class RemoteQuery(Query):
             self._refuse(f"the layout {layout}", "rows come as a list along obs; name idx(dim) in SELECT")
         return layout == "columns" or kind in ("netcdf", "hdf5")
 
-    def send_to(self, target: Path, kind: str) -> None:
+    def send_to(self, target: Path, kind: str, deflate: int = 0) -> None:
         """Have the server make a file of one of its formats, and bring it."""
-        download(self.source._address, asked(self.text, kind), target, streams=self.source._streams)
+        question = asked(self.text, kind, deflate)
+        download(self.source._address, question, target, streams=self.source._streams)
 
     def estimate(self) -> NoReturn:
         """Refuse: it is the server that knows the file."""

@@ -8,14 +8,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
-from sieva import errors
-from sieva._expr import Expr, col, quote
+from sieva import _native, errors
+from sieva._expr import Expr, asked, col
 from sieva._gridftp.address import SCHEMA, Address
 from sieva._gridftp.query import RemoteQuery
 from sieva._gridftp.transfer import download
 from sieva._schema import Schema
-from sieva._source import Source, _condition_text
-from sieva._sqltext import without_from
+from sieva._source import Source, _condition
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -76,15 +75,14 @@ class RemoteSource:
     ) -> RemoteQuery:
         """Return the query for the points that satisfy a condition; see `Source.query`."""
         _refuse_ways(how)
-        text = _condition_text(condition)
-        items = "*" if select is None else ", ".join(self._item(item) for item in select)
-        where = "" if text is None else f" WHERE {text}"
-        return RemoteQuery(self, f"SELECT {items}{where}", where)
+        where = _condition(condition)
+        items = None if select is None else [self._item(item) for item in select]
+        return RemoteQuery(self, _native.select_text(items, where), [where])
 
     def sql(self, text: str, **how: Any) -> RemoteQuery:  # noqa: ANN401 - as of Source.sql
         """Return the query of a SELECT over this source; see `Source.sql`."""
         _refuse_ways(how)
-        return RemoteQuery(self, without_from(text))
+        return RemoteQuery(self, _native.without_from(text))
 
     def close(self) -> None:
         """Do nothing: no connection stays open."""
@@ -97,11 +95,11 @@ class RemoteSource:
     ) -> None:
         self.close()
 
-    def _item(self, item: str | Expr) -> str:
-        """Return an item of select as text; a path is taken as one, whatever characters it has."""
+    def _item(self, item: str | Expr) -> str | _native.Expr:
+        """Return an item of select; a path is taken as one, whatever characters it has."""
         if not isinstance(item, str) or _PLAIN.fullmatch(item) or item not in self:
-            return str(item)
-        return quote(item)
+            return asked(item)
+        return _native.Expr.name(item)
 
     def __getattr__(self, name: str) -> NoReturn:
         """Refuse what a `Source` can do here alone: the file is the server's."""

@@ -1,25 +1,31 @@
-"""Files that appear complete or not at all."""
+"""Files that appear complete or not at all, written where nobody else can put something in the way."""
 
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sieva import errors
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
+
+# What tells a directory that we, or another writer of Zarr, made; the last one of a table of references.
+_OURS = ("zarr.json", ".zgroup", ".zarray", ".zmetadata")
 
 
 @contextmanager
 def replacing(path: Path, *, is_directory: bool = False) -> Iterator[Path]:
-    """Give the path of a file beside ``path``, which takes the name of ``path`` at the end.
+    """Give the path of a file that takes the name of ``path`` at the end.
 
-    What was at ``path`` stays as it is until then. On any exception, Ctrl-C included, what was written is
-    removed.
+    It is written in a new directory beside ``path``, which is of this user alone and has a name that nobody
+    could foresee: in a directory that others may write to, a link put there in advance would lead what is
+    written somewhere else. What was at ``path`` stays as it is until the end. On any exception, Ctrl-C
+    included, what was written is removed.
 
     Parameters
     ----------
@@ -35,16 +41,16 @@ def replacing(path: Path, *, is_directory: bool = False) -> Iterator[Path]:
         There is no such directory, or it cannot be written to.
     """
     _check(path, is_directory=is_directory)
-    aside = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        try:
+        with _opened(path.parent) as folder, _private(folder, path) as (private, within):
+            aside = within / path.name
             yield aside
             _sync(aside)
-            _rename(aside, path)
-        except OSError as error:
-            raise _explained(error, path) from error
-    finally:
-        _remove(aside)
+            _rename(private, folder, path.name)
+            with suppress(OSError):  # some file systems cannot
+                os.fsync(folder)
+    except OSError as error:
+        raise _explained(error, path) from error
 
 
 def _check(path: Path, *, is_directory: bool) -> None:
@@ -54,13 +60,40 @@ def _check(path: Path, *, is_directory: bool) -> None:
         return
     if not is_directory:
         raise errors.InvalidValue(f"cannot write {str(path)!r}: it is a directory")
-    if any(path.iterdir()) and not any(
-        (path / name).exists() for name in ("zarr.json", ".zgroup", ".zarray")
-    ):
+    if any(path.iterdir()) and not any((path / name).exists() for name in _OURS):
         raise errors.InvalidValue(
             f"cannot write {str(path)!r}: it is a directory of something else than Zarr",
             "choose another name, or remove it",
         )
+
+
+@contextmanager
+def _opened(folder: Path | str, dir_fd: int | None = None) -> Iterator[int]:
+    """Open a directory that is no link where it is named within another one."""
+    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | (0 if dir_fd is None else os.O_NOFOLLOW)
+    opened = os.open(folder, flags, dir_fd=dir_fd)
+    try:
+        yield opened
+    finally:
+        os.close(opened)
+
+
+@contextmanager
+def _private(folder: int, path: Path) -> Iterator[tuple[int, Path]]:
+    """Make a directory of this user alone in the one that is open; give it open, and a path to it.
+
+    The path is that of the descriptor, so that it leads there whatever is renamed meanwhile.
+    """
+    # A name is at most 255 bytes long: that of the file is only repeated as far as it fits.
+    name = f".{path.name[:40]}.{secrets.token_hex(8)}.part"
+    os.mkdir(name, 0o700, dir_fd=folder)
+    try:
+        with _opened(name, folder) as private:
+            # Of this process by its number: programs that it starts come that way, too.
+            through = Path(f"/proc/{os.getpid()}/fd/{private}")
+            yield private, through if through.exists() else path.parent / name
+    finally:
+        shutil.rmtree(name, ignore_errors=True, dir_fd=folder)
 
 
 def _sync(path: Path) -> None:
@@ -71,31 +104,28 @@ def _sync(path: Path) -> None:
             os.fsync(opened.fileno())
 
 
-def _rename(aside: Path, path: Path) -> None:
-    if not path.is_dir():
-        if aside.is_dir():
-            path.unlink(missing_ok=True)
-        aside.replace(path)
-    else:
+def _rename(private: int, folder: int, name: str) -> None:
+    """Put what was written in the place of what has its name."""
+
+    def is_dir(at: int) -> bool:
+        with suppress(OSError), _opened(name, at):
+            return True
+        return False
+
+    if is_dir(folder):
         # A directory cannot be put onto one that is not empty: the old one goes out of the way first.
-        old = aside.with_suffix(".old")
-        path.rename(old)
-        aside.rename(path)
-        shutil.rmtree(old, ignore_errors=True)
-    directory = os.open(path.parent, os.O_RDONLY)
-    try:
-        with suppress(OSError):  # some file systems cannot
-            os.fsync(directory)
-    finally:
-        os.close(directory)
-
-
-def _remove(path: Path) -> None:
-    if path.is_dir():
-        shutil.rmtree(path, ignore_errors=True)
-    else:
-        with suppress(OSError):
-            path.unlink(missing_ok=True)
+        old = secrets.token_hex(8)
+        os.rename(name, old, src_dir_fd=folder, dst_dir_fd=private)
+        try:
+            os.rename(name, name, src_dir_fd=private, dst_dir_fd=folder)
+        except OSError:
+            os.rename(old, name, src_dir_fd=private, dst_dir_fd=folder)
+            raise
+        return
+    if is_dir(private):
+        with suppress(FileNotFoundError):
+            os.unlink(name, dir_fd=folder)
+    os.rename(name, name, src_dir_fd=private, dst_dir_fd=folder)
 
 
 def _explained(error: OSError, path: Path) -> Exception:

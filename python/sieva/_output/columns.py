@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from sieva._query import Query
 
 
-def write(query: Query, path: Path, kind: str) -> None:
-    """Write the rows of a query to a file.
+def write(query: Query, path: Path, kind: str, deflate: int | None = None) -> None:
+    """Write the rows of a query to a file, netCDF and HDF5 deflated at a level (None, 0: not at all).
 
     Raises
     ------
     Unsupported
         The format has no type for a column.
     InvalidValue
-        It is none of `COLUMN_FORMATS`; a computed integer is equal to the fill value.
+        It is none of `COLUMN_FORMATS`, or has no deflate; a computed integer is equal to the fill value.
     """
-    _native.Encoded(query._native, kind, spool=path.parent).write(path)
+    _native.Encoded(query._native, kind, spool=path.parent, deflate=deflate or 0).write(path)

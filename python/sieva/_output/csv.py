@@ -1,5 +1,7 @@
 r"""CSV: a header line, quoting as RFC 4180 says, lines that end in ``\n``; missing values are empty.
 
+Where there is one column only, a missing one is ``""``: readers skip empty lines.
+
 Floats are the shortest text that reads back to the same value of their own width, so that a float32 0.1 is
 ``0.1``.
 """
@@ -22,8 +24,9 @@ def write(query: Query, out: BinaryIO) -> None:
     batches = query.batches()  # evaluates the condition: an error comes before any output
     names = pa.array(query.columns, pa.string())
     out.write(",".join(_quoted(names).to_pylist()).encode() + b"\n")
+    missing = '""' if len(query.columns) == 1 else ""
     for batch in batches:
-        out.write(lines([formatted(column, "", _quoted) for column in batch.columns], ","))
+        out.write(lines([formatted(column, missing, _quoted) for column in batch.columns], ","))
 
 
 def _quoted(texts: pa.Array) -> pa.Array:

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sieva import errors
+from sieva import _native, errors
 from sieva._interrupt import Uninterrupted
 from sieva._output.points import points_of
-from sieva._output.variable import Variable, kept_attrs, safe_name, values_of, variable_of
+from sieva._output.variable import Variable, kept_attrs, missing_values, safe_name, values_of, variable_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -62,7 +62,7 @@ def write_arrays(query: Query, container: Container, layout: Layout | None) -> N
 def _global_attrs(points: Points) -> dict[str, Any]:
     source = points.query.source
     attrs = kept_attrs(source.attrs, decoded=False)
-    return attrs | {"sieva_source": source.path, "sieva_query": points.query.text}
+    return attrs | {"sieva_source": _native.redacted(source.path), "sieva_query": points.query.text}
 
 
 def _write_points(points: Points, container: Container) -> None:
@@ -191,11 +191,14 @@ class _Grid:
         """Return the variable of a coordinate: values and attributes as they are stored."""
         dtype = array.read_stored([0] * array.ndim, [0] * array.ndim).dtype
         attrs = kept_attrs(array.attrs, decoded=False)
-        fill = array.attrs.get("_FillValue")
+        fill: Any = None
         if dtype.kind == "O":
             fill = ""
-        elif fill is not None:
-            fill = np.asarray(fill).reshape(-1)[0].astype(dtype)
+        elif missing := missing_values(array, dtype):
+            # Of several one is the fill value, and the others an attribute.
+            fill, others = missing[0], missing[1:]
+            if others:
+                attrs["missing_value"] = np.array(others, dtype)
         if dtype.kind == "b":
             dtype = np.dtype("i1")
         return Variable(name, self._dims(self._axes_of(array)), dtype, attrs, fill)

@@ -9,7 +9,7 @@ import numpy as np
 from sieva._extras import required
 from sieva._interrupt import opened
 from sieva._output.grid import write_arrays
-from sieva._output.netcdf import storable
+from sieva._output.netcdf import level_of, storable
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,21 +19,20 @@ if TYPE_CHECKING:
     from sieva._output.variable import Variable
     from sieva._query import Layout, Query
 
-_COMPRESSED_BYTES = 1 << 16
 
-
-def write(query: Query, path: Path, layout: Layout | None = None) -> None:
-    """Write the rows of a query to a file."""
+def write(query: Query, path: Path, layout: Layout | None = None, deflate: int | None = None) -> None:
+    """Write the rows of a query to a file, deflated at a level (0: not at all; None: as is worth it)."""
     h5py = required("h5py", "HDF5", extra="hdf5")
     with opened(lambda: h5py.File(path, "w")) as file:
-        write_arrays(query, Hdf5Container(file), layout)
+        write_arrays(query, Hdf5Container(file, deflate), layout)
 
 
 class Hdf5Container:
     """An HDF5 file that is open for writing."""
 
-    def __init__(self, file: Any) -> None:  # noqa: ANN401 - h5py has no types
+    def __init__(self, file: Any, deflate: int | None = None) -> None:  # noqa: ANN401 - h5py has no types
         self.file = file
+        self.deflate = deflate
         self.variables: list[Variable] = []
         self.growing: list[str] = []
         """Dimensions without values."""
@@ -77,8 +76,9 @@ class Hdf5Container:
             options = {"chunks": variable.chunks}
         sizes = tuple(n or 0 for n in shape)
         size = np.prod(sizes, dtype=float) * variable.dtype.itemsize
-        if shape and not is_text and (None in shape or size >= _COMPRESSED_BYTES):
-            options |= {"compression": "gzip", "compression_opts": 1, "shuffle": True}
+        level = level_of(self.deflate, None in shape, size) if shape and 0 not in shape else 0
+        if level and not is_text:
+            options |= {"compression": "gzip", "compression_opts": level, "shuffle": True}
         if not is_text and variable.fill is not None:
             options["fillvalue"] = variable.dtype.type(variable.fill)
         dtype = h5py.string_dtype() if is_text else variable.dtype

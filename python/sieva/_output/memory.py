@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sieva._extras import required
+from sieva._output.fills import with_free_fills
 from sieva._output.grid import write_arrays
 
 if TYPE_CHECKING:
@@ -22,8 +23,12 @@ def to_dataset(query: Query, layout: Layout | None) -> xr.Dataset:
     required("xarray", "xarray datasets")
     import xarray as xr
 
-    container = MemoryContainer()
-    write_arrays(query, container, layout)
+    def filled() -> MemoryContainer:
+        container = MemoryContainer()
+        write_arrays(query, container, layout)
+        return container
+
+    container = with_free_fills(query, filled)
     dataset = xr.Dataset(container.dataset_variables(), attrs=container.attrs)
     try:
         return xr.decode_cf(dataset).load()

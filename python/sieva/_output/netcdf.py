@@ -22,18 +22,19 @@ if TYPE_CHECKING:
 _COMPRESSED_BYTES = 1 << 16
 
 
-def write(query: Query, path: Path, layout: Layout | None = None) -> None:
-    """Write the rows of a query to a file."""
+def write(query: Query, path: Path, layout: Layout | None = None, deflate: int | None = None) -> None:
+    """Write the rows of a query to a file, deflated at a level (0: not at all; None: as is worth it)."""
     h5netcdf = required("h5netcdf", "netCDF")
     with opened(lambda: h5netcdf.File(path, "w")) as file:
-        write_arrays(query, NetcdfContainer(file), layout)
+        write_arrays(query, NetcdfContainer(file, deflate), layout)
 
 
 class NetcdfContainer:
     """A netCDF-4 file that is open for writing."""
 
-    def __init__(self, file: Any) -> None:  # noqa: ANN401 - h5netcdf has no types
+    def __init__(self, file: Any, deflate: int | None = None) -> None:  # noqa: ANN401 - h5netcdf has no types
         self.file = file
+        self.deflate = deflate
 
     def define(self, dims: dict[str, int | None], variables: list[Variable], attrs: dict[str, Any]) -> None:
         """Make dimensions and variables."""
@@ -51,8 +52,8 @@ class NetcdfContainer:
         if shape and 0 not in shape:
             options["chunks"] = variable.chunks if variable.chunks or None not in shape else (1024,)
             size = np.prod([n or 0 for n in shape], dtype=float) * variable.dtype.itemsize
-            if not is_text and (None in shape or size >= _COMPRESSED_BYTES):
-                options |= {"compression": "gzip", "compression_opts": 1, "shuffle": True}
+            if not is_text and (level := level_of(self.deflate, None in shape, size)):
+                options |= {"compression": "gzip", "compression_opts": level, "shuffle": True}
                 options["chunks"] = options["chunks"] or True
         if not is_text and variable.fill is not None:
             options["fillvalue"] = variable.dtype.type(variable.fill)
@@ -72,6 +73,13 @@ class NetcdfContainer:
     def read(self, name: str, region: tuple[slice, ...]) -> NDArray[Any]:
         """Return the values of a region."""
         return np.asarray(self.file.variables[name][region])
+
+
+def level_of(deflate: int | None, is_growing: bool, size: float) -> int:
+    """Return the level at which a variable of so many bytes is deflated."""
+    if deflate is None:
+        return int(is_growing or size >= _COMPRESSED_BYTES)
+    return deflate
 
 
 def storable(value: Any) -> Any:  # noqa: ANN401 - an attribute's value

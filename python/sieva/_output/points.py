@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from sieva._expr import quote
+from sieva._expr import fn, idx
 from sieva._query import BATCH_ROWS, reader_of, told_errors
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from sieva._array import Array
+    from sieva._expr import Expr
     from sieva._query import Query
     from sieva._source import Source
 
@@ -48,6 +49,8 @@ class Column:
     """Its place in the batches."""
     short_name: str = ""
     """The last part of its path, or its name where that is not unique."""
+    free_fill: int | None = None
+    """A fill value that was found not to be among the values."""
     is_position: bool = False
     """Whether it is the position along a dimension, which is never missing."""
 
@@ -78,7 +81,11 @@ def points_of(query: Query) -> Points:
     """Return the rows of a query as points; without axes where they are groups or DISTINCT."""
     native = query._native
     source = query.source
-    columns = [Column(name, _named(source, name), at=i) for i, name in enumerate(query.columns)]
+    fills = query._fills
+    columns = [
+        Column(name, _named(source, name), at=i, free_fill=fills.get(name))
+        for i, name in enumerate(query.columns)
+    ]
     leaves = [c.name.rsplit("/", 1)[-1] for c in columns]
     for column, leaf in zip(columns, leaves, strict=True):
         column.short_name = leaf if column.array is not None and leaves.count(leaf) == 1 else column.name
@@ -92,10 +99,10 @@ def points_of(query: Query) -> Points:
         c for c in columns if c.array is not None and c.array.is_time and kinds[c.name] in ("datetime", "str")
     ]
     coordinates = _coordinates(source, columns, axes)
-    extra = [f"raw({c.array})" for c in times]
-    extra += [f"raw({a})" if a.is_time else str(a) for a in coordinates]
-    extra += [f"idx({quote(axis.path)})" for axis in axes]
-    extended = query._extend(extra, query.columns) if extra else native
+    extra: list[Expr] = [fn.raw(c.array) for c in times]
+    extra += [fn.raw(a) if a.is_time else a for a in coordinates]
+    extra += [idx(axis.path) for axis in axes]
+    extended = query._with_columns(extra) if extra else native
     if extended is None:
         return _without_axes(query, columns)
     # The condition is evaluated by this one alone, and it is this one that has something to tell.
@@ -106,7 +113,10 @@ def points_of(query: Query) -> Points:
     for i, column in enumerate(times, n):
         column.field, column.is_raw, column.at = wide.field(i).with_name(column.name), True, i
     n += len(times)
-    added = [Column(a.name, a, wide.field(i), a.is_time, i, a.name) for i, a in enumerate(coordinates, n)]
+    added = [
+        Column(a.name, a, wide.field(i), a.is_time, i, a.name, fills.get(a.name))
+        for i, a in enumerate(coordinates, n)
+    ]
     return Points(query, columns, axes, added, extended, n + len(added))
 
 

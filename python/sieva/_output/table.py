@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sieva._output.text import formatted
+from sieva._printable import printable
 
 if TYPE_CHECKING:
     from sieva._query import Query
@@ -45,7 +46,7 @@ def write(query: Query, out: BinaryIO) -> None:
 
 def _cells(column: pa.Array) -> pa.Array:
     texts = formatted(
-        column, _MISSING, lambda texts: pc.replace_substring_regex(texts, r"[\x00-\x1f\x7f]", "?")
+        column, _MISSING, lambda texts: pa.array([t and printable(t) for t in texts.to_pylist()], pa.string())
     )
     if pa.types.is_floating(column.type):
         texts = pc.if_else(pc.equal(texts, "nan"), _MISSING, texts)
@@ -54,13 +55,13 @@ def _cells(column: pa.Array) -> pa.Array:
 
 def _start(out: BinaryIO, query: Query, cells: list[pa.Array]) -> list[int]:
     """Write the head; returns the widths of the columns, negative for those of text."""
-    kinds = list(query.dtypes.values())
+    kinds, names = list(query.dtypes.values()), [printable(name) for name in query.columns]
     widths = []
-    for i, name in enumerate(query.columns):
+    for i, name in enumerate(names):
         longest = max((len(cell) for cell in cells[i].to_pylist()), default=0) if cells else 0
         width = max(len(name), longest)
         widths.append(-width if kinds[i] in ("str", "datetime", "bool", "histogram") else width)
-    head = [_aligned(name, width) for name, width in zip(query.columns, widths, strict=True)]
+    head = [_aligned(name, width) for name, width in zip(names, widths, strict=True)]
     rule = "  ".join("-" * abs(width) for width in widths)
     out.write(f"{'  '.join(head).rstrip()}\n{rule}\n".encode())
     return widths

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from sieva import errors
+from sieva._output.fills import FillTaken, is_met
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -49,6 +50,10 @@ class Variable:
     chunks: tuple[int, ...] | None = None
     is_raw: bool = False
     """Whether the values are stored ones, among which the fill value may be."""
+    is_own_fill: bool = False
+    """Whether the fill value is the source's."""
+    column: str = ""
+    """The column that it is of."""
 
 
 class Container(Protocol):
@@ -123,35 +128,50 @@ def variable_of(column: Column, name: str, dims: tuple[str, ...], *, has_gaps: b
     dtype = np.dtype(kind.to_pandas_dtype())
     if array is not None and array.enumeration and dtype.kind in "iu":
         attrs |= _flags(array, dtype)
-    fill = _own_fill(stored, dtype) if not is_packed else None
-    if fill is None and dtype.kind in "iu" and has_gaps:
+    fill = own = _own_fill(array, dtype) if not is_packed else None
+    if fill is None and dtype.kind in "iu" and column.free_fill is not None:
+        fill = dtype.type(column.free_fill)
+    elif fill is None and dtype.kind in "iu" and has_gaps:
         dtype = np.dtype(_WIDER.get(dtype.name, dtype.name))
     if fill is None and (has_gaps or dtype.kind == "f" or may_be_missing(column)):
         fill = dtype.type(np.nan if dtype.kind == "f" else _FILLS[dtype.name])
-    return Variable(name, dims, dtype, attrs, fill, is_raw=column.is_raw)
+    return Variable(
+        name,
+        dims,
+        dtype,
+        attrs,
+        fill,
+        is_raw=column.is_raw,
+        is_own_fill=own is not None,
+        column=column.name,
+    )
 
 
 def may_be_missing(column: Column) -> bool:
     """Return whether a column of integers can have missing values: not all that is read or counted can."""
     if column.array is None:
         return not column.is_position
-    return column.is_raw or any(name in column.array.attrs for name in (*_REPLACED[:2], *_PACKING))
+    if column.is_raw or column.array.missing_values:
+        return True
+    return any(name in column.array.attrs for name in _PACKING)
 
 
-def _own_fill(stored: dict[str, Any], dtype: np.dtype[Any]) -> Any:  # noqa: ANN401 - a scalar of dtype
+def _own_fill(array: Array | None, dtype: np.dtype[Any]) -> Any:  # noqa: ANN401 - a scalar of dtype
     """Return a fill value of the source, which no value is equal to, if it has one of this type."""
-    for name in ("_FillValue", "missing_value"):
-        value = stored.get(name)
-        if value is None or isinstance(value, str) or np.size(value) != 1:
-            continue
-        number = np.asarray(value).reshape(())[()]
-        if np.asarray(number).dtype.kind not in "iuf":
-            continue
-        with np.errstate(all="ignore"):
-            cast = np.asarray(number).astype(dtype)[()]
-        if dtype.kind == "f" or cast == number:
-            return cast
-    return None
+    return next(iter(missing_values(array, dtype)), None) if array is not None else None
+
+
+def missing_values(array: Array, dtype: np.dtype[Any]) -> list[Any]:
+    """Return the values that mean missing ones in an array, those that a type holds, as its scalars."""
+    found = []
+    for number in array.missing_values:
+        if dtype.kind == "f":
+            found.append(dtype.type(number))
+        elif dtype.kind in "iu" and number == int(number):
+            limits = np.iinfo(dtype)
+            if limits.min <= number <= limits.max:
+                found.append(dtype.type(int(number)))
+    return found
 
 
 def _flags(array: Array, dtype: np.dtype[Any]) -> dict[str, Any]:
@@ -168,7 +188,7 @@ def values_of(column: pa.Array, variable: Variable) -> NDArray[Any]:
 
     Raises
     ------
-    InvalidValue
+    FillTaken
         A value is equal to the fill value, which would make it missing.
     """
     if variable.dtype == object:
@@ -183,14 +203,12 @@ def values_of(column: pa.Array, variable: Variable) -> NDArray[Any]:
         variable.dtype, copy=missing is not None
     )
     if variable.fill is not None and variable.dtype.kind in "iu" and not variable.is_raw:
-        met = values == variable.fill
+        # That of the source is none of its values; who reads as float64 takes neighbours for it there, too.
+        met = values == variable.fill if variable.is_own_fill else is_met(values, variable.fill)
         if missing is not None:
             met &= ~missing
         if met.any():
-            raise errors.InvalidValue(
-                f"a value of {variable.name!r} is {variable.fill}, which means a missing one in the output",
-                "write the result as Parquet, Arrow or CSV",
-            )
+            raise FillTaken(variable.column, variable.name, variable.dtype, variable.fill)
     if missing is not None:
         values[missing] = variable.fill
     return values

@@ -32,7 +32,7 @@ def write(query: Query, path: Path, layout: Layout | None = None) -> None:
         warnings.filterwarnings("ignore", category=UserWarning, module="zarr")
         warnings.filterwarnings("ignore", message=".*does not have a Zarr V3 specification.*")
         with uninterrupted():
-            group = zarr.create_group(path, zarr_format=3)
+            group = zarr.create_group(path, zarr_format=3, overwrite=True)
         write_arrays(query, ZarrContainer(group), layout)
 
 

@@ -48,17 +48,23 @@ class Server:
         Whether anybody may log in as ``anonymous``.
     settings
         Environment variables.
+    level
+        Of what the log keeps.
     """
 
-    def __init__(self, directory, options=(), *, dsi="sieva", anonymous=True, settings=None):
+    def __init__(self, directory, options=(), *, dsi="sieva", anonymous=True, settings=None, level="ALL"):
         [self.port] = free_ports(1)
         self._sessions = []
         self.killed = set()
         self.log_path = directory / f"gridftp-{self.port}.log"
+        # A port may have been another server's before, whose log would go on.
+        self.log_path.unlink(missing_ok=True)
+        self.sessions_path = directory / f"sessions-{self.port}"
         command = ["globus-gridftp-server", "-c", "none", "-p", str(self.port), "-no-cas"]
         command += ["-control-interface", "127.0.0.1", "-data-interface", "127.0.0.1"]
         command += ["-allowed-modules", "sieva", "-dsi", dsi]
-        command += ["-d", "ALL", "-l", str(self.log_path), "-log-module", "stdio:buffer=0"]
+        command += ["-d", level] if level != "ERROR" else []  # which is the default
+        command += ["-l", str(self.log_path), "-log-module", "stdio:buffer=0"]
         if anonymous:
             command += ["-aa", *(["-anonymous-user", "nobody"] if os.geteuid() == 0 else [])]
         environment = {
@@ -66,6 +72,7 @@ class Server:
             "LD_LIBRARY_PATH": str(PLUGIN.parent),
             "SIEVA_GRIDFTP_LIBRARY": str(LIBRARY),
             "SIEVA_GRIDFTP_WORKER": str(WORKER),
+            "SIEVA_GRIDFTP_SESSIONS": str(self.sessions_path),
             **(settings or {}),
         }
         self._process = subprocess.Popen(

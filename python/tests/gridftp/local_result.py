@@ -1,13 +1,20 @@
 """The bytes of a result as the C library makes them here, without a server: what a server must send."""
 
 import ctypes
-from ctypes import POINTER, byref, c_char_p, c_int32, c_uint64, c_void_p
+from ctypes import POINTER, byref, c_char_p, c_int32, c_uint32, c_uint64, c_void_p
 
 from gridftp_server import LIBRARY
 
 
 class _Options(ctypes.Structure):
-    _fields_ = (("size", c_uint64), ("format", c_char_p), ("spool", c_char_p), ("spool_limit", c_uint64))
+    _fields_ = (
+        ("size", c_uint64),
+        ("format", c_char_p),
+        ("spool", c_char_p),
+        ("spool_limit", c_uint64),
+        ("deflate", c_uint32),
+        ("reserved", c_uint32),
+    )
 
 
 def _library():
@@ -24,7 +31,7 @@ def _library():
     return library
 
 
-def local_result(path, sql, form="netcdf"):
+def local_result(path, sql, form="netcdf", deflate=0):
     """Return the bytes of a query's result."""
     library, source, result = _library(), c_void_p(), c_void_p()
 
@@ -34,7 +41,7 @@ def local_result(path, sql, form="netcdf"):
 
     check(library.sieva_open(str(path).encode(), None, byref(source)))
     try:
-        options = _Options(ctypes.sizeof(_Options), form.encode(), None, 0)
+        options = _Options(ctypes.sizeof(_Options), form.encode(), None, 0, deflate, 0)
         check(library.sieva_result_open(source, sql.encode(), None, byref(options), byref(result)))
         size, count = c_uint64(), c_uint64()
         check(library.sieva_result_size(result, byref(size)))

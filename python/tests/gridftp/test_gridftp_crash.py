@@ -89,13 +89,12 @@ def test_an_upload_is_registered_and_indexed_by_the_real_program(share, ocean_fi
         "SIEVA_GRIDFTP_INDEX": "yes",
         "SIEVA_GRIDFTP_PROGRAM": str(program),
         "SIEVA_GRIDFTP_LOG": str(log),
-        "SIEVA_GRIDFTP_LOCK": str(tmp_path),
         "SIEVA_GRIDFTP_CATALOG": str(catalog),
         "PYTHONPATH": str(Path(sieva.__file__).parents[1]),
     }
     with Server(share, ("-anonymous-user", "root", "-allow-root"), settings=settings) as server:
         copy("-p", 2, f"file://{ocean_file}", server.url(path))
-        await_log(log, f"{path}: indexed")
+        await_log(log, f'{path}": indexed')
         status = {one.path: one for one in sieva.open(path).index_status().arrays}
         assert status["TEMP"].with_bitmap == status["TEMP"].regions > 0
         assert [found.location for found in sieva.Catalog(catalog).list()] == [str(path)]

@@ -72,7 +72,29 @@ def test_more_than_the_memory_limit(share, ocean_file):
         said = reply(session, f"SIZE {ocean_file};sql=SELECT TEMP, SALT WHERE TEMP > -1000 ORDER BY SALT")
         assert said.startswith("552")
         assert "memory-limit" in said
+        assert "hint: ask for fewer columns" in said
+        assert "--" not in said.partition("hint:")[2]
         session.close()
+
+
+def test_the_servers_own_paths_stay_its_own(share, ocean_file, tmp_path):
+    """Where a link leads, where results are spooled: the log has that."""
+    directory = share / tmp_path.name
+    (directory / "inside").mkdir(parents=True)
+    damaged = directory / "inside" / "damaged.nc"
+    damaged.write_bytes(ocean_file.read_bytes()[:3000])
+    link = directory / "link.nc"
+    link.symlink_to(damaged)
+    spool = directory / "missing"
+    with Server(share, settings={"SIEVA_GRIDFTP_SPOOL": str(spool)}, level="ERROR") as server:
+        session = server.session()
+        for question in (f"{link};sql=TEMP > 1", f"{link};schema", f"{ocean_file};sql={FEW};format=csv"):
+            with pytest.raises(ftplib.Error) as caught:
+                retrieve(session, question)
+            assert "inside" not in str(caught.value)
+            assert str(spool) not in str(caught.value)
+        session.close()
+        assert str(spool) in server.log()
 
 
 def test_more_than_the_spool_limit(share, ocean_file):

@@ -2,10 +2,14 @@
 
 import contextlib
 import ftplib
+import json
 import os
+import socket
 from pathlib import Path
+from urllib.parse import quote
 
 import h5py
+import numpy as np
 import pytest
 from conftest import FEW
 from gridftp_server import Server, fetch, reply, retrieve
@@ -82,6 +86,79 @@ def test_a_path_inside_the_query_opens_nothing(rooted_session):
     ):
         said = reply(session, f"SIZE {root}/seen.nc;sql={sql}")
         assert said.startswith(("550", "501"))
+
+
+def _asked(name):
+    """Return a query that asks another file, as a path may bear it."""
+    return quote(f"SELECT (SELECT max(TEMP) FROM '{name}') AS m LIMIT 1", safe="")
+
+
+@pytest.mark.parametrize("isolated", ["yes", "no"])
+def test_subqueries_open_what_a_plain_transfer_would(share, rooted, isolated):
+    paths, root = rooted
+    (root / "gone.nc").unlink(missing_ok=True)
+    with Server(share, ("-rp", paths), settings={"SIEVA_GRIDFTP_ISOLATED": isolated}) as server:
+        session = server.session()
+        for name in ("seen.nc", "in.nc", "../open/seen.nc", "see?.nc"):
+            assert reply(session, f"SIZE {root}/seen.nc;sql={_asked(root / name)}").startswith("213 "), name
+        for name in (
+            "denied.nc",
+            "s1.nc",
+            "out.nc",
+            "up/ocean.nc",
+            "../ocean.nc",
+            "../none.nc",
+            "s2.nc",
+            "../oc*.nc",
+        ):
+            said = reply(session, f"SIZE {root}/seen.nc;sql={_asked(root / name)}")
+            assert said.startswith("550"), name
+            assert "is outside of what may be opened" in said, name
+            plain = reply(session, f"SIZE {root / name};sql={quote(FEW, safe='')}")
+            assert plain.startswith("550"), name
+        said = reply(session, f"SIZE {root}/seen.nc;sql={_asked(root / 'gone.nc')}")
+        assert said.startswith("550")
+        assert "file-not-found: " in said
+        session.close()
+
+
+def test_no_query_reaches_a_network(share, session, ocean_file):
+    del share
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.setblocking(False)
+        address = f"http://127.0.0.1:{listener.getsockname()[1]}/a.nc"
+        for name in (address, "s3://bucket/a.nc", "swift://container/a.nc", "https://example.org/a.nc"):
+            said = reply(session, f"SIZE {ocean_file};sql={_asked(name)}")
+            assert said.startswith("550"), said
+            assert "is outside of what may be opened" in said
+        with pytest.raises(BlockingIOError):
+            listener.accept()
+
+
+@pytest.mark.parametrize("what", ["chunk", "reference"])
+def test_members_of_a_source_stay_inside(share, rooted, what):
+    paths, root = rooted
+    values = np.arange(4, dtype="<i4")
+    (share / "secret.bin").write_bytes(values.tobytes())
+    meta = {"shape": [4], "chunks": [4], "dtype": "<i4", "compressor": None, "filters": None}
+    meta |= {"fill_value": 0, "order": "C", "zarr_format": 2}
+    if what == "chunk":
+        path = root / "g.zarr"
+        (path / "a").mkdir(parents=True, exist_ok=True)
+        (path / ".zgroup").write_text('{"zarr_format":2}')
+        (path / "a/.zarray").write_text(json.dumps(meta))
+        (path / "a/0").unlink(missing_ok=True)
+        (path / "a/0").symlink_to(share / "secret.bin")
+    else:
+        path = root / "r.json"
+        refs = {".zgroup": '{"zarr_format":2}', "a/.zarray": json.dumps(meta), "a/0": ["denied.nc", 0, 16]}
+        path.write_text(json.dumps(refs))
+    with Server(share, ("-rp", paths)) as server:
+        session = server.session()
+        said = reply(session, f"SIZE {path};sql={quote('a >= 0', safe='')}")
+        assert said.startswith("550"), said
+        assert "link-refused: " in said
+        session.close()
 
 
 def test_eret_and_site_sieva_stay_inside(share, rooted, target):

@@ -8,6 +8,7 @@ from urllib.parse import quote
 import netCDF4
 import numpy as np
 import pytest
+import sieva
 from conftest import FEW, MANY, NONE
 from gridftp_server import Server, fetch, reply, retrieve
 from local_result import local_result
@@ -141,3 +142,51 @@ def test_the_log_names_who_asked_what(server, session, ocean_file, ocean_values)
     assert (request["format"], request["dn"], request["result"]) == ("netcdf", "-", "ok")
     assert int(request["rows"]) == np.count_nonzero(ocean_values["TEMP"] > 20)
     assert int(request["bytes"]) == len(local_result(ocean_file, FEW))
+
+
+def test_questions_are_in_the_log_by_default(share, ocean_file):
+    with Server(share, level="ERROR") as server:
+        session = server.session()
+        retrieve(session, f"{ocean_file};sql={FEW}")
+        reply(session, f"SIZE {ocean_file};sql=NOSUCH > 1")
+        session.close()
+        asked = [(request["verb"], request["sql"], request["result"][:13]) for request in server.requests()]
+    assert asked == [("RETR", FEW, "ok"), ("STAT", "NOSUCH > 1", "unknown-array")]
+
+
+def test_a_file_may_be_called_like_a_question(session, share, ocean_file, tmp_path):
+    directory = share / tmp_path.name
+    directory.mkdir()
+    directory.chmod(0o755)
+    path = directory / "x;schema"
+    path.write_bytes(ocean_file.read_bytes())
+    assert retrieve(session, path) == ocean_file.read_bytes()
+    assert session.size(str(path)) == ocean_file.stat().st_size
+    assert retrieve(session, f"{path};sql={FEW}") == local_result(path, FEW)
+    assert json.loads(retrieve(session, f"{path};schema"))["source"]["bytes"] == ocean_file.stat().st_size
+    # Whoever may write beside a file does not answer for it.
+    (directory / "x").write_bytes(ocean_file.read_bytes())
+    assert json.loads(retrieve(session, path))["source"]["format"] == "netCDF-4"
+    shutil.rmtree(directory)
+
+
+def test_the_schema_tells_how_values_are_spread(server, share, ocean_file, ocean_values, tmp_path):
+    path = share / f"{tmp_path.name}-spread.nc"
+    path.write_bytes(ocean_file.read_bytes())
+    path.chmod(0o644)
+    before = json.loads(retrieve(server.session(), f"{path};schema"))
+    assert [entry["distribution"] for entry in before["values"]] == [None] * len(before["values"])
+    with sieva.open(path) as source:
+        source.build_index("TEMP")
+    # A session keeps its last answer: another one asks anew.
+    after = json.loads(retrieve(server.session(), f"{path};schema"))
+    spread = {entry["array"]: entry["distribution"] for entry in after["values"]}
+    temp = spread["/TEMP"] if "/TEMP" in spread else spread["TEMP"]
+    values = ocean_values["TEMP"]
+    present = values[np.isfinite(values)]
+    assert (temp["count"], temp["missing"]) == (values.size, values.size - present.size)
+    assert (np.float32(temp["min"]), np.float32(temp["max"])) == (present.min(), present.max())
+    histogram = temp["histogram"]
+    assert histogram["infinite"] == [0, 0]
+    assert histogram["counts"] == np.histogram(present, histogram["edges"])[0].tolist()
+    assert spread["/SALT" if "/SALT" in spread else "SALT"] is None

@@ -4,7 +4,10 @@ import contextlib
 import ftplib
 import io
 import json
+import os
+import re
 import shutil
+import socket
 import struct
 import subprocess
 import sys
@@ -12,7 +15,7 @@ import time
 
 import pytest
 from conftest import FEW
-from gridftp_server import Server, copy, retrieve
+from gridftp_server import ROOT, TARGET, Server, copy, retrieve
 from local_result import local_result
 
 SECONDS = 60
@@ -43,7 +46,6 @@ def stored(share, tmp_path):
         "SIEVA_GRIDFTP_INDEX": "yes",
         "SIEVA_GRIDFTP_PROGRAM": str(program),
         "SIEVA_GRIDFTP_LOG": str(directory / "log"),
-        "SIEVA_GRIDFTP_LOCK": str(directory),
     }
     yield directory, settings
     shutil.rmtree(directory)
@@ -56,7 +58,7 @@ def test_an_upload_is_indexed(share, stored, ocean_file, options):
     with Server(share, settings=settings) as server:
         copy(*options, f"file://{ocean_file}", server.url(path))
         log = await_log(directory / "log", ": indexed")
-    assert f"asked: index {path} --isolated\n" in log
+    assert f": asked: index {path} --isolated\n" in log
     assert "catalog" not in log
 
 
@@ -68,8 +70,67 @@ def test_a_catalog_comes_first(share, stored, ocean_file):
     ) as server:
         copy(f"file://{ocean_file}", server.url(path))
         log = await_log(directory / "log", ": indexed")
-    asked = [line for line in log.splitlines() if line.startswith("asked: ")]
+    asked = [line.partition('": ')[2] for line in log.splitlines() if "asked: " in line]
     assert asked == [f"asked: catalog add {path} --catalog c.db", f"asked: index {path}"]
+
+
+def test_the_log_of_indexing_says_when_and_for_whom(share, stored, ocean_file):
+    directory, settings = stored
+    path = directory / "new.nc"
+    with Server(share, settings=settings) as server:
+        copy(f"file://{ocean_file}", server.url(path))
+        log = await_log(directory / "log", ": indexed")
+    user = "nobody" if os.geteuid() == 0 else '[^"]+'
+    head = rf'\d{{4}}-\d\d-\d\dT\d\d:\d\d:\d\dZ user="{user}" dn="-" path="{path}": '
+    assert [bool(re.match(head, line)) for line in log.splitlines()] == [True, True]
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_failures_are_in_the_servers_log(share, stored, ocean_file, kept):
+    directory, settings = stored
+    program = directory / "sieva"
+    program.write_text("#!/bin/sh\necho begun\necho 'io-error: the disk\033[2J is full' >&2\nexit 3\n")
+    if not kept:
+        del settings["SIEVA_GRIDFTP_LOG"]
+    path = directory / "new.nc"
+    with Server(share, settings=settings, level="ERROR") as server:
+        copy(f"file://{ocean_file}", server.url(path))
+        log = await_log(server.log_path, "INDEX")
+    [line] = [line for line in log.splitlines() if "INDEX" in line]
+    assert re.match(r"\[\d+\] \w{3} \w{3} .* :: sieva: INDEX user=", line)
+    assert f'path="{path}"' in line
+    assert line.endswith("result=not indexed: begun io-error: the disk [2J is full")
+    assert (directory / "log").exists() == kept
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"PROGRAM": "/nonexistent/sieva"}, "cannot run `/nonexistent/sieva`: No such file"),
+        (
+            {"LOG": "/nonexistent/log"},
+            "the log of indexing cannot be written: /nonexistent/log: No such file",
+        ),
+    ],
+)
+def test_wrong_settings_of_indexing_are_in_the_servers_log(share, stored, ocean_file, wrong, told):
+    directory, settings = stored
+    settings |= {f"SIEVA_GRIDFTP_{name}": value for name, value in wrong.items()}
+    with Server(share, settings=settings, level="ERROR") as server:
+        copy(f"file://{ocean_file}", server.url(directory / "new.nc"))
+        assert told in await_log(server.log_path, told)
+
+
+def test_nobody_else_can_hold_the_lock(share, stored, ocean_file):
+    directory, settings = stored
+    with Server(share, settings=settings) as server:
+        copy(f"file://{ocean_file}", server.url(directory / "new.nc"))
+        await_log(directory / "log", ": indexed")
+        modes = [
+            path.stat().st_mode & 0o777 for path in (server.sessions_path, server.sessions_path / "indexing")
+        ]
+    assert modes == [0o700, 0o600]
+    assert not [path for path in directory.iterdir() if "lock" in path.name]
 
 
 def test_the_index_answers(share, stored, ocean_file):
@@ -100,8 +161,9 @@ def _leave(session, path, how):
             session.sock.sendall(b"ABOR\r\n")
             session.getmultiline()
         elif how == "leave":
-            session.sock.close()
-            time.sleep(0.2)
+            # Closing it would leave it open: the session's file has it, too.
+            session.sock.shutdown(socket.SHUT_RDWR)
+            time.sleep(1)
     connection.close()
     if how == "extended":
         with pytest.raises(ftplib.Error):
@@ -149,7 +211,7 @@ def test_many_uploads_of_one_file_are_indexed_once(share, stored, ocean_file):
         began = time.monotonic()
         assert retrieve(session, ocean_file) == content
         assert time.monotonic() - began < SECONDS
-        log = await_log(directory / "log", "again.nc: indexed")
+        log = await_log(directory / "log", 'again.nc": indexed')
         log = await_log(directory / "log", "changed or removed meanwhile", times=3)
         session.close()
     assert log.count(f"asked: index {path}") == 1
@@ -175,3 +237,26 @@ def test_the_next_session_is_served_meanwhile(share, stored, ocean_file):
         assert described["rows"] > 100
         session.close()
         await_log(directory / "log", ": indexed")
+
+
+@pytest.mark.skipif(not list(TARGET.glob("wheels/sieva-*.whl")), reason="no wheel: `make gridftp` makes it")
+def test_what_is_installed_indexes_uploads(share, stored, ocean_file):
+    """The plug-in, the engine, the worker and the program, where the plug-in finds them without a setting."""
+    directory, settings = stored
+    places = [f"LIBDIR={directory}/lib", f"BINDIR={directory}/bin", f"PYTHON={sys.executable}"]
+    words = ["make", "-s", "-C", ROOT / "plugins" / "gridftp", "install", *places, "PIP_FLAGS=--no-deps"]
+    subprocess.run(words, check=True, env={**os.environ, "CARGO_TARGET_DIR": str(TARGET)})
+    asked = subprocess.run(
+        [directory / "bin" / "sieva", "--version"], check=True, capture_output=True, text=True
+    )
+    assert "0.1.0" in asked.stdout
+    # The session's user may not be allowed to run this interpreter.
+    program = directory / "lib" / "sieva" / "bin" / "sieva"
+    program.write_text('#!/bin/sh\necho "installed: $*"\n')
+    del settings["SIEVA_GRIDFTP_PROGRAM"]
+    settings["LD_LIBRARY_PATH"] = str(directory / "lib")
+    path = directory / "new.nc"
+    with Server(share, settings=settings) as server:
+        copy(f"file://{ocean_file}", server.url(path))
+        log = await_log(directory / "log", ": indexed")
+    assert f": installed: index {path} --isolated\n" in log

@@ -125,6 +125,14 @@ static void test_room(const sieva_source *source, const sieva_selection *selecti
     OK(sieva_query_explain(query, plan, needed, NULL));
     EXPECT(strlen(plan) + 1 == needed);
     free(plan);
+    sieva_price price = SIEVA_PRICE_INIT;
+    OK(sieva_query_price(query, &price));
+    OK(sieva_query_nhits(query, &n));
+    EXPECT(price.rows[0] <= n && n <= price.rows[2]);
+    EXPECT(price.bytes_read[0] <= price.bytes_read[1] && price.bytes_read[1] <= price.bytes_read[2]);
+    price.size = 1;
+    INVALID(sieva_query_price(query, &price));
+    INVALID(sieva_query_price(query, NULL));
     sieva_query_free(query);
 }
 

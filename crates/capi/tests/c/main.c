@@ -22,7 +22,12 @@ int main(int argc, char **argv)
     test_values(source);
     test_requests(source);
     test_results(source, argv[1]);
+    test_plans(source);
     test_misuse(source, argv[1]);
+    test_limits(argv[1]);
+    test_once(argv[1]);
+    test_session(argv[1]);
+    test_started(argv[1]);
     sieva_close(source);
     printf("%d failures\n", failures);
     return failures > 0;

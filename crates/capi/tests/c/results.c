@@ -79,6 +79,35 @@ static void test_parts(const sieva_source *source, const char *format)
     free(bytes);
 }
 
+/* A stop ends what has it: before, while and after a result is made. */
+static void test_stops(const sieva_source *source)
+{
+    sieva_options options = SIEVA_OPTIONS_INIT;
+    sieva_stop *stop = NULL;
+    sieva_result *result = NULL, *other;
+    sieva_stream *stream;
+    char part[8];
+    uint64_t n, offset;
+    OK(sieva_stop_create(&stop));
+    options.stop = stop;
+    OK(sieva_result_open(source, "SELECT i32, i32 + 1 AS more WHERE i32 > 5", &options, NULL, &result));
+    OK(sieva_result_size(result, &n));
+    OK(sieva_result_read(result, n - 1, part, 1, &n));
+    OK(sieva_stop_set(stop));
+    OK(sieva_result_size(result, &n));
+    EXPECT(sieva_result_read(result, n - 1, part, 1, &n) == SIEVA_ERROR_CANCELLED);
+    OK(sieva_result_stream(result, n - 1, 1, 0, &stream));
+    EXPECT(sieva_stream_next(stream, part, sizeof part, &offset, &n) == SIEVA_ERROR_CANCELLED);
+    EXPECT(sieva_result_open(source, "i32 > (SELECT min(i32))", &options, NULL, &other) == SIEVA_ERROR_CANCELLED);
+    sieva_stop_free(stop);
+    EXPECT(sieva_stream_next(stream, part, sizeof part, &offset, &n) == SIEVA_ERROR_CANCELLED);
+    sieva_stream_free(stream);
+    sieva_result_free(result);
+    EXPECT(sieva_stop_create(NULL) == SIEVA_ERROR_INVALID_VALUE);
+    EXPECT(sieva_stop_set(NULL) == SIEVA_ERROR_INVALID_VALUE);
+    sieva_stop_free(NULL);
+}
+
 static void test_ids(const sieva_source *source)
 {
     static const char *const sql[] = { "i32 > 5", "SELECT * WHERE (i32>5)", "i32 > 6" };
@@ -169,6 +198,7 @@ void test_results(const sieva_source *source, const char *path)
     test_parts(source, "arrow");
     test_parts(source, "csv");
     test_ids(source);
+    test_stops(source);
     test_refusals(source);
     test_schema_text(source);
     test_isolated(source, path);

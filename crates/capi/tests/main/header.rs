@@ -6,13 +6,18 @@ use std::process::Command;
 use crate::toolchain::{C99, has, header, libraries, root, run, scratch};
 
 /// Names of types in Rust and in C; the longer first where one is the head of another.
-const NAMES: [(&str, &str); 25] = [
+const NAMES: [(&str, &str); 31] = [
+    ("SessionHandle", "sieva_session"),
+    ("SessionGiven", "sieva_session_options"),
+    ("SessionDid", "sieva_session_stats"),
     ("SourceHandle", "sieva_source"),
     ("QueryHandle", "sieva_query"),
+    ("PlanHandle", "sieva_plan"),
     ("SelectionHandle", "sieva_selection"),
     ("RequestHandle", "sieva_request"),
     ("ResultHandle", "sieva_result"),
     ("StreamHandle", "sieva_stream"),
+    ("StopHandle", "sieva_stop"),
     ("ResultOptions", "sieva_result_options"),
     ("CatalogHandle", "sieva_catalog"),
     ("ObjectsHandle", "sieva_objects"),
@@ -21,6 +26,7 @@ const NAMES: [(&str, &str); 25] = [
     ("Object", "sieva_object"),
     ("Options", "sieva_options"),
     ("Stats", "sieva_stats"),
+    ("Price", "sieva_price"),
     ("Array", "sieva_array"),
     ("Dim", "sieva_dimension"),
     ("Described", "sieva_attribute"),

@@ -9,9 +9,9 @@ use sieva_c::catalog::Added;
 use sieva_c::describe::{Array, Dim};
 use sieva_c::objects::Object;
 use sieva_c::options::Options;
-use sieva_c::plan::Stats;
+use sieva_c::plan::{Price, Stats};
 use sieva_c::result::ResultOptions;
-use sieva_c::{index, objects, status, types};
+use sieva_c::{guard, index, objects, status, types};
 
 use crate::toolchain::{root, run, scratch};
 
@@ -53,6 +53,9 @@ fn numbers_and_layouts_agree() {
     for (kind, number) in objects::KINDS {
         assert_in_c(&mut c, &format!("SIEVA_{}S", format!("{kind:?}").to_uppercase()), number.into());
     }
+    for (name, purpose) in guard::PURPOSES {
+        assert_in_c(&mut c, &format!("SIEVA_PURPOSE_{name}"), purpose as i64);
+    }
     assert_in_c(&mut c, "SIEVA_OBJECTS", objects::ANY.into());
     macro_rules! layout {
         ($rust:ty, $c:literal, $($field:ident),*) => {
@@ -76,8 +79,16 @@ fn numbers_and_layouts_agree() {
         no_learning,
         dims,
         isolated,
-        reserved,
-        worker
+        cross,
+        worker,
+        user,
+        subject,
+        stop,
+        allow,
+        may_open,
+        may_open_context,
+        public_only,
+        reserved2
     );
     layout!(ResultOptions, "sieva_result_options", format, spool, spool_limit);
     layout!(
@@ -90,6 +101,7 @@ fn numbers_and_layouts_agree() {
         index_bytes_read,
         select_seconds
     );
+    layout!(Price, "sieva_price", rows, bytes_read, bytes_returned, requests, seconds);
     layout!(Array, "sieva_array", path, value_type, stored_type, rank, attributes, shape, dims);
     layout!(Dim, "sieva_dimension", path, length, unlimited, reserved);
     layout!(Described, "sieva_attribute", name, count, reserved);

@@ -7,7 +7,17 @@ use crate::toolchain::{Link, compile, has, root, run, scratch};
 
 /// The files of the suite.
 fn suite() -> Vec<PathBuf> {
-    let files = ["main.c", "ocean.c", "queries.c", "values.c", "results.c", "calls.c"];
+    let files = [
+        "main.c",
+        "ocean.c",
+        "queries.c",
+        "values.c",
+        "results.c",
+        "plans.c",
+        "calls.c",
+        "limits.c",
+        "once.c",
+    ];
     files.map(|f| root().join("tests/c").join(f)).to_vec()
 }
 

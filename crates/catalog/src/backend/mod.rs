@@ -162,8 +162,9 @@ fn target(url: &str) -> Result<Target> {
             .hint("build it with the feature 'postgres'"));
     }
     let path = url.strip_prefix("sqlite:").unwrap_or(url);
-    if path.contains("://") {
-        let message = format!("'{path}' is not the URL of a catalog");
+    if path.contains("://") || is_settings(path) || is_misspelt(path) {
+        let shown = sieva_store::redacted_database(path);
+        let message = format!("'{shown}' is not the URL of a catalog");
         return Err(Error::new(ErrorKind::InvalidValue, message)
             .hint("give a path, sqlite:PATH or postgresql://USER@HOST/DATABASE"));
     }
@@ -174,6 +175,18 @@ fn target(url: &str) -> Result<Target> {
         ));
     }
     Ok(Target::Sqlite(sqlite::Place::new(path)))
+}
+
+/// Whether this begins as an address of PostgreSQL.
+fn is_misspelt(text: &str) -> bool {
+    let scheme = text.trim_start().split(':').next().unwrap_or_default();
+    text.contains(':') && ["postgres", "postgresql"].iter().any(|s| s.eq_ignore_ascii_case(scheme))
+}
+
+/// Whether this is the other form of PostgreSQL's addresses (`host=... user=...`), which would be taken for a path.
+fn is_settings(text: &str) -> bool {
+    let names: Vec<&str> = text.split_whitespace().filter_map(|word| word.split('=').next()).collect();
+    ["host", "hostaddr", "user", "dbname"].iter().any(|n| names.contains(n)) && text.contains('=')
 }
 
 /// The rows of a query as what `read` makes of them.

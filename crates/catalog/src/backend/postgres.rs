@@ -12,6 +12,7 @@ use sieva_types::{Error, ErrorKind, Result};
 
 use super::schema::{self, Column, Dialect};
 use super::{Cell, Row, Session, Table};
+use crate::until;
 
 /// Number of the lock that those who write take one after the other ("sieva" in ASCII).
 const WRITER_LOCK: i64 = 0x0073_6965_7661;
@@ -24,13 +25,16 @@ pub(super) struct Server {
 
 impl Server {
     pub(super) fn parse(url: &str) -> Result<Self> {
-        let config: Config = url.parse().map_err(|e: ::postgres::Error| {
-            // The URL may hold a password, so it is not shown.
-            Error::new(
-                ErrorKind::InvalidValue,
-                format!("the URL of the PostgreSQL catalog is not valid: {}", told(&e)),
+        let config: Config = url.parse().map_err(|_: ::postgres::Error| {
+            // What is wrong with it may be a part of a password.
+            let message = format!(
+                "'{}' is not a valid URL of a PostgreSQL catalog",
+                sieva_store::redacted_database(url)
+            );
+            Error::new(ErrorKind::InvalidValue, message).hint(
+                "write it as postgresql://USER@HOST:PORT/DATABASE; in a password, '@', ':', '/' and '?' are \
+                 percent-encoded",
             )
-            .hint("write it as postgresql://USER@HOST:PORT/DATABASE")
         })?;
         if config.get_ssl_mode() == SslMode::Require {
             let message = "the PostgreSQL catalog asks for TLS (sslmode=require), which is not built in";
@@ -38,7 +42,10 @@ impl Server {
                 .hint("reach it through a local socket or a tunnel"));
         }
         let host = match config.get_hosts().first() {
-            Some(::postgres::config::Host::Tcp(host)) => host.clone(),
+            // A password with '@' in it begins in what is taken for the host.
+            Some(::postgres::config::Host::Tcp(host)) => {
+                host.rsplit('@').next().unwrap_or_default().to_owned()
+            }
             Some(::postgres::config::Host::Unix(path)) => path.display().to_string(),
             None => "no host".to_owned(),
         };
@@ -55,7 +62,7 @@ impl Server {
         })?;
         let mut session = PostgresSession { client, name: self.name.clone(), statements: HashMap::new() };
         session.script(
-            "SET search_path TO sieva; SET lock_timeout = '30s'; SET client_min_messages = warning",
+            "SET search_path TO sieva; SET lock_timeout = '30s'; SET statement_timeout = '600s'; SET client_min_messages = warning",
         )?;
         schema::prepare(&mut session, &self.name, read_only)?;
         Ok((Box::new(session), read_only))
@@ -130,6 +137,9 @@ impl Session for PostgresSession {
             self.client.query_raw(&statement, references(parameters)).map_err(|e| error(&name, &e))?;
         let mut cells = vec![Cell::Null; statement.columns().len()];
         while let Some(row) = rows.next().map_err(|e| error(&name, &e))? {
+            if until::is_over() {
+                return Err(until::over());
+            }
             for (column, cell) in cells.iter_mut().enumerate() {
                 *cell = read_cell(&row, column).map_err(|e| error(&name, &e))?;
             }

@@ -54,3 +54,46 @@ fn an_older_catalog_is_brought_forward_once() {
     assert!(e.message().contains("of version 3, newer than 2"), "{e}");
     std::fs::remove_dir_all(dir).unwrap();
 }
+
+/// A statement that never ends, and a wait for a lock: both end soon after the flag is set.
+#[test]
+fn what_runs_ends_when_it_is_cancelled() {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::time::{Duration, Instant};
+
+    use crate::until::until;
+
+    let endless = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c)";
+    let path = std::env::temp_dir().join(format!("sieva-cancel-{}.db", std::process::id()));
+    let url = path.display().to_string();
+    let (pool, other) = (Pool::open(&url, false).unwrap(), Pool::open(&url, false).unwrap());
+    let cancelled = |work: &mut dyn FnMut() -> Result<()>| {
+        let flag = Arc::new(AtomicBool::new(false));
+        let started = Instant::now();
+        let e = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                std::thread::sleep(Duration::from_millis(100));
+                flag.store(true, Ordering::Relaxed);
+            });
+            until(&flag, work).unwrap_err()
+        });
+        assert_eq!(e.kind(), ErrorKind::Cancelled, "{e}");
+        assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
+    };
+    let ask = |sql: &str| pool.read(|s| collect(s, sql, &[], |row| row.int(0)).map(drop));
+    cancelled(&mut || ask(&format!("{endless} SELECT count(*) FROM c")));
+    cancelled(&mut || pool.read(|s| s.each(&format!("{endless} SELECT x FROM c"), &[], &mut |_| Ok(true))));
+    other
+        .write(|_| {
+            cancelled(&mut || pool.write(|_| Ok(())));
+            Ok(())
+        })
+        .unwrap();
+    // The sessions are of use again.
+    ask("SELECT 1").unwrap();
+    pool.write(|_| Ok(())).unwrap();
+    for end in ["", "-wal", "-shm"] {
+        let _ = std::fs::remove_file(format!("{url}{end}"));
+    }
+}

@@ -33,7 +33,7 @@ fn registering(url: &str) {
     let report = catalog.ingest(&[first.clone(), source("/d/b.h5", "1", 2.5)]).unwrap();
     assert_eq!(report, IngestReport { added: 2, replaced: 0, unchanged: 0, objects: 8 });
     assert_eq!(catalog.ingest(&[first]).unwrap().unchanged, 1);
-    let known = catalog.known(&["/d/a.h5", "/d/none", "/d/b.h5"], true).unwrap();
+    let known = catalog.known(&["/d/a.h5", "/d/none", "/d/b.h5"], Some(1 << 20)).unwrap();
     assert_eq!(known.len(), 2);
     assert_eq!(known["/d/a.h5"].manifest.as_deref(), Some(&b"manifest"[..]));
     assert!(catalog.set_manifest("/d/b.h5", "1", Some(b"m")).unwrap());
@@ -51,7 +51,7 @@ fn registering(url: &str) {
     assert!(catalog.find_text("RADEG = 1.5", 10, None).unwrap().is_empty());
     let found = catalog.find_text("RADEG = 3.5 AND units = 'mJy'", 10, None).unwrap();
     assert_eq!((found[0].location.as_str(), found[0].path.as_str()), ("/d/a.h5", "1/2/flux"));
-    assert_eq!(catalog.known(&["/d/a.h5"], true).unwrap()["/d/a.h5"].manifest, None);
+    assert_eq!(catalog.known(&["/d/a.h5"], Some(1 << 20)).unwrap()["/d/a.h5"].manifest, None);
     let groups = Find::new(Filter::equal("RADEG", 3.5)).kind(Some(ObjectKind::Group));
     assert_eq!(catalog.find(&groups).unwrap()[0].path, "1/2");
 

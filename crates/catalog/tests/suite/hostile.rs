@@ -82,6 +82,65 @@ fn what_is_no_catalog_is_refused() {
     assert!(e.message().contains("of version 99, newer than 2"), "{e}");
 }
 
+/// Spellings that are none of an address, and would be a path: all of them have the password "pw".
+#[test]
+fn a_password_is_in_no_message() {
+    for address in [
+        "postgresql:/me:pw@h/db",
+        "postgresql:me:pw@h/db",
+        "Postgresql://me:pw@h/db",
+        "postgresql%3A//me:pw@h/db",
+        "//me:pw@h/db",
+        "postgresql:me:pw@h",
+        "me:pw@h/db",
+        "host=h user=me password=pw",
+        "host=h password = 'pw pw' user=me",
+        "sqlite:postgresql://me:pw@h/db",
+        "postgresql://me:p?pw@h/db",
+        "postgresql://me:p/pw@h/db",
+        "postgresql://me:p#pw@h/db",
+        "postgresql://me:pw@h:port/db",
+        "postgresql://me:p@pw@127.0.0.1:1/db",
+        "postgresql://me:pw@127.0.0.1:1/db?pw=1",
+        "postgresql://me:pw@127.0.0.1:1/db?sslmode=pw",
+    ] {
+        for e in [opened(address), Catalog::open_read_only(address).unwrap_err()] {
+            let said =
+                format!("{e} {} {e:?}", e.hint_text().unwrap_or_default()).replace("in a password", "");
+            assert!(!said.contains("pw"), "{address}: {said}");
+        }
+    }
+}
+
+/// A database may hold what no catalog keeps, and what the limit of who asks does not allow.
+#[test]
+fn manifests_that_do_not_fit_are_not_fetched() {
+    let dir = Dir::new("manifests");
+    let path = dir.file("a.db");
+    let catalog = Catalog::open(&path).unwrap();
+    let sources: Vec<SourceRecord> = ["/a", "/b", "/c"].map(small).to_vec();
+    catalog.ingest(&sources).unwrap();
+    for (location, bytes) in [("/a", 1000), ("/b", 500)] {
+        catalog.set_manifest(location, "1", Some(&vec![7; bytes])).unwrap();
+    }
+    let too_long = vec![0; sieva_catalog::MAX_MANIFEST + 1];
+    let e = catalog.set_manifest("/c", "1", Some(&too_long)).unwrap_err();
+    assert_eq!(e.kind(), ErrorKind::MemoryLimit);
+    let lengths = |most: u64| {
+        let known = catalog.known(&["/a", "/b", "/c"], Some(most)).unwrap();
+        ["/a", "/b", "/c"].map(|l| known[l].manifest.as_ref().map(Vec::len))
+    };
+    assert_eq!(lengths(1500), [Some(1000), Some(500), None]);
+    assert_eq!(lengths(1499), [Some(1000), None, None]);
+    assert_eq!(lengths(600), [None, Some(500), None]);
+    let other = rusqlite::Connection::open(&path).unwrap();
+    let sql = "INSERT INTO manifests SELECT id, zeroblob(200000000) FROM sources WHERE location = '/c'";
+    other.execute(sql, []).unwrap();
+    drop(other);
+    assert_eq!(lengths(u64::MAX), [Some(1000), Some(500), None]);
+    assert!(catalog.known(&["/c"], None).unwrap()["/c"].manifest.is_none());
+}
+
 #[test]
 fn a_damaged_file_gives_errors_or_answers() {
     let dir = Dir::new("damaged");

@@ -13,10 +13,17 @@ const FILL_VALUE: u8 = 0x05;
 const LINK: u8 = 0x06;
 const LAYOUT: u8 = 0x08;
 const GROUP_INFO: u8 = 0x0a;
+const FILTERS: u8 = 0x0b;
 const ATTRIBUTE: u8 = 0x0c;
 /// Longest message: its size has two bytes.
 const MAX_MESSAGE: usize = u16::MAX as usize;
+const ASCII: u8 = 0;
 const UTF8: u8 = 1;
+/// Numbers of filters (IV.A.2.l).
+const DEFLATE: u16 = 1;
+const SHUFFLE: u16 = 2;
+/// A chunk may be stored without the filter.
+const OPTIONAL: u16 = 1;
 
 /// An object header of version 2 while it is written: one chunk of messages.
 #[derive(Default)]
@@ -54,6 +61,27 @@ impl Header {
         self.message(GROUP_INFO, &[0, 0]);
     }
 
+    /// The same, of links whose order is kept.
+    pub fn ordered_group(&mut self, links: u64) {
+        let mut info = vec![0, 1];
+        for number in [links, UNDEFINED, UNDEFINED] {
+            info.extend(number.to_le_bytes());
+        }
+        self.message(LINK_INFO, &info);
+        self.message(GROUP_INFO, &[0, 0]);
+    }
+
+    /// A hard link with its place in the order of the links.
+    pub fn ordered_link(&mut self, number: u64, name: &str, address: u64) {
+        let mut body = vec![1, 0x15];
+        body.extend(number.to_le_bytes());
+        body.push(UTF8);
+        body.extend((name.len() as u16).to_le_bytes());
+        body.extend(name.as_bytes());
+        body.extend(address.to_le_bytes());
+        self.message(LINK, &body);
+    }
+
     /// A hard link (IV.A.2.g): flags say that the character set is told and that the name's length has two bytes.
     pub fn link(&mut self, name: &str, address: u64) {
         let mut body = vec![1, 0x11, UTF8];
@@ -66,6 +94,14 @@ impl Header {
     /// A dataspace of one dimension.
     pub fn rows(&mut self, n: u64) {
         self.message(DATASPACE, &dataspace(Some(n)));
+    }
+
+    /// A dataspace of one dimension that has no rows yet, and could grow.
+    pub fn no_rows(&mut self) {
+        let mut body = vec![2, 1, 1, 1];
+        body.extend(0_u64.to_le_bytes());
+        body.extend(u64::MAX.to_le_bytes());
+        self.message(DATASPACE, &body);
     }
 
     /// The type of a variable.
@@ -93,14 +129,60 @@ impl Header {
         self.message(LAYOUT, &body);
     }
 
+    /// Values in chunks of so many rows, which a B-tree of version 1 finds (IV.A.2.i, version 3, class 2).
+    pub fn chunked(&mut self, tree: u64, rows: u32, width: u32) {
+        let mut body = vec![3, 2, 2];
+        body.extend(tree.to_le_bytes());
+        body.extend(rows.to_le_bytes());
+        body.extend(width.to_le_bytes());
+        self.message(LAYOUT, &body);
+    }
+
+    /// Shuffle, where it is wanted, and deflate (IV.A.2.l, version 2).
+    pub fn filters(&mut self, shuffled: Option<u32>, level: u32) {
+        let mut body = vec![2, if shuffled.is_some() { 2 } else { 1 }];
+        let given = shuffled.map(|width| (SHUFFLE, width)).into_iter().chain([(DEFLATE, level)]);
+        for (filter, value) in given {
+            for n in [filter, OPTIONAL, 1] {
+                body.extend(n.to_le_bytes());
+            }
+            body.extend(value.to_le_bytes());
+        }
+        self.message(FILTERS, &body);
+    }
+
+    /// A text attribute as the library of dimension scales wants it: ASCII, one NUL behind it.
+    pub fn mark(&mut self, name: &str, text: &str) {
+        let mut datatype = vec![0x13, 0, 0, 0];
+        datatype.extend((text.len() as u32 + 1).to_le_bytes());
+        let mut data = text.as_bytes().to_vec();
+        data.push(0);
+        self.attribute_of(name, ASCII, &datatype, &dataspace(None), &data);
+    }
+
+    /// The dimension scales of one dimension: a list of one reference, which object `number` of the global heap at
+    /// `heap` holds (IV.A.2.d, classes 7 and 9; VIII.A).
+    pub fn dimension_list(&mut self, heap: u64, number: u32) {
+        let mut datatype = vec![0x19, 0, 0, 0, 16, 0, 0, 0];
+        datatype.extend([0x17, 0, 0, 0, 8, 0, 0, 0]);
+        let mut data = 1_u32.to_le_bytes().to_vec();
+        data.extend(heap.to_le_bytes());
+        data.extend(number.to_le_bytes());
+        self.attribute_of("DIMENSION_LIST", ASCII, &datatype, &dataspace(Some(1)), &data);
+    }
+
     /// An attribute (IV.A.2.m, version 3).
     pub fn attribute(&mut self, (name, value): &Attr) {
         let (datatype, dataspace, data) = value_of(value);
+        self.attribute_of(name, UTF8, &datatype, &dataspace, &data);
+    }
+
+    fn attribute_of(&mut self, name: &str, characters: u8, datatype: &[u8], dataspace: &[u8], data: &[u8]) {
         let mut body = vec![3, 0];
         for n in [name.len() + 1, datatype.len(), dataspace.len()] {
             body.extend((n.min(MAX_MESSAGE) as u16).to_le_bytes());
         }
-        body.push(UTF8);
+        body.push(characters);
         body.extend(name.as_bytes());
         body.push(0);
         body.extend(datatype);

@@ -1,4 +1,5 @@
-//! HDF5: each column a contiguous data set of one dimension, the metadata written by hand.
+//! HDF5: each column a data set of one dimension, the metadata written by hand; contiguous here, in deflated chunks in
+//! `chunked.rs`.
 //!
 //! Metadata come first, in the newer form of HDF5 1.8 ("HDF5 File Format Specification Version 3.0"; sections in
 //! parentheses), little-endian:
@@ -11,7 +12,9 @@
 //!      .      .  values of each data set, from a multiple of 8 on
 //! ```
 
+pub(crate) mod chunked;
 mod message;
+mod scale;
 
 use sieva::{Attr, Error, ErrorKind, Result, lookup3};
 

@@ -1,7 +1,5 @@
 //! Taking single augmentations out of a store: zone maps and bitmaps share files, so what stays is written anew.
 
-use std::path::Path;
-
 use sieva_index::store::{Listing, Record, SegmentWriter, Store};
 use sieva_types::Result;
 
@@ -34,7 +32,7 @@ pub(super) fn remove(
     if drops.iter().any(|(_, k)| *k != IndexKind::Sorted) {
         let status = source.index_status()?;
         if status.exists && !status.stale {
-            rewrite(&status.store, drops)?;
+            rewrite(source, drops)?;
         }
         source.save_learnt();
     }
@@ -46,11 +44,12 @@ fn paths(drops: &[(String, IndexKind)], which: impl Fn(IndexKind) -> bool) -> Ve
 }
 
 /// Writes what stays to a segment of its own, which then counts in place of those that it was read from.
-fn rewrite(dir: &Path, drops: &[(String, IndexKind)]) -> Result<()> {
-    let Some(store) = Store::open(dir)? else { return Ok(()) };
+fn rewrite(source: &Source, drops: &[(String, IndexKind)]) -> Result<()> {
+    let Some(home) = source.used_home() else { return Ok(()) };
+    let Some(store) = Store::open(&home)? else { return Ok(()) };
     let goes = |path: &str, kind: usize| drops.iter().any(|(p, k)| p == path && number(*k) == kind);
     let old: Vec<String> = store.listing().segments.iter().map(|s| s.name().to_string()).collect();
-    let mut writer = SegmentWriter::create(dir)?;
+    let mut writer = SegmentWriter::create(&home)?;
     let mut written = false;
     for array in store.arrays() {
         let path = array.path();
@@ -74,5 +73,5 @@ fn rewrite(dir: &Path, drops: &[(String, IndexKind)]) -> Result<()> {
         listing.segments.splice(0..0, new.clone());
         listing
     };
-    Store::publish(dir, store.fingerprint(), &change, true)
+    Store::publish(&home, store.fingerprint(), &change, true)
 }

@@ -2,11 +2,12 @@
 //!
 //! A query never waits for it: notes go to a queue of bounded length, and are dropped when it is full. Whatever goes
 //! wrong with the catalog ends here; one that cannot be written is left in peace for a while. At the end of the
-//! process what is queued is written, within a bound of time.
+//! process what is queued is written and the thread is joined, within a bound of time.
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, OnceLock};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use sieva_catalog::{Catalog, Usage};
@@ -68,6 +69,7 @@ struct Recorder {
     send: SyncSender<Message>,
     /// The process that the thread belongs to: a forked child has none.
     process: u32,
+    thread: JoinHandle<()>,
 }
 
 static RECORDER: Mutex<Option<Recorder>> = Mutex::new(None);
@@ -102,6 +104,8 @@ pub(super) fn send(note: Note) {
     let Ok(mut recorder) = RECORDER.try_lock() else { return };
     let process = std::process::id();
     if recorder.as_ref().is_none_or(|r| r.process != process) {
+        // That of the process that this one was forked from: its thread is not here, and cannot even be let go.
+        std::mem::forget(recorder.take());
         *recorder = start(process);
     }
     if let Some(recorder) = &*recorder {
@@ -136,12 +140,29 @@ pub fn flush(timeout: Duration) -> bool {
 fn start(process: u32) -> Option<Recorder> {
     static AT_END: OnceLock<()> = OnceLock::new();
     let (send, receive) = sync_channel(QUEUE);
-    std::thread::Builder::new()
+    let thread = std::thread::Builder::new()
         .name("sieva-usage".into())
         .spawn(move || Writer::default().run(&receive))
         .ok()?;
     AT_END.get_or_init(register);
-    Some(Recorder { send, process })
+    Some(Recorder { send, process, thread })
+}
+
+/// Has the thread write what is queued and end, and waits for it no longer than `timeout`: what a thread holds that still
+/// runs at the end of a process counts as lost.
+fn end(timeout: Duration) {
+    let until = Instant::now() + timeout;
+    let own = |r: &mut Recorder| r.process == std::process::id();
+    let Some(recorder) = RECORDER.try_lock().ok().and_then(|mut r| r.take_if(own)) else { return };
+    let Recorder { send, thread, .. } = recorder;
+    // Without a sender the queue ends, and with it the thread.
+    drop(send);
+    while !thread.is_finished() && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    if thread.is_finished() {
+        let _ = thread.join();
+    }
 }
 
 fn register() {
@@ -149,7 +170,7 @@ fn register() {
         fn atexit(call: extern "C" fn()) -> i32;
     }
     extern "C" fn at_exit() {
-        flush(AT_EXIT);
+        end(AT_EXIT);
     }
     // SAFETY: `atexit` is C's, the function lives as long as the process and does not unwind.
     let _ = unsafe { atexit(at_exit) };

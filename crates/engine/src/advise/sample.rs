@@ -79,8 +79,8 @@ pub(super) fn take(source: &Source, array: usize, options: &AdviseOptions) -> Re
     let header = source.array_header(array)?;
     let grid = RegionGrid::new(&header.shape, &header.region)?;
     let cache = Arc::new(ChunkCache::new(0));
-    let reader = BlockReader::new(Arc::clone(source.reader()), array, cache, u64::MAX)?;
-    let elements = header.shape.iter().product::<u64>();
+    let reader = BlockReader::new(Arc::clone(source.reader()), array, cache, source.memory())?;
+    let elements = sieva_types::Bx::whole(&header.shape).len();
     let (mut buffer, mut reading) = (Buffer::default(), Workspace::default());
     let (mut building, mut took, mut parts) = (bitmap::Workspace::default(), Took::default(), Vec::new());
     let (mut bytes, mut rows) = (0, 0);

@@ -7,14 +7,16 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use sieva_index::Place;
-use sieva_index::store::{Fingerprint, Found, Store};
+use sieva_index::store::{Fingerprint, Found, Home, Store};
 use sieva_query::cost::Costs;
 use sieva_query::exec::Indexes;
 use sieva_store::RemoteOptions;
+use sieva_store::guard::{Gate, Purpose};
 use sieva_types::{ErrorKind, Result};
 
-use super::schema_hash;
+use super::{homes, schema_hash};
 use crate::open::Source;
+use crate::remembered;
 
 /// How long nobody asks again where there was nothing: each time takes a round trip.
 const ABSENT_FOR: Duration = Duration::from_secs(3600);
@@ -54,25 +56,25 @@ impl Source {
     pub(super) fn beside(
         &self,
         address: &str,
-        write: &Path,
+        write: &Home,
         taken: &Fingerprint,
         indexes: &mut Indexes,
     ) -> Option<Store> {
-        let (note, remember) = (absence_note(write), self.options().remember);
+        let (note, remember) = (absence_note(&write.path()), self.options().remember);
         if remember && is_absent(&note, &taken.version) {
             return None;
         }
-        let found = match find(address, &self.options().remote) {
+        let found = match find(address, &self.options().remote, &self.options().gate) {
             Ok(Some(found)) => found,
             Ok(None) => {
-                if remember && let Some(dir) = note.parent() {
+                if remember {
                     // Without the note it is asked for again.
-                    let _ = std::fs::create_dir_all(dir).and_then(|()| std::fs::write(&note, &taken.version));
+                    let _ = remembered::keep(&note, taken.version.as_bytes());
                 }
                 return None;
             }
             Err(e) => {
-                indexes.note(&format!("'{address}': {}: not used", e.message()));
+                indexes.note(&format!("'{}': {}: not used", sieva_store::redacted(address), e.message()));
                 return None;
             }
         };
@@ -85,7 +87,7 @@ impl Source {
         let store = match found.open() {
             Ok(store) => store?,
             Err(e) => {
-                indexes.note(&format!("'{address}': {}: not used", e.message()));
+                indexes.note(&format!("'{}': {}: not used", sieva_store::redacted(address), e.message()));
                 return None;
             }
         };
@@ -96,26 +98,28 @@ impl Source {
             be_far(&indexes.costs);
             return Some(store);
         }
-        indexes.note(&format!("'{address}' was made for another state of the object: not used"));
+        indexes.note(&format!(
+            "'{}' was made for another state of the object: not used",
+            sieva_store::redacted(address)
+        ));
         None
     }
 
     /// Asks anew next time, also where there was nothing lately.
     pub(super) fn look_again(&self) {
         if self.address_beside().is_some() {
-            let places = sieva_index::store::locations(
-                self.path(),
-                self.options().store_dir_of(self.path()).as_deref(),
-            );
             // None may be there.
-            let _ = std::fs::remove_file(absence_note(&places.write));
+            let _ = std::fs::remove_file(absence_note(&homes(self.path(), self.options()).write.path()));
         }
     }
 }
 
 /// What lies at an address. Nothing depends on it, so that a server that is in trouble over it is not asked for long.
-fn find(address: &str, remote: &RemoteOptions) -> Result<Option<Found>> {
-    let place = |options| Ok(Place::Objects(sieva_store::open_tree(address, options)?, String::new()));
+fn find(address: &str, remote: &RemoteOptions, gate: &Gate) -> Result<Option<Found>> {
+    let place = |options| {
+        let tree = sieva_store::open_tree_within(address, options, gate, Purpose::Index)?;
+        Ok(Place::Objects(tree, String::new()))
+    };
     let hasty = RemoteOptions { retries: remote.retries.min(RETRIES), ..remote.clone() };
     match Store::find(&place(&hasty)?) {
         Ok(Some(found)) => Ok(Some(found.at(place(remote)?))),
@@ -147,6 +151,6 @@ fn absence_note(write: &Path) -> PathBuf {
 /// Whether nothing lay beside this version of an object lately.
 fn is_absent(note: &Path, version: &str) -> bool {
     let age = || std::fs::metadata(note).ok()?.modified().ok()?.elapsed().ok();
-    std::fs::read_to_string(note).is_ok_and(|noted| noted == version)
+    remembered::recall(note, 1 << 16).is_some_and(|noted| noted == version.as_bytes())
         && age().is_some_and(|age| age < ABSENT_FOR)
 }

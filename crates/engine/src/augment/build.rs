@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use sieva_format::read::{BlockReader, ChunkCache};
 use sieva_index::RegionGrid;
@@ -61,12 +62,14 @@ pub struct BuildOptions {
     pub kinds: Vec<IndexKind>,
     /// Workers.
     pub jobs: usize,
-    /// Bytes that a sort may take.
+    /// Bytes that the regions at hand may take, and a sort.
     pub memory: u64,
     /// Significant decimal digits of the bounds of bitmaps' bins.
     pub precision: u32,
     /// Arrays that a sorted replica carries besides its key; `None`: all numeric ones of the same dimensions.
     pub columns: Option<Vec<String>>,
+    /// How long somebody else's lock on the store is waited for.
+    pub lock_timeout: Duration,
     /// Called from time to time, from any worker.
     pub progress: Option<Arc<dyn Fn(Progress) + Send + Sync>>,
     /// Set to stop.
@@ -81,6 +84,7 @@ impl Default for BuildOptions {
             memory: 1 << 30,
             precision: 2,
             columns: None,
+            lock_timeout: Duration::from_secs(60),
             progress: None,
             cancel: Arc::default(),
         }
@@ -137,7 +141,8 @@ impl Source {
     ///
     /// # Errors
     /// `unknown-array`; `type-mismatch` and `unsupported` for named arrays that cannot be indexed;
-    /// `permission-denied` where the store cannot be written; reading errors; `cancelled`.
+    /// `permission-denied` where the store cannot be written, or lies where this source's gate lets no query look;
+    /// reading errors; `cancelled`.
     pub fn build_index(&self, arrays: &[String], options: &BuildOptions) -> Result<BuildReport> {
         if let Some(many) = self.many() {
             self.augmented().forget();
@@ -148,13 +153,26 @@ impl Source {
         // What the file is now, not what it was when it was opened.
         self.reader().store().check_unchanged()?;
         self.augmented().forget();
+        self.check_is_used()?;
         let mut report = BuildReport::default();
         let built = self.build(&arrays, options, strict, &mut report);
         self.augmented().forget();
         built?;
         // A builder that was killed once all was published left what it had not swept, and nothing is published now.
-        Store::tidy(&self.loaded()?.write);
+        Store::tidy(&self.loaded()?.write.clone().with_patience(options.lock_timeout));
         Ok(report)
+    }
+
+    /// Refuses to build what no query of this source would open: its store lies outside of what may be opened.
+    fn check_is_used(&self) -> Result<()> {
+        let store = self.loaded()?.write.path();
+        self.check_store(&store).map_err(|e| {
+            let what = format!("{}: an index there would not be used", e.message());
+            Error::new(e.kind(), what).hint(format!(
+                "allow '{}', too (allow= in Python, --allow), or keep stores in a directory of their own: store= or SIEVA_STORE",
+                store.display()
+            ))
+        })
     }
 
     fn build(
@@ -166,7 +184,8 @@ impl Source {
     ) -> Result<()> {
         let bitmaps = options.kinds.contains(&IndexKind::Bitmap);
         if bitmaps || options.kinds.contains(&IndexKind::ZoneMap) {
-            let jobs = arrays.iter().map(|&a| self.job(a, bitmaps)).collect::<Result<Vec<_>>>()?;
+            let jobs = arrays.iter().map(|&a| self.job(a, bitmaps, options.memory));
+            let jobs = jobs.collect::<Result<Vec<_>>>()?;
             *report = worker::run(self, &jobs, options, strict)?;
         }
         if options.kinds.contains(&IndexKind::Sorted) {
@@ -188,12 +207,12 @@ impl Source {
         Ok(arrays)
     }
 
-    fn job(&self, array: usize, bitmaps: bool) -> Result<Job> {
+    fn job(&self, array: usize, bitmaps: bool, memory: u64) -> Result<Job> {
         let loaded = self.loaded()?;
         let header = self.array_header(array)?;
         let grid = RegionGrid::new(&header.shape, &header.region)?;
         let current = loaded.store.is_some();
-        let stale = loaded.stale.as_ref().and_then(|dir| Store::open(dir).ok().flatten());
+        let stale = loaded.stale.as_ref().and_then(|home| Store::open(home).ok().flatten());
         let old = loaded.store.as_ref().or(stale.as_ref()).and_then(|s| s.load(&header.path));
         let old = old.filter(|o| {
             let h = o.header();
@@ -211,7 +230,7 @@ impl Source {
         };
         let regions = (0..grid.len()).filter(|r| !complete(r)).collect();
         let cache = Arc::new(ChunkCache::new(0));
-        let reader = BlockReader::new(Arc::clone(self.reader()), array, cache, u64::MAX)?;
+        let reader = BlockReader::new(Arc::clone(self.reader()), array, cache, memory / 2)?;
         Ok(Job { header, grid, reader, old, current, regions, failed: AtomicBool::new(false) })
     }
 }
@@ -219,7 +238,7 @@ impl Source {
 impl Job {
     /// Bytes of a region's elements.
     pub fn bytes(&self, region: usize) -> u64 {
-        self.grid.bx(region).len() * self.header.dtype.size() as u64
+        self.grid.bx(region).len().saturating_mul(self.header.dtype.size() as u64)
     }
 
     /// The number that a region had in the old grid, where it was the same block then.

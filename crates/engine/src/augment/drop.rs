@@ -1,9 +1,9 @@
 //! Removing augmentations.
 
-use sieva_index::store::{Listing, Store, locations};
-use sieva_types::Result;
+use sieva_index::store::{Listing, Store};
+use sieva_types::{ErrorKind, Result};
 
-use super::profile;
+use super::{homes, profile};
 use crate::open::Source;
 
 impl Source {
@@ -17,11 +17,17 @@ impl Source {
             return many.drop_index();
         }
         let mut dropped = false;
-        for dir in locations(self.path(), self.options().store_dir_of(self.path()).as_deref()).read {
-            if dir.is_dir() {
-                profile::forget(&dir);
-                Store::drop_all(&dir)?;
-                dropped = true;
+        for home in homes(self.path(), self.options()).read {
+            if home.path().is_dir() {
+                profile::forget(&home);
+                match Store::drop_all(&home) {
+                    // One's own is gone; that of the file's owner is not one's own.
+                    Err(e) if dropped && e.kind() == ErrorKind::PermissionDenied => {}
+                    gone => {
+                        gone?;
+                        dropped = true;
+                    }
+                }
             }
         }
         Ok(dropped)
@@ -41,7 +47,7 @@ impl Source {
         let loaded = self.loaded()?;
         // Where it was found, which need not be where new ones go.
         let store = loaded.store.as_ref().and_then(|store| Some((store, store.place().local()?)));
-        let Some((store, dir)) = store else { return Ok(0) };
+        let Some((store, home)) = store else { return Ok(0) };
         let goes = |key: &str| paths.is_empty() || paths.contains(&key);
         let n = store.sorted().iter().filter(|e| goes(&e.key)).count();
         if n > 0 {
@@ -50,7 +56,7 @@ impl Source {
                 listing.sorted.retain(|e| !goes(&e.key));
                 listing
             };
-            Store::publish(dir, loaded.fingerprint()?, &keep, true)?;
+            Store::publish(home, loaded.fingerprint()?, &keep, true)?;
         }
         self.augmented().forget();
         Ok(n)

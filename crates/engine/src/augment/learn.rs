@@ -1,11 +1,11 @@
 //! What scans learnt, written to the store when a source is closed.
 
-use std::path::Path;
 use std::sync::atomic::Ordering::Relaxed;
 
-use sieva_index::store::{Listing, Record, SegmentWriter, Store};
+use sieva_index::store::{Home, Listing, Record, SegmentWriter, Store};
 use sieva_types::Result;
 
+use super::homes::SHORT;
 use super::{Loaded, profile};
 
 /// Fewer new regions than this are not worth a file.
@@ -14,6 +14,10 @@ const ENOUGH: usize = 16;
 impl Loaded {
     /// Writes what was learnt, if it is enough to help. Failing to is no error: nothing depends on it.
     fn save(&self) {
+        if self.learn.share <= 0.0 {
+            // Nothing is written of those who do not want it, not even costs.
+            return;
+        }
         if self.discarded.load(Relaxed) || self.stale.is_some() {
             // What a stale store has can be renewed by a build; this would take its place.
             return;
@@ -27,7 +31,8 @@ impl Loaded {
 
     /// One segment with all that is known now of the arrays that were learnt of, in place of earlier ones.
     fn write_learnt(&self) -> Result<()> {
-        let mut writer = SegmentWriter::create(&self.write)?;
+        let home = self.write.clone().with_patience(SHORT);
+        let mut writer = SegmentWriter::create(&home)?;
         let mut stats = Vec::new();
         for (_, index) in self.indexes.arrays() {
             // Arrays that were looked at keep what scans left of them before.
@@ -52,7 +57,7 @@ impl Loaded {
             listing.segments.push(name.clone());
             listing
         };
-        Store::publish(&self.write, self.fingerprint()?, &change, false)
+        Store::publish(&home, self.fingerprint()?, &change, false)
     }
 
     /// The names of the segments that scans left of no other arrays than these: those that no build made.
@@ -68,7 +73,7 @@ impl Loaded {
     }
 
     /// Where new augmentations go.
-    pub(super) fn write(&self) -> &Path {
+    pub(super) fn write(&self) -> &Home {
         &self.write
     }
 }

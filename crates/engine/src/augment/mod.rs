@@ -7,6 +7,7 @@ mod beside;
 mod build;
 mod drop;
 mod histogram;
+mod homes;
 mod learn;
 mod profile;
 mod sort;
@@ -15,17 +16,18 @@ mod verify;
 mod worker;
 
 use std::collections::{HashMap, HashSet};
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use sieva_format::ArraySource;
 use sieva_format::layout::Placement;
 use sieva_format::schema::{ArrayInfo, StorageInfo};
-use sieva_index::store::{ArrayHeader, Fingerprint, SortedEntry, Store, locations};
+use sieva_index::store::{ArrayHeader, Fingerprint, Home, SortedEntry, Store};
 use sieva_index::{ArrayIndex, RegionGrid, RegionLimits};
 use sieva_query::bind::{Bound, stored_domain};
 use sieva_query::exec::{Indexes, Replica, region_shape};
+use sieva_store::guard::Purpose;
 use sieva_types::{DType, ErrorKind, Result};
 
 use crate::many::Many;
@@ -33,9 +35,20 @@ use crate::open::Source;
 use beside::was_built;
 pub use build::{BuildOptions, BuildReport, IndexKind, Progress};
 pub use histogram::GlobalHistogram;
+pub(crate) use homes::homes;
 pub use profile::Calibration;
 pub use status::{ArrayStatus, IndexStatus, ReplicaStatus};
 pub use verify::VerifyReport;
+
+/// Bytes of a region's place among what scans learn, about.
+const REGION_BYTES: u64 = 96;
+/// The share of the memory limit that these places of an array may take (1/16); of larger ones an index can be built.
+const LEARNT_SHARE: u64 = 16;
+
+/// How many times as much as is stored an array may declare for scans to learn of it.
+const MOST_DECLARED: u64 = 256;
+/// The same in bytes, where it is not known what is stored.
+const MOST_UNKNOWN: u64 = 1 << 42;
 
 /// Share of a scan's time that statistics may take: with what saving them takes, under 3 %.
 const LEARN_SHARE: f64 = 0.02;
@@ -67,7 +80,7 @@ pub struct Augmented {
 /// A source's stores as they were found.
 pub(crate) struct Loaded {
     /// Where new augmentations go.
-    write: PathBuf,
+    write: Home,
     reader: Arc<dyn ArraySource>,
     fingerprint: OnceLock<Fingerprint>,
     /// What there is here for this state of the source.
@@ -75,7 +88,7 @@ pub(crate) struct Loaded {
     /// What there is beside a remote object, where nothing was built here.
     beside: Option<Store>,
     /// Where a store of another state of the source is.
-    stale: Option<PathBuf>,
+    stale: Option<Home>,
     indexes: Arc<Indexes>,
     /// The arrays that were looked for.
     looked: Mutex<HashSet<usize>>,
@@ -133,6 +146,11 @@ impl Source {
         Ok(loaded)
     }
 
+    /// The directory of the store that queries use, where it is a local one.
+    pub(crate) fn used_home(&self) -> Option<Home> {
+        self.loaded().ok()?.used()?.place().local().cloned()
+    }
+
     /// What is known of one array of one file.
     pub(crate) fn index_of(&self, array: usize) -> Option<Arc<ArrayIndex>> {
         let loaded = self.loaded().ok()?;
@@ -144,8 +162,8 @@ impl Source {
     fn load_many(&self, many: &Many) -> Loaded {
         let mut indexes = Indexes::default();
         indexes.learn = self.options().learn.share;
-        let first = many.joined.names().first().map_or("", String::as_str);
-        let places = locations(first.as_ref(), self.options().store_dir_of(first.as_ref()).as_deref());
+        let first = many.files.names().first().map_or("", String::as_str);
+        let places = homes(first.as_ref(), self.options());
         profile::load(&places.read, &indexes.costs);
         Loaded {
             write: places.write,
@@ -165,28 +183,44 @@ impl Source {
         if let Some(many) = self.many() {
             return Ok(self.load_many(many));
         }
-        let places = locations(self.path(), self.options().store_dir_of(self.path()).as_deref());
+        let places = homes(self.path(), self.options());
         let fingerprint = OnceLock::new();
         let mut indexes = Indexes::default();
         indexes.learn = self.options().learn.share;
-        let (mut found, mut stale) = (None, None);
-        for dir in &places.read {
-            match Store::open(dir) {
+        places.refused.iter().for_each(|why| indexes.note(why));
+        let (mut found, mut stale): (Option<Store>, _) = (None, None);
+        for home in &places.read {
+            if let Err(e) = self.check_store(&home.path()) {
+                indexes.note(&format!("{}: not used", e.message()));
+                continue;
+            }
+            match Store::open(home) {
                 Ok(None) => {}
                 Ok(Some(store)) => {
                     if store.fingerprint() == taken(&fingerprint, self.reader())? {
-                        found = Some(store);
-                        break;
+                        let is_built = was_built(&store);
+                        // One that somebody built goes before what scans left.
+                        if found.is_none() || is_built {
+                            found = Some(store);
+                        }
+                        if is_built {
+                            break;
+                        }
+                        continue;
                     }
                     indexes.note(&format!(
                         "'{}' was made for another state of the file: not used (sieva index renews it)",
-                        dir.display()
+                        home.path().display()
                     ));
-                    stale = Some(dir.clone());
+                    stale = Some(home.clone());
                 }
-                Err(e) => indexes.note(&format!("'{}': {}: not used", dir.display(), e.message())),
+                Err(e) => indexes.note(&format!("'{}': {}: not used", home.path().display(), e.message())),
             }
         }
+        // What scans learn would stand in the way of what others built elsewhere.
+        let is_elsewhere = found.as_ref().is_some_and(|store| {
+            was_built(store) && store.place().local().is_some_and(|home| home.path() != places.write.path())
+        });
         let beside = match self.address_beside().filter(|_| !found.as_ref().is_some_and(was_built)) {
             // The fingerprint of what is no object takes reading some of it.
             Some(address) => {
@@ -207,19 +241,29 @@ impl Source {
             }
         }
         profile::load(&places.read, &indexes.costs);
+        // Nothing is written either where nothing may be opened.
+        let may_write = self.check_store(&places.write.path()).is_ok();
         Ok(Loaded {
             write: places.write,
             reader: Arc::clone(self.reader()),
             fingerprint,
             store: found,
-            // What scans learn would stand in its way.
-            discarded: AtomicBool::new(beside.is_some()),
+            discarded: AtomicBool::new(beside.is_some() || is_elsewhere || !may_write),
             beside,
             stale,
             indexes: Arc::new(indexes),
             looked: Mutex::default(),
             learn: self.options().learn,
         })
+    }
+
+    /// Whether a store may be opened for whoever asks. The directory that the process keeps stores in is its own.
+    pub(super) fn check_store(&self, dir: &Path) -> Result<()> {
+        let is_in = |own: Option<std::path::PathBuf>| own.is_some_and(|own| dir.starts_with(own));
+        match is_in(self.options().store_dir_of(self.path())) || is_in(homes::cached()) {
+            true => Ok(()),
+            false => self.options().gate.look(dir, Purpose::Index).map(drop),
+        }
     }
 
     fn open_replica(&self, store: &Store, entry: &SortedEntry) -> Result<Replica> {
@@ -267,13 +311,32 @@ impl Source {
                 loaded.indexes.note(&format!("'{}': its index is of an array of another kind", header.path));
             }
         }
-        let bytes = header.shape.iter().product::<u64>() * header.dtype.size() as u64;
-        let (limits, learns) =
-            (self.limits(array, &header), loaded.learn.share > 0.0 && bytes >= loaded.learn.from);
+        let bytes = header.shape.iter().product::<u64>().saturating_mul(header.dtype.size() as u64);
+        let held = header.regions().map_or(u64::MAX, |n| n.saturating_mul(REGION_BYTES));
+        let learns = loaded.learn.share > 0.0
+            && bytes >= loaded.learn.from
+            && bytes <= self.plausible(array)
+            && held <= self.memory() / LEARNT_SHARE;
+        let limits = self.limits(array, &header);
         if (learns || limits.any())
             && let Ok(index) = ArrayIndex::new(header)
         {
             loaded.indexes.add(array, index.with_limits(limits, learns));
+        }
+    }
+
+    /// Bytes of an array that scans may learn of: one that declares far more than is stored has regions by the hundred
+    /// thousand, of which nobody will see more than a few.
+    fn plausible(&self, array: usize) -> u64 {
+        let Ok(layout) = self.reader().layout(array) else { return 0 };
+        match &layout.placement {
+            Placement::Unallocated => 0,
+            Placement::Direct { .. } => self.reader().store().len(),
+            Placement::Chunks(index) => {
+                let stored = (index.stored() as u64).saturating_mul(layout.chunk_bytes);
+                stored.saturating_mul(MOST_DECLARED)
+            }
+            _ => MOST_UNKNOWN,
         }
     }
 

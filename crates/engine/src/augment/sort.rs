@@ -48,7 +48,8 @@ pub fn build(source: &Source, key: usize, options: &BuildOptions) -> Result<bool
     }
     let header = source.array_header(key)?;
     let cache = Arc::new(ChunkCache::new(0));
-    let reader = |&a: &usize| BlockReader::new(Arc::clone(source.reader()), a, Arc::clone(&cache), u64::MAX);
+    let reader =
+        |&a: &usize| BlockReader::new(Arc::clone(source.reader()), a, Arc::clone(&cache), options.memory / 2);
     let table = Columns {
         grid: RegionGrid::new(&header.shape, &header.region)?,
         readers: arrays.iter().map(reader).collect::<Result<_>>()?,
@@ -71,8 +72,9 @@ pub fn build(source: &Source, key: usize, options: &BuildOptions) -> Result<bool
         cancel: &options.cancel,
         progress: &progress,
     };
-    let place = SortedDraft::create(&loaded.write)?;
-    sorted::build(place.path(), &header.shape, &described, &table, &attributes, &sorting)?;
+    let home = loaded.write.clone().with_patience(options.lock_timeout);
+    let place = SortedDraft::create(&home)?;
+    sorted::build(&place.path(), &header.shape, &described, &table, &attributes, &sorting)?;
     source.reader().store().check_unchanged()?;
     let entry: SortedEntry = place.finish(names[0].clone(), names)?;
     let add = |listing: &Listing| {
@@ -81,7 +83,7 @@ pub fn build(source: &Source, key: usize, options: &BuildOptions) -> Result<bool
         listing.sorted.push(entry.clone());
         listing
     };
-    Store::publish(&loaded.write, loaded.fingerprint()?, &add, true)?;
+    Store::publish(&home, loaded.fingerprint()?, &add, true)?;
     Ok(true)
 }
 

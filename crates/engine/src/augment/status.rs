@@ -94,10 +94,10 @@ impl Source {
         self.look_again();
         let loaded = self.loaded()?;
         let stale = loaded.stale.as_ref().filter(|_| loaded.used().is_none());
-        let other = stale.map(|dir| Store::open(dir)).transpose()?.flatten();
+        let other = stale.map(Store::open).transpose()?.flatten();
         let Some(store) = loaded.used().or(other.as_ref()) else {
             let notes = loaded.indexes.notes();
-            return Ok(IndexStatus { store: loaded.write.clone(), notes, ..IndexStatus::default() });
+            return Ok(IndexStatus { store: loaded.write.path(), notes, ..IndexStatus::default() });
         };
         let mut notes = loaded.indexes.notes();
         let mut arrays = Vec::new();
@@ -113,7 +113,7 @@ impl Source {
                 with_bitmap: a.with_bitmap,
                 stats_bytes: a.stats_bytes,
                 bitmap_bytes: a.head_bytes + a.body_bytes,
-                data_bytes: h.shape.iter().product::<u64>() * h.dtype.size() as u64,
+                data_bytes: h.shape.iter().product::<u64>().saturating_mul(h.dtype.size() as u64),
             });
         }
         let replicas = store.sorted().iter().map(|e| ReplicaStatus {

@@ -98,7 +98,7 @@ impl Source {
     }
 
     fn reader_of(&self, array: usize) -> Result<BlockReader> {
-        BlockReader::new(Arc::clone(self.reader()), array, Arc::new(ChunkCache::new(0)), u64::MAX)
+        BlockReader::new(Arc::clone(self.reader()), array, Arc::new(ChunkCache::new(0)), self.memory())
     }
 
     fn verify_array(

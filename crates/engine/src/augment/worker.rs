@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
 use sieva_format::read::Workspace;
-use sieva_index::store::{ArrayRecords, Listing, Record, SegmentWriter, Store};
+use sieva_index::store::{ArrayRecords, Home, Listing, Record, SegmentWriter, Store};
 use sieva_index::{Elements, bitmap, content_hash, stats::RegionStats};
 use sieva_types::{Buffer, Error, ErrorKind, Result};
 
@@ -37,7 +37,7 @@ pub fn run(source: &Source, jobs: &[Job], options: &BuildOptions, strict: bool) 
     let pieces: Vec<(usize, usize)> =
         jobs.iter().enumerate().flat_map(|(j, job)| job.regions.iter().map(move |&r| (j, r))).collect();
     let all: usize = jobs.iter().map(|j| j.grid.len()).sum();
-    let total = pieces.iter().map(|&(j, r)| jobs[j].bytes(r)).sum();
+    let total = pieces.iter().fold(0_u64, |n, &(j, r)| n.saturating_add(jobs[j].bytes(r)));
     let report = BuildReport { kept: (all - pieces.len()) as u64, ..BuildReport::default() };
     let work = Work {
         source,
@@ -54,8 +54,7 @@ pub fn run(source: &Source, jobs: &[Job], options: &BuildOptions, strict: bool) 
         return Ok(work.report.into_inner().unwrap_or_else(PoisonError::into_inner));
     }
     std::thread::scope(|scope| {
-        let threads: Vec<_> =
-            (1..options.jobs.clamp(1, work.pieces.len())).map(|_| scope.spawn(|| work.run())).collect();
+        let threads: Vec<_> = (1..work.threads()).map(|_| scope.spawn(|| work.run())).collect();
         let mut done = vec![work.run()];
         let panicked = || Error::new(ErrorKind::Internal, "a worker thread ended unexpectedly");
         done.extend(threads.into_iter().map(|t| t.join().unwrap_or_else(|_| Err(panicked()))));
@@ -82,6 +81,13 @@ struct Bytes {
 }
 
 impl Work<'_> {
+    /// As many as there are pieces, and as there is room for regions: each is read, hashed and told in a bitmap.
+    fn threads(&self) -> usize {
+        let largest = self.pieces.iter().map(|&(j, r)| self.jobs[j].bytes(r)).max().unwrap_or(0);
+        let room = usize::try_from(self.options.memory / 2 / largest.max(1)).unwrap_or(usize::MAX);
+        self.options.jobs.min(room).clamp(1, self.pieces.len())
+    }
+
     fn run(&self) -> Result<()> {
         let done = self.segments();
         if done.is_err() {
@@ -91,9 +97,14 @@ impl Work<'_> {
         done
     }
 
+    /// Where segments go.
+    fn home(&self) -> Result<Home> {
+        Ok(self.source.loaded()?.write.clone().with_patience(self.options.lock_timeout))
+    }
+
     fn segments(&self) -> Result<()> {
-        let loaded = self.source.loaded()?;
-        let mut tools = Tools::default();
+        let reading = Workspace::cancelled_by(&self.options.cancel);
+        let mut tools = Tools { reading, ..Tools::default() };
         let mut did = BuildReport::default();
         let mut open: Option<(SegmentWriter, u64)> = None;
         while let Some(&(job, region)) = self.pieces.get(self.next.fetch_add(1, Relaxed)) {
@@ -106,14 +117,14 @@ impl Work<'_> {
             }
             let (mut writer, written) = match open.take() {
                 Some(open) => open,
-                None => (SegmentWriter::create(&loaded.write)?, 0),
+                None => (SegmentWriter::create(&self.home()?)?, 0),
             };
             let job = &self.jobs[job];
             let bytes = job.bytes(region);
             if !job.failed.load(Relaxed)
                 && let Err(e) = self.region(job, region, &mut tools, &mut writer, &mut did)
             {
-                if self.strict || !matches!(e.kind(), ErrorKind::CorruptFile | ErrorKind::FilterUnavailable) {
+                if self.strict || !is_of_one_array(e.kind()) {
                     return Err(e);
                 }
                 if !job.failed.swap(true, Relaxed) {
@@ -184,7 +195,7 @@ impl Work<'_> {
         let loaded = self.source.loaded()?;
         let name = writer.finish(true)?;
         Store::publish(
-            &loaded.write,
+            &self.home()?,
             loaded.fingerprint()?,
             &|listing: &Listing| {
                 let mut listing = listing.clone();
@@ -211,4 +222,9 @@ fn copy(old: &ArrayRecords, number: usize, bitmaps: bool, out: &mut Bytes) -> bo
     }
     out.stats.extend_from_slice(stats);
     true
+}
+
+/// Whether others of the file can be read all the same.
+fn is_of_one_array(kind: ErrorKind) -> bool {
+    matches!(kind, ErrorKind::CorruptFile | ErrorKind::FilterUnavailable | ErrorKind::MemoryLimit)
 }

@@ -1,5 +1,6 @@
 //! Walks directories and registers what is found: in parallel, in batches, each of them wholly or not at all.
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -81,13 +82,15 @@ pub struct AddReport {
 /// `file-not-found` for a name that is nothing, `cancelled`, and those of the catalog. A file that cannot be read is no
 /// error: see [`AddReport`].
 pub fn add(catalog: &Catalog, names: &[String], options: &AddOptions) -> Result<AddReport> {
-    let tasks = Tasks::new(first_tasks(names)?);
+    let (tasks, addresses) = first_tasks(names)?;
+    let tasks = Tasks::new(tasks);
     make_collections(catalog, &options.collections)?;
     let open = OpenOptions {
         dims: Vec::new(),
         external_roots: Vec::new(),
         join: None,
         catalog: None,
+        cancel: Arc::clone(&options.cancel),
         ..options.open.clone()
     };
     let (send, receive) = mpsc::sync_channel(64);
@@ -96,6 +99,7 @@ pub fn add(catalog: &Catalog, names: &[String], options: &AddOptions) -> Result<
         options,
         open,
         tasks,
+        addresses,
         found: AtomicU64::new(0),
         done: AtomicU64::new(0),
         report: Mutex::default(),
@@ -133,13 +137,19 @@ pub fn add(catalog: &Catalog, names: &[String], options: &AddOptions) -> Result<
     Ok(report)
 }
 
-fn first_tasks(names: &[String]) -> Result<Vec<Task>> {
-    let mut tasks = Vec::new();
+/// What is looked at first; and by its name in the catalog the whole address of each object that was given with a password
+/// or a signature, which are not kept.
+fn first_tasks(names: &[String]) -> Result<(Vec<Task>, HashMap<String, String>)> {
+    let (mut tasks, mut addresses) = (Vec::new(), HashMap::new());
     let mut files = Vec::new();
     for name in names {
         for path in expand(name)? {
+            sieva_store::check_name(path.as_ref(), "the name of a source")?;
             let here = place::location(&path)?;
             if sieva_store::is_url(&here) {
+                if here != path {
+                    addresses.insert(here.clone(), path);
+                }
                 files.push(here);
                 continue;
             }
@@ -149,7 +159,7 @@ fn first_tasks(names: &[String]) -> Result<Vec<Task>> {
         }
     }
     tasks.extend(files.chunks(FILES).map(|files| Task::Files(files.to_vec())));
-    Ok(tasks)
+    Ok((tasks, addresses))
 }
 
 fn make_collections(catalog: &Catalog, names: &[String]) -> Result<()> {

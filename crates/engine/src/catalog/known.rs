@@ -11,7 +11,7 @@ use sieva_catalog::{Catalog, Known};
 use sieva_format::ArraySource;
 use sieva_format::filters::Pipeline;
 use sieva_format::layout::{Layout, Placement, c_strides};
-use sieva_format::manifest::{Manifest, ManifestSource};
+use sieva_format::manifest::{MAX_DECODED, Manifest, ManifestSource};
 use sieva_format::read::Part;
 use sieva_format::schema::Schema;
 use sieva_index::stats::RegionStats;
@@ -22,8 +22,8 @@ use sieva_types::{Bx, DType, Endian, Result};
 use super::lazy::LazyFile;
 use super::place::Locations;
 use super::statistics;
-use crate::formats;
 use crate::open::OpenOptions;
+use crate::{formats, memory};
 
 /// Files that the catalog is asked for at a time.
 const BLOCK: usize = 256;
@@ -42,18 +42,24 @@ pub(crate) fn open_one(path: &Path, options: &OpenOptions) -> Option<Arc<dyn Arr
     let catalog = usable(options)?;
     let name = path.to_str().filter(|name| !sieva_store::is_url(name))?;
     let location = Locations::default().of(name).ok()?;
-    let known = catalog.known(&[&location], true).ok()?.remove(&location)?;
+    let known = catalog.known(&[&location], Some(memory(options))).ok()?.remove(&location)?;
     Some(Arc::new(source(&known, name, options)?))
+}
+
+/// Bytes that what is known of one file may take.
+fn memory(options: &OpenOptions) -> u64 {
+    options.memory.unwrap_or_else(memory::default_limit)
 }
 
 /// A source made of what is known of a file.
 fn source(known: &Known, name: &str, options: &OpenOptions) -> Option<ManifestSource> {
     let bytes = known.manifest.as_deref().filter(|_| known.error.is_none())?;
-    let store = LazyFile::look(name.as_ref()).ok()?;
+    let store = LazyFile::look(name.as_ref(), &options.gate).ok()?;
     if (store.len(), store.version()) != (known.size, known.version.clone()) {
         return None;
     }
-    let source = ManifestSource::new(Manifest::decode(bytes).ok()?, Arc::new(store)).ok()?;
+    let limit = usize::try_from(memory(options)).unwrap_or(usize::MAX).min(MAX_DECODED);
+    let source = ManifestSource::new(Manifest::decode_within(bytes, limit).ok()?, Arc::new(store)).ok()?;
     let (path, options) = (name.to_string(), OpenOptions { catalog: None, ..options.clone() });
     Some(source.with_fallback(Box::new(move || formats::open(path.as_ref(), &options))))
 }
@@ -65,6 +71,8 @@ pub(crate) struct KnownFiles {
     catalog: Arc<Catalog>,
     /// Their names in the catalog; empty for those that can have none.
     locations: Vec<String>,
+    /// Bytes that the manifests of one block may take.
+    manifests: u64,
     /// The answers of the last questions.
     blocks: Mutex<VecDeque<(usize, Block)>>,
     /// The versions of the files whose outlines were taken from the catalog.
@@ -81,7 +89,8 @@ impl KnownFiles {
             Some(name).filter(|n| local(n)).and_then(|n| locations.of(n).ok()).unwrap_or_default()
         });
         let versions = names.iter().map(|_| OnceLock::new()).collect();
-        Some(Self { catalog, locations: locations.collect(), blocks: Mutex::default(), versions })
+        let (locations, manifests) = (locations.collect(), memory(options) / (2 * BLOCKS as u64));
+        Some(Self { catalog, locations, manifests, blocks: Mutex::default(), versions })
     }
 
     /// The answers for a block of files. Others wait: they most likely want the same.
@@ -93,7 +102,7 @@ impl KnownFiles {
         let locations: Vec<&str> = self.locations.iter().map(String::as_str).collect();
         let asked = locations.chunks(BLOCK).nth(number)?;
         // A catalog that fails is no reason not to open files.
-        let found = Arc::new(self.catalog.known(asked, true).unwrap_or_default());
+        let found = Arc::new(self.catalog.known(asked, Some(self.manifests)).unwrap_or_default());
         if blocks.len() >= BLOCKS {
             blocks.pop_front();
         }
@@ -157,7 +166,7 @@ impl KnownFiles {
         let mut stats: Vec<Option<RegionStats>> = stats.collect();
         // Asked after them: what is of another state than was opened is told by its version.
         let names: Vec<&str> = pieces.iter().filter_map(|&(file, _)| Some(of(file)?.0)).collect();
-        let known = self.catalog.known(&names, false).unwrap_or_default();
+        let known = self.catalog.known(&names, None).unwrap_or_default();
         for (stats, &(file, _)) in stats.iter_mut().zip(pieces) {
             let is_same = of(file).is_some_and(|(name, v)| known.get(name).is_some_and(|k| k.version == v));
             *stats = stats.take().filter(|_| is_same);
@@ -186,8 +195,8 @@ impl ArraySource for Outlined {
         self.0.store()
     }
 
-    fn fetch_chunk(&self, array: usize, number: u64, out: &mut Vec<u8>) -> Result<bool> {
-        self.0.fetch_chunk(array, number, out)
+    fn fetch_chunk(&self, array: usize, number: u64, most: u64, out: &mut Vec<u8>) -> Result<bool> {
+        self.0.fetch_chunk(array, number, most, out)
     }
 
     fn part(&self, array: usize, piece: usize) -> Result<Part> {

@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use sieva_store::{Counters, FileStore, RangedRead};
+use sieva_store::guard::{Gate, Purpose};
+use sieva_store::{Counters, FileStore, RangedRead, file_id};
 use sieva_types::{Error, ErrorKind, Result};
 
 use super::place;
@@ -14,6 +15,8 @@ pub(super) struct LazyFile {
     name: String,
     len: u64,
     version: String,
+    id: (u64, u64),
+    gate: Gate,
     file: OnceLock<Result<FileStore>>,
     counters: Counters,
 }
@@ -23,23 +26,26 @@ impl LazyFile {
     ///
     /// # Errors
     /// `file-not-found`, `permission-denied`, `io-error`; `unknown-format` for what is no regular file.
-    pub(super) fn look(path: &Path) -> Result<Self> {
+    pub(super) fn look(path: &Path, gate: &Gate) -> Result<Self> {
         let name = path.display().to_string();
+        gate.look(path, Purpose::Source)?;
         let meta = std::fs::metadata(path).map_err(|e| Error::io(format!("cannot look at '{name}'"), &e))?;
         if !meta.is_file() {
             return Err(Error::new(ErrorKind::UnknownFormat, format!("'{name}' is not a regular file")));
         }
         let (len, version) = place::state(&meta);
         let (file, counters) = (OnceLock::new(), Counters::default());
-        Ok(Self { path: path.to_path_buf(), name, len, version, file, counters })
+        let (path, id) = (std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf()), file_id(&meta));
+        Ok(Self { path, name, len, version, id, gate: gate.clone(), file, counters })
     }
 
     fn file(&self) -> Result<&FileStore> {
-        self.file.get_or_init(|| FileStore::open(&self.path)).as_ref().map_err(Clone::clone)
+        let open = || FileStore::open_within(&self.path, &self.gate, Purpose::Source);
+        self.file.get_or_init(open).as_ref().map_err(Clone::clone)
     }
 
-    fn is_same(&self, len: u64, version: &str) -> Result<()> {
-        if (len, version) == (self.len, self.version.as_str()) {
+    fn is_same(&self, len: u64, version: &str, id: (u64, u64)) -> Result<()> {
+        if (len, version, id) == (self.len, self.version.as_str(), self.id) {
             return Ok(());
         }
         let message = format!("'{}' was changed since it was opened", self.name);
@@ -54,7 +60,7 @@ impl RangedRead for LazyFile {
 
     fn read_exact_at(&self, offset: u64, out: &mut [u8]) -> Result<()> {
         let file = self.file()?;
-        self.is_same(file.len(), &file.version())?;
+        self.is_same(file.len(), &file.version(), file.id())?;
         file.read_exact_at(offset, out)?;
         self.counters.add_request(out.len() as u64);
         Ok(())
@@ -62,11 +68,11 @@ impl RangedRead for LazyFile {
 
     fn check_unchanged(&self) -> Result<()> {
         if let Some(Ok(file)) = self.file.get() {
-            self.is_same(file.len(), &file.version())?;
+            self.is_same(file.len(), &file.version(), file.id())?;
             return file.check_unchanged();
         }
-        let now = Self::look(&self.path)?;
-        self.is_same(now.len, &now.version)
+        let now = Self::look(&self.path, &self.gate)?;
+        self.is_same(now.len, &now.version, now.id)
     }
 
     fn version(&self) -> String {

@@ -30,5 +30,5 @@ pub use place::{default_url, existing_url, location};
 pub use prune::vanished;
 pub use sieva_catalog::{
     ArrayStats, Augmentation, Catalog, Collection, Filter, Find, FoundStats, Known, ObjectInfo, ObjectKind,
-    ObjectRecord, ObjectRef, Origin, Rule, SourceInfo, SourceRecord, Usage, Value,
+    ObjectRecord, ObjectRef, Origin, Rule, SourceInfo, SourceRecord, Usage, Value, until,
 };

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-use sieva_catalog::{ArrayStats, ObjectRecord, SourceRecord};
+use sieva_catalog::{ArrayStats, MAX_MANIFEST, ObjectRecord, SourceRecord};
 use sieva_format::ArraySource;
 use sieva_format::manifest::{Layouts, Manifest};
 use sieva_format::schema::{ArrayInfo, Schema};
@@ -20,8 +20,6 @@ use crate::open::{OpenOptions, Source};
 
 /// Values of coordinates that are kept with the manifest, in bytes each.
 const MAX_VALUES: usize = 1 << 20;
-/// A manifest of more bytes is not kept: a file with more than some 20 million chunks is parsed again.
-const MAX_MANIFEST: usize = 64 << 20;
 /// Bytes and levels of a path that the catalog keeps.
 const MAX_PATH: usize = 2000;
 const MAX_DEPTH: usize = 256;
@@ -78,7 +76,7 @@ pub(super) fn damaged(location: &str, (size, version): &(u64, String), e: &Error
 fn is_json(path: &str) -> bool {
     use std::io::Read;
     let mut first = [0; 16];
-    let read = std::fs::File::open(path).and_then(|mut f| f.read(&mut first));
+    let read = sieva_store::local::open_regular(path.as_ref()).and_then(|mut f| f.read(&mut first));
     read.is_ok_and(|n| first[..n].trim_ascii_start().starts_with(b"{"))
 }
 

@@ -2,13 +2,14 @@
 
 use std::collections::HashMap;
 use std::fs::Metadata;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use sieva_types::{Error, ErrorKind, Result};
 
 /// The catalog that is meant where none was named: what `SIEVA_CATALOG` says, else `sieva/catalog.sqlite` in the user's
-/// data directory, which is made.
+/// data directory, which is made for this user alone.
 ///
 /// # Errors
 /// `invalid-value` where neither variable nor home directory is set; `io-error` and `permission-denied`.
@@ -22,7 +23,11 @@ pub fn default_url() -> Result<String> {
             .hint("name one: --catalog URL, or SIEVA_CATALOG in the environment"));
     };
     if let Some(folder) = file.parent() {
-        std::fs::create_dir_all(folder)
+        // As the XDG base directory specification has it: it tells what its owner has and asked.
+        std::fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(folder)
             .map_err(|e| Error::io(format!("cannot make '{}'", folder.display()), &e))?;
     }
     text(&file)
@@ -56,7 +61,8 @@ pub fn existing_url(given: Option<&str>) -> Result<String> {
 pub(crate) fn named() -> Result<Option<String>> {
     let Some(url) = set("SIEVA_CATALOG") else { return Ok(None) };
     url.into_os_string().into_string().map(Some).map_err(|url| {
-        Error::new(ErrorKind::InvalidValue, format!("SIEVA_CATALOG is not UTF-8: {}", url.display()))
+        let shown = sieva_store::redacted_database(&url.to_string_lossy());
+        Error::new(ErrorKind::InvalidValue, format!("SIEVA_CATALOG is not UTF-8: {shown}"))
     })
 }
 
@@ -71,7 +77,8 @@ fn set(name: &str) -> Option<PathBuf> {
 }
 
 /// The name of a path in the catalog: absolute, with the links of its directory followed, so that one file has one
-/// name whatever way leads to it. A link to a file keeps its own name; a URL is its own name.
+/// name whatever way leads to it. A link to a file keeps its own name. A URL is its own name, without user, password and
+/// signatures, which others would read in the catalog.
 ///
 /// # Errors
 /// `file-not-found` where the directory does not exist, `invalid-value` for a path that is not UTF-8.
@@ -101,7 +108,7 @@ impl Locations {
     /// See [`location`].
     pub(crate) fn of(&mut self, path: &str) -> Result<String> {
         if sieva_store::is_url(path) {
-            return Ok(path.to_string());
+            return Ok(sieva_store::without_secrets(path));
         }
         let given = Path::new(path);
         let cannot = |e: &std::io::Error| Error::io(format!("cannot find '{path}'"), e);

@@ -1,11 +1,13 @@
 //! What is done with one directory and with files: which have changed, and what is to be registered of them.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::SyncSender;
 use std::sync::{Mutex, PoisonError};
 
 use sieva_catalog::{Catalog, SourceRecord};
+use sieva_store::guard::Purpose;
 use sieva_types::{Error, ErrorKind, Result};
 
 use super::add::{AddOptions, AddReport};
@@ -42,6 +44,8 @@ pub(super) struct Walk<'a> {
     pub(super) catalog: &'a Catalog,
     pub(super) options: &'a AddOptions,
     pub(super) open: OpenOptions,
+    /// Whole addresses of objects, by their names in the catalog, where these are not the same.
+    pub(super) addresses: HashMap<String, String>,
     pub(super) tasks: Tasks<Task>,
     pub(super) found: AtomicU64,
     pub(super) done: AtomicU64,
@@ -134,7 +138,7 @@ impl Walk<'_> {
     /// Looks at files and hands over what is to be registered.
     fn look(&self, files: &[String], send: &SyncSender<SourceRecord>) -> Result<()> {
         let names: Vec<&str> = files.iter().map(String::as_str).collect();
-        let known = self.catalog.known(&names, false)?;
+        let known = self.catalog.known(&names, None)?;
         let mut unchanged = Vec::new();
         for path in files {
             if self.options.cancel.load(Relaxed) {
@@ -166,10 +170,20 @@ impl Walk<'_> {
         names.into_iter().try_for_each(|name| self.catalog.collect(name, locations).map(|_| ()))
     }
 
+    /// What a source is opened by.
+    fn address<'a>(&'a self, location: &'a str) -> &'a str {
+        self.addresses.get(location).map_or(location, String::as_str)
+    }
+
     /// Size and version, where a look at a path tells them.
     fn state(&self, path: &str) -> Option<(u64, String)> {
         if sieva_store::is_url(path) {
-            let open = sieva_store::open(path, &self.open.remote);
+            let open = sieva_store::open_within(
+                self.address(path),
+                &self.open.remote,
+                &self.open.gate,
+                Purpose::Source,
+            );
             return Some(open.map_or((0, String::new()), |store| (store.len(), store.version())));
         }
         match std::fs::metadata(path) {
@@ -186,7 +200,7 @@ impl Walk<'_> {
     /// Opens one and hands over what is to be registered; false where nobody takes it any more.
     fn open(&self, path: &str, state: &(u64, String), send: &SyncSender<SourceRecord>) -> bool {
         let with_statistics = self.options.statistics.then_some(&self.options.cancel);
-        let mut record = match one::look(path, path, state, &self.open, with_statistics) {
+        let mut record = match one::look(self.address(path), path, state, &self.open, with_statistics) {
             Outcome::Found(record, left_out) => {
                 self.report().left_out += left_out;
                 *record
@@ -221,7 +235,8 @@ impl Walk<'_> {
         if known.is_none_or(|(_, objects)| objects.iter().any(|o| o.stats.is_some())) {
             return Ok(());
         }
-        let found = Source::open(path, &self.open).and_then(|s| statistics::of(&s, &self.options.cancel));
+        let found = Source::open(self.address(path), &self.open)
+            .and_then(|s| statistics::of(&s, &self.options.cancel));
         match found {
             Err(e) if e.kind() == ErrorKind::Cancelled => Ok(()),
             Err(e) => {

@@ -19,6 +19,8 @@ pub(super) fn of_condition(condition: &Expr) -> Option<Filter> {
         Expr::Between { expr, low, high, negated } => {
             negated_if(*negated, Filter::Between(key(expr)?, value(low)?, value(high)?))
         }
+        // What is one of no values is not for the catalog to say.
+        Expr::InList { list, .. } if list.is_empty() => return None,
         Expr::InList { expr, list, negated } => {
             negated_if(*negated, Filter::In(key(expr)?, list.iter().map(value).collect::<Option<_>>()?))
         }
@@ -37,11 +39,8 @@ fn negated_if(negated: bool, filter: Filter) -> Filter {
 }
 
 fn key(expr: &Expr) -> Option<String> {
-    match expr {
-        Expr::Name(name) => match Meaning::of_mark(name)? {
-            Meaning::Key(key) => Some(key),
-            _ => None,
-        },
+    match Meaning::of_expr(expr)? {
+        Meaning::Key(key) => Some(key),
         _ => None,
     }
 }
@@ -93,7 +92,7 @@ mod tests {
 
     #[test]
     fn sides_are_exchanged_and_signs_taken_in() {
-        let key = Meaning::Key("z".into()).mark();
+        let key = Meaning::Key("z".into()).slot();
         let five = Expr::Unary { op: UnaryOp::Neg, expr: Box::new(Expr::Literal(Literal::Int(5))) };
         let condition = Expr::Compare { op: CompareOp::Lt, left: Box::new(five), right: Box::new(key) };
         assert_eq!(of_condition(&condition), Some(Filter::compare("z", Comparison::Gt, Value::Int(-5))));
@@ -101,10 +100,10 @@ mod tests {
 
     #[test]
     fn what_names_an_array_is_not_the_catalogs() {
-        let array = Meaning::Array("flux".into()).mark();
+        let array = Meaning::Array("flux".into()).slot();
         let zero = Box::new(Expr::Literal(Literal::Int(0)));
         let data = Expr::Compare { op: CompareOp::Gt, left: Box::new(array), right: zero.clone() };
-        let key = Box::new(Meaning::Key("z".into()).mark());
+        let key = Box::new(Meaning::Key("z".into()).slot());
         let meta = Expr::Compare { op: CompareOp::Gt, left: key, right: zero };
         assert!(of_condition(&meta).is_some());
         assert_eq!(of_condition(&Expr::Or(vec![meta, data])), None);

@@ -9,6 +9,8 @@ use sieva_types::Result;
 
 use super::objects::{Object, SourceObjects};
 
+/// Bytes of the manifests that are fetched at once: those of sources for which it does not suffice are parsed.
+const MANIFESTS: u64 = 128 << 20;
 /// Arrays of all excerpts that are kept: some 100 MB.
 const MOST_ARRAYS: usize = 150_000;
 
@@ -61,7 +63,7 @@ pub(super) fn hints(catalog: &Catalog, sources: &[&SourceObjects]) -> Result<Vec
     };
     let new: Vec<&str> =
         sources.iter().zip(&kept).filter(|(_, k)| k.is_none()).map(|(s, _)| s.location.as_str()).collect();
-    let mut known = if new.is_empty() { HashMap::new() } else { catalog.known(&new, true)? };
+    let mut known = if new.is_empty() { HashMap::new() } else { catalog.known(&new, Some(MANIFESTS))? };
     let hint = |(source, kept): (&&SourceObjects, Option<Arc<Excerpt>>)| match kept {
         Some(excerpt) => Hint::Decoded(excerpt),
         None => known.remove(&source.location).map_or(Hint::None, Hint::Stored),

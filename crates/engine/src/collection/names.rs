@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
 
 use sieva_catalog::{Catalog, Filter, Find, ObjectKind};
-use sieva_query::ast::{Expr, Literal, Name};
+use sieva_query::ast::{Expr, Literal, Name, Slot, SlotOf};
 use sieva_types::{Error, ErrorKind, Result};
 
 /// What a name stands for.
@@ -20,32 +20,32 @@ pub(super) enum Meaning {
     Array(String),
 }
 
-/// What no query can spell stands in front of a name that is understood.
-const OBJECT: &str = "\u{2}object";
-const SOURCE: &str = "\u{2}source";
-const KEY: &str = "\u{2}key ";
-const ARRAY: &str = "\u{2}array ";
+/// Kinds of resolved names in trees.
+const OBJECT: u8 = 0;
+const SOURCE: u8 = 1;
+const KEY: u8 = 2;
+const ARRAY: u8 = 3;
 
 impl Meaning {
-    /// A name of this meaning.
-    pub(super) fn mark(&self) -> Expr {
-        Expr::name(match self {
-            Self::Object => OBJECT.to_string(),
-            Self::Source => SOURCE.to_string(),
-            Self::Key(key) => format!("{KEY}{key}"),
-            Self::Array(path) => format!("{ARRAY}{path}"),
-        })
+    /// An expression of this meaning.
+    pub(super) fn slot(&self) -> Expr {
+        let (kind, text) = match self {
+            Self::Object => (OBJECT, "object"),
+            Self::Source => (SOURCE, "source"),
+            Self::Key(key) => (KEY, key.as_str()),
+            Self::Array(path) => (ARRAY, path.as_str()),
+        };
+        Expr::Slot(Slot { of: SlotOf::Resolved(kind), text: text.to_owned() })
     }
 
-    /// The meaning of a marked name.
-    pub(super) fn of_mark(name: &Name) -> Option<Self> {
-        Some(match name.text.as_str() {
+    /// The meaning of an expression that is a resolved name.
+    pub(super) fn of_expr(expr: &Expr) -> Option<Self> {
+        let Expr::Slot(Slot { of: SlotOf::Resolved(kind), text }) = expr else { return None };
+        Some(match *kind {
             OBJECT => Self::Object,
             SOURCE => Self::Source,
-            text => match text.strip_prefix(KEY) {
-                Some(key) => Self::Key(key.to_string()),
-                None => Self::Array(text.strip_prefix(ARRAY)?.to_string()),
-            },
+            KEY => Self::Key(text.clone()),
+            _ => Self::Array(text.clone()),
         })
     }
 }
@@ -96,13 +96,13 @@ impl<'a> Names<'a> {
         found
     }
 
-    /// The expression with its names marked, and `tag(NAME)` replaced.
-    pub(super) fn marked(&self, expr: &Expr) -> Result<Expr> {
+    /// The expression with its names resolved, `tag(NAME)` as well.
+    pub(super) fn resolved(&self, expr: &Expr) -> Result<Expr> {
         match expr {
-            Expr::Name(name) => Ok(self.meaning(name)?.mark()),
+            Expr::Name(name) => Ok(self.meaning(name)?.slot()),
             Expr::Call { function, args, .. } if function == "tag" => match args.as_slice() {
-                [Expr::Name(name)] => Ok(Meaning::Key(name.text.clone()).mark()),
-                [Expr::Literal(Literal::Str(key))] => Ok(Meaning::Key(key.clone()).mark()),
+                [Expr::Name(name)] => Ok(Meaning::Key(name.text.clone()).slot()),
+                [Expr::Literal(Literal::Str(key))] => Ok(Meaning::Key(key.clone()).slot()),
                 _ => Err(Error::new(ErrorKind::Syntax, format!("tag() takes the name of a key: {expr}"))
                     .hint("write tag(plate) or tag(\"DATE-OBS\")")),
             },
@@ -111,7 +111,7 @@ impl<'a> Names<'a> {
                 format!("a subquery in a query of a collection: {expr}"),
             )
             .hint("ask it first, and write its value")),
-            other => other.clone().try_map_children(&mut |child| self.marked(child)),
+            other => other.clone().try_map_children(&mut |child| self.resolved(child)),
         }
     }
 

@@ -1,5 +1,6 @@
 //! The objects that the catalog leaves, with the values of the keys that are needed of them.
 
+use std::cmp::Ordering;
 use std::collections::HashMap;
 
 use sieva_catalog::{Catalog, Find, ObjectInfo, ObjectKind, Value};
@@ -25,7 +26,7 @@ pub(super) struct SourceObjects {
     pub objects: Vec<Object>,
 }
 
-/// The objects that satisfy `find`, in the order of sources and of their trees.
+/// The objects that satisfy `find`, in the order of the sources' names and of their trees.
 pub(super) fn find(catalog: &Catalog, find: Find, shape: &Shape) -> Result<Vec<SourceObjects>> {
     let Some(first) = shape.arrays.first() else { return Ok(Vec::new()) };
     let leaf = first.rsplit('/').next().unwrap_or(first);
@@ -39,12 +40,39 @@ pub(super) fn find(catalog: &Catalog, find: Find, shape: &Shape) -> Result<Vec<S
             _ => sources.push(SourceObjects { location: array.location, objects: vec![object] }),
         }
     }
+    sources.sort_by(|a, b| by_name(&a.location, &b.location));
     if !shape.keys.is_empty() {
         for source in &mut sources {
             add_values(catalog, source, shape, first)?;
         }
     }
     Ok(sources)
+}
+
+/// The natural order of names: `run2` before `run10`. Runs of digits are compared as numbers, all else by code points;
+/// of names that are equal so the one with fewer leading zeros comes first.
+fn by_name(a: &str, b: &str) -> Ordering {
+    let (mut rest, mut other) = (a, b);
+    while let (Some(x), Some(y)) = (rest.chars().next(), other.chars().next()) {
+        let order = if x.is_ascii_digit() && y.is_ascii_digit() {
+            let ((n, behind), (m, other_behind)) = (number(rest), number(other));
+            (rest, other) = (behind, other_behind);
+            n.len().cmp(&m.len()).then(n.cmp(m))
+        } else {
+            (rest, other) = (&rest[x.len_utf8()..], &other[y.len_utf8()..]);
+            x.cmp(&y)
+        };
+        if order.is_ne() {
+            return order;
+        }
+    }
+    rest.len().cmp(&other.len()).then_with(|| a.len().cmp(&b.len())).then_with(|| a.cmp(b))
+}
+
+/// The digits at the front of a text without leading zeros, and what is behind them.
+fn number(text: &str) -> (&str, &str) {
+    let end = text.bytes().position(|b| !b.is_ascii_digit()).unwrap_or(text.len());
+    (text[..end].trim_start_matches('0'), &text[end..])
 }
 
 /// The group in which an array has the path `relative`.
@@ -78,5 +106,44 @@ fn value_of(by_path: &HashMap<&str, &ObjectInfo>, array: &str, key: &str) -> Opt
             return None;
         }
         path = path.rsplit_once('/').map_or("", |(above, _)| above);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_ordered_as_people_read_them() {
+        let mut names = [
+            "run10.h5",
+            "run2.h5",
+            "run02.h5",
+            "Run3.h5",
+            "run2a.h5",
+            "run.h5",
+            "b/run1.h5",
+            "run2.h5",
+            "é1",
+            "run2",
+        ];
+        names.sort_by(|a, b| by_name(a, b));
+        assert_eq!(
+            names,
+            [
+                "Run3.h5",
+                "b/run1.h5",
+                "run.h5",
+                "run2",
+                "run2.h5",
+                "run2.h5",
+                "run02.h5",
+                "run2a.h5",
+                "run10.h5",
+                "é1"
+            ]
+        );
+        let long = "9".repeat(100);
+        assert_eq!(by_name(&format!("a1{long}"), &format!("a{long}")), Ordering::Greater);
     }
 }

@@ -6,8 +6,9 @@ use std::time::Instant;
 
 use sieva_format::ArraySource;
 use sieva_format::manifest::{Excerpt, ManifestSource};
+use sieva_store::guard::Purpose;
 use sieva_store::{FileStore, is_url};
-use sieva_types::Result;
+use sieva_types::{Error, ErrorKind, Result};
 
 use super::manifests::{self, Hint};
 use super::objects::SourceObjects;
@@ -28,9 +29,21 @@ pub(super) fn open(of: &SourceObjects, hint: Hint, options: &OpenOptions) -> Res
     let path = Path::new(location);
     let inner = match by_manifest(of, hint, &options) {
         Some(known) => known,
-        None => formats::open(path, &options).map_err(|e| e.at(format!("'{location}'")))?,
+        None => formats::open(path, &options).map_err(|e| said_how(e, location))?,
     };
     Ok(Source::from_parts(inner, path.to_path_buf(), &options, None, started))
+}
+
+/// An error with the location; where a server refuses, why it may and what to do: the catalog keeps no secrets.
+fn said_how(e: Error, location: &str) -> Error {
+    let is_refused = e.kind() == ErrorKind::PermissionDenied && is_url(location);
+    let e = e.at(format!("'{location}'"));
+    match is_refused {
+        true => e.hint(
+            "the catalog keeps addresses without user, password and signature: open the source itself by its whole address",
+        ),
+        false => e,
+    }
 }
 
 /// The source as its manifest tells it; `None` where that does not hold.
@@ -44,7 +57,7 @@ fn by_manifest(of: &SourceObjects, hint: Hint, options: &OpenOptions) -> Option<
         return None;
     }
     // A directory is no regular file, which says so.
-    let store = Arc::new(FileStore::open(path).ok()?);
+    let store = Arc::new(FileStore::open_within(path, &options.gate, Purpose::Source).ok()?);
     let excerpt = manifests::decoded(of, hint)?;
     let Ok(source) = ManifestSource::of_excerpt(Excerpt::clone(&excerpt), store) else {
         manifests::forget(&of.location);

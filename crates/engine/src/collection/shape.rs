@@ -8,7 +8,7 @@ use sieva_types::{Error, ErrorKind, Result};
 use super::filter;
 use super::names::{Meaning, Names};
 
-/// The parts of a query. All names in its trees are marked with their meanings.
+/// The parts of a query. All names in its trees are resolved.
 pub(super) struct Shape {
     /// The columns.
     pub items: Vec<SelectItem>,
@@ -48,7 +48,7 @@ impl Shape {
             Projection::Items(items) => items.as_slice(),
             Projection::All => &[],
         };
-        let mark = |e: &Expr| names.marked(&referred(e, written)?);
+        let mark = |e: &Expr| names.resolved(&referred(e, written)?);
         let by = select.group_by.iter().map(mark).collect::<Result<Vec<_>>>()?;
         let having = select.having.as_ref().map(mark).transpose()?;
         let mut order_by = Vec::new();
@@ -115,17 +115,15 @@ impl Shape {
 
     /// Adds the keys that follow from the object, where that is one; refuses others that vary within a group.
     fn complete_keys(&mut self) -> Result<()> {
-        let has_object = self.by.contains(&Meaning::Object.mark());
-        if has_object && !self.by.contains(&Meaning::Source.mark()) {
+        let has_object = self.by.contains(&Meaning::Object.slot());
+        if has_object && !self.by.contains(&Meaning::Source.slot()) {
             // Objects of two sources may have one path.
-            self.by.push(Meaning::Source.mark());
+            self.by.push(Meaning::Source.slot());
         }
         let mut used = Vec::new();
         for expr in self.over_groups() {
             visit_outside(expr, &self.by, &mut |e| {
-                if let Expr::Name(name) = e
-                    && let Some(meaning) = Meaning::of_mark(name)
-                {
+                if let Some(meaning) = Meaning::of_expr(e) {
                     used.push((e.clone(), meaning));
                 }
             });
@@ -174,13 +172,10 @@ impl Shape {
         let (mut arrays, mut keys) = (Vec::new(), Vec::new());
         let all = self.rest.iter().chain(self.over_groups()).chain(&self.by);
         for expr in all {
-            expr.walk(&mut |e| {
-                let Expr::Name(name) = e else { return };
-                match Meaning::of_mark(name) {
-                    Some(Meaning::Array(path)) if !arrays.contains(&path) => arrays.push(path),
-                    Some(Meaning::Key(key)) if !keys.contains(&key) => keys.push(key),
-                    _ => {}
-                }
+            expr.walk(&mut |e| match Meaning::of_expr(e) {
+                Some(Meaning::Array(path)) if !arrays.contains(&path) => arrays.push(path),
+                Some(Meaning::Key(key)) if !keys.contains(&key) => keys.push(key),
+                _ => {}
             });
         }
         (self.arrays, self.keys) = (arrays, keys);
@@ -223,14 +218,14 @@ fn split(names: &Names<'_>, condition: Option<&Expr>) -> Result<(Filter, Vec<Str
     };
     let (mut filters, mut texts, mut rest) = (Vec::new(), Vec::new(), Conditions::default());
     for part in parts {
-        let marked = names.marked(part)?;
-        match filter::of_condition(&marked) {
+        let resolved = names.resolved(part)?;
+        match filter::of_condition(&resolved) {
             Some(filter) => {
                 filters.push(filter);
                 texts.push(part.to_string());
             }
             None => {
-                rest.0.push(marked);
+                rest.0.push(resolved);
                 rest.1.push(if matches!(part, Expr::Or(_)) { format!("({part})") } else { part.to_string() });
             }
         }
@@ -242,17 +237,16 @@ fn split(names: &Names<'_>, condition: Option<&Expr>) -> Result<(Filter, Vec<Str
 /// The columns; `*` is the object, its source, and the arrays of the condition.
 fn items(names: &Names<'_>, select: &Select, rest: Option<&Expr>) -> Result<Vec<SelectItem>> {
     if let Projection::Items(items) = &select.projection {
-        let marked = items.iter().map(|i| {
-            Ok(SelectItem { expr: names.marked(&i.expr)?, alias: i.alias.clone(), text: i.text.clone() })
+        let resolved = items.iter().map(|i| {
+            Ok(SelectItem { expr: names.resolved(&i.expr)?, alias: i.alias.clone(), text: i.text.clone() })
         });
-        return marked.collect();
+        return resolved.collect();
     }
     let item = |expr: Expr, text: &str| SelectItem { expr, alias: None, text: text.to_string() };
-    let mut all = vec![item(Meaning::Object.mark(), "object"), item(Meaning::Source.mark(), "source")];
+    let mut all = vec![item(Meaning::Object.slot(), "object"), item(Meaning::Source.slot(), "source")];
     if let Some(rest) = rest {
         rest.walk(&mut |e| {
-            if let Expr::Name(name) = e
-                && let Some(Meaning::Array(path)) = Meaning::of_mark(name)
+            if let Some(Meaning::Array(path)) = Meaning::of_expr(e)
                 && !all.iter().any(|i| i.expr == *e)
             {
                 all.push(item(e.clone(), &path));

@@ -2,8 +2,8 @@
 
 use sieva_catalog::Value;
 use sieva_format::schema::Schema;
-use sieva_query::ast::{BinaryOp, CompareOp, Expr, Literal};
-use sieva_query::values::Scalar;
+use sieva_query::ast::{Expr, Literal, Slot, SlotOf};
+use sieva_query::values::{Scalar, ValueType};
 use sieva_types::{Error, ErrorKind, Result};
 
 use super::names::{Meaning, relative};
@@ -75,21 +75,15 @@ impl Class {
         })
     }
 
-    /// An expression of this type that no other number gives.
-    pub(super) fn placeholder(self, number: usize) -> Expr {
-        let int = |i: usize| Expr::Literal(Literal::Int(i as i128));
-        match self {
-            // A bare integer would be the number of a column.
-            Self::Int => {
-                Expr::Binary { op: BinaryOp::Add, left: Box::new(int(number)), right: Box::new(int(0)) }
-            }
-            Self::Float => Expr::Literal(Literal::Float(number as f64 + 0.5)),
-            Self::Text => Expr::Literal(Literal::Str(format!("\u{2}{number}"))),
-            Self::Bool => {
-                let (left, right) = (Box::new(int(number)), Box::new(int(number)));
-                Expr::Compare { op: CompareOp::Eq, left, right }
-            }
-        }
+    /// The constant number `number`, of this type and with a value that is not known yet.
+    pub(super) fn slot(self, number: usize) -> Expr {
+        let value_type = match self {
+            Self::Int => ValueType::I64,
+            Self::Float => ValueType::F64,
+            Self::Text => ValueType::Str,
+            Self::Bool => ValueType::Bool,
+        };
+        Expr::Slot(Slot { of: SlotOf::Constant(value_type, number), text: format!("constant {number}") })
     }
 }
 
@@ -149,7 +143,7 @@ pub(super) fn array_of(schema: &Schema, group: &str, name: &str) -> Result<Optio
     }
 }
 
-/// The expression with its marked names replaced; `None` where one has no replacement.
+/// The expression with its resolved names replaced; `None` where one has no replacement.
 pub(super) fn replaced(
     expr: &Expr,
     replace: &mut dyn FnMut(&Meaning) -> Result<Option<Expr>>,
@@ -164,9 +158,7 @@ fn inner(
     replace: &mut dyn FnMut(&Meaning) -> Result<Option<Expr>>,
     lacks: &mut bool,
 ) -> Result<Expr> {
-    if let Expr::Name(name) = expr
-        && let Some(meaning) = Meaning::of_mark(name)
-    {
+    if let Some(meaning) = Meaning::of_expr(expr) {
         return Ok(replace(&meaning)?.unwrap_or_else(|| {
             *lacks = true;
             expr.clone()

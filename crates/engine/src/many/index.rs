@@ -6,12 +6,12 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use sieva_format::layout::{Parts, Placement};
 use sieva_index::stats::RegionStats;
-use sieva_index::store::{ArrayHeader, locations};
+use sieva_index::store::ArrayHeader;
 use sieva_index::{ArrayIndex, PieceLoader, PieceTable, RegionGrid};
 use sieva_types::{Error, ErrorKind, Result};
 
 use super::Many;
-use crate::augment::{BuildOptions, BuildReport, IndexStatus, Progress, VerifyReport};
+use crate::augment::{BuildOptions, BuildReport, IndexKind, IndexStatus, Progress, VerifyReport, homes};
 use crate::open::Source;
 
 impl Many {
@@ -50,8 +50,7 @@ impl Many {
         let options = &self.files.options;
         let stored = pieces.iter().map(|&(file, _)| {
             let path: &std::path::Path = names[file as usize].as_ref();
-            let places = locations(path, options.store_dir_of(path).as_deref());
-            places.read.iter().any(|dir| dir.is_dir())
+            homes(path, options).read.iter().any(|home| home.path().is_dir())
         });
         let table = PieceTable {
             axis: parts.axis,
@@ -113,12 +112,26 @@ impl Many {
     }
 
     /// Builds augmentations file by file.
+    ///
+    /// # Errors
+    /// `unsupported` for sorted replicas: those of single files serve no query over many, and take as much room as the data.
     pub(crate) fn build(
         &self,
         source: &Source,
         arrays: &[String],
         options: &BuildOptions,
     ) -> Result<BuildReport> {
+        if options.kinds.contains(&IndexKind::Sorted) {
+            let n = self.joined.names().len();
+            let files = if n == 1 { "file" } else { "files" };
+            let message = format!(
+                "sorted replicas of a source that is joined of {n} {files}: queries of such a source do not use them"
+            );
+            return Err(Error::new(ErrorKind::Unsupported, message).hint(
+                "leave --kind (kinds=) away, which builds zone maps and bitmaps for them; or name one file without joining, \
+                 and build a replica for queries of that file alone",
+            ));
+        }
         let files = self.holding(source, arrays)?;
         let mut report = BuildReport::default();
         let before = Arc::new(AtomicU64::new(0));

@@ -15,7 +15,7 @@ use sieva_types::Result;
 
 use crate::catalog::known::KnownFiles;
 use crate::open::{OpenOptions, Source};
-pub use paths::expand;
+pub use paths::{expand, expand_within};
 
 /// Files that are held open together with what is known of them.
 const RECENT: usize = 128;
@@ -35,6 +35,11 @@ pub(crate) struct Files {
 }
 
 impl Files {
+    /// As they were given.
+    pub(crate) fn names(&self) -> &[String] {
+        &self.names
+    }
+
     /// File `n` as a source of its own, with its own augmentations.
     pub(crate) fn file(&self, n: usize) -> Result<Source> {
         let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
@@ -96,6 +101,11 @@ pub(crate) struct Many {
     pub(crate) joined: Arc<JoinedSource>,
 }
 
+/// Names as messages and schemas have them.
+fn shown_names(names: &[String]) -> Vec<String> {
+    names.iter().map(|name| sieva_store::redacted(name)).collect()
+}
+
 impl Source {
     /// Opens several files as one source: joined along a dimension, by coordinate values where there are any, or put
     /// together where they hold different arrays. `names` are paths and globs; one file is opened as it is.
@@ -106,7 +116,8 @@ impl Source {
         let started = Instant::now();
         let mut files = Vec::new();
         for name in names {
-            files.extend(expand(name.as_ref())?);
+            sieva_store::check_name(name.as_ref().as_ref(), "the name of a source")?;
+            files.extend(expand_within(name.as_ref(), &options.gate)?);
         }
         if let [one] = &files[..]
             && options.join.is_none()
@@ -115,7 +126,7 @@ impl Source {
         }
         let shown = match names {
             [one] => one.as_ref().to_string(),
-            _ => format!("{} and {} other files", files[0], files.len() - 1),
+            _ => format!("{} and {} other files", sieva_store::redacted(&files[0]), files.len() - 1),
         };
         let known = KnownFiles::of(&files, options);
         // Files are asked one by one for what is known of them here; nothing else looks for it again.
@@ -131,7 +142,7 @@ impl Source {
         });
         let how =
             JoinOptions { dim: options.join.clone(), valid_range: options.valid_range, threads: OPENING };
-        let joined = Arc::new(JoinedSource::open(files.names.clone(), opener, &how)?);
+        let joined = Arc::new(JoinedSource::open(shown_names(&files.names), opener, &how)?);
         is_open.store(true, Relaxed);
         let inner: Arc<dyn ArraySource> = Arc::clone(&joined) as Arc<dyn ArraySource>;
         Ok(Self::from_parts(inner, PathBuf::from(shown), options, Some(Many { files, joined }), started))
@@ -140,7 +151,7 @@ impl Source {
     /// The files that the source is made of.
     pub fn files(&self) -> Vec<String> {
         match self.many() {
-            Some(many) => many.joined.names().to_vec(),
+            Some(many) => many.files.names.clone(),
             None => vec![self.path().display().to_string()],
         }
     }

@@ -46,7 +46,7 @@ fn images_share_dimensions_by_length() {
     let source = open(hdus.concat()).unwrap();
     let dims: Vec<_> = source.schema().arrays.iter().map(|a| a.dims.clone()).collect();
     assert_eq!(dims, [vec![0, 1], vec![2, 0], vec![0, 1, 2]]);
-    assert!(source.schema().dims.iter().all(|d| !d.named));
+    assert!(source.schema().dims.iter().all(|d| !d.is_named()));
     let store: Arc<dyn RangedRead> = Arc::new(MemoryStore::new("m", hdus.concat()));
     let given = [("hdu1".to_string(), vec!["y".to_string(), "x".to_string()])];
     let source = FitsSource::open(store, &given).unwrap();

@@ -1,7 +1,7 @@
 //! The layout message (section IV.A.2.i) and the indexes of chunks (III.A.1, VII).
 
 use super::fields::Fields;
-use super::{Kind, Search};
+use super::{ChunkForm, DataPlace, Kind, Search};
 
 /// Bytes of an array's header, at most.
 const ARRAY_HEADER: u64 = 128;
@@ -68,6 +68,56 @@ pub(super) fn virtual_mapping(search: &mut Search, fields: &mut Fields) -> Optio
         search.push(fields.address()??, super::groups::COLLECTION, Kind::GlobalHeap);
     }
     Some(())
+}
+
+/// What a layout leads to, where that is more than bytes.
+pub(super) fn data_place(fields: &mut Fields) -> Option<Option<DataPlace>> {
+    const CHUNKED: u8 = 2;
+    const VIRTUAL: u8 = 3;
+    let version = fields.byte()?;
+    let old_tree = |root: Option<u64>, rank: u8| {
+        Some(root.map(|root| DataPlace::OldTree { root, key: 8 + 8 * u64::from(rank) }))
+    };
+    if version < 3 {
+        let (rank, class) = (fields.byte()?, fields.byte()?);
+        fields.skip(5)?;
+        return if class == CHUNKED { old_tree(fields.address()?, rank) } else { Some(None) };
+    }
+    match (fields.byte()?, version) {
+        (CHUNKED, 3) => {
+            let rank = fields.byte()?;
+            old_tree(fields.address()?, rank)
+        }
+        (CHUNKED, _) => new_index(fields, version),
+        (VIRTUAL, 4..) => {
+            let Some(heap) = fields.address()? else { return Some(None) };
+            Some(Some(DataPlace::Mappings { heap, index: fields.number(4)? }))
+        }
+        _ => Some(None),
+    }
+}
+
+/// The index of chunks that a newer layout leads to.
+fn new_index(fields: &mut Fields, version: u8) -> Option<Option<DataPlace>> {
+    fields.skip(1)?;
+    // The bytes of an item count as a dimension.
+    let (rank, width) = (fields.byte()?, usize::from(fields.byte()?));
+    let mut bytes = 1_u64;
+    for _ in 0..rank {
+        bytes = bytes.saturating_mul(fields.number(width)?);
+    }
+    let skipped = match fields.byte()? {
+        3 => 1,
+        4 => 5,
+        5 => 6,
+        // A single chunk, or chunks in a row: the message holds all.
+        _ => return Some(None),
+    };
+    fields.skip(skipped)?;
+    let of_bytes = 1 + (u64::from(bytes.max(1).ilog2()) + 8) / 8;
+    let len_width = if version > 4 { fields.length_width() } else { of_bytes.min(8) };
+    let chunks = ChunkForm { dims: u64::from(rank.checked_sub(1)?), len_width };
+    Some(fields.address()?.map(|at| DataPlace::Index { at, chunks }))
 }
 
 /// The root of a version 1 tree; `rank` counts the item's bytes as a dimension, as the file does.

@@ -65,6 +65,11 @@ impl<'a> Fields<'a> {
         self.take(1).map(|taken| taken[0])
     }
 
+    /// Bytes of a length.
+    pub(super) fn length_width(&self) -> u64 {
+        self.sizes.length as u64
+    }
+
     pub(super) fn length(&mut self) -> Option<u64> {
         self.number(self.sizes.length)
     }

@@ -23,6 +23,7 @@ use std::sync::{Mutex, PoisonError};
 use sieva_types::{Error, ErrorKind, Result};
 
 use crate::bytes::FileBytes;
+use crate::heaps;
 use fields::Sizes;
 
 /// Bytes at a file's beginning that are asked for at once: the superblock, and most often the root group and the
@@ -57,6 +58,8 @@ enum Goal {
     Index,
     /// Messages of fill values.
     Fill,
+    /// Where data are, or what leads to them.
+    Data,
 }
 
 /// Bytes to fetch, and what they are.
@@ -95,6 +98,7 @@ struct Search<'a> {
     next: Vec<Piece>,
     leaves: Vec<Range<u64>>,
     fills: Vec<FillMessage>,
+    data: Vec<DataPlace>,
     /// Whether something made no sense, or was more than is followed.
     is_lost: bool,
     bytes: u64,
@@ -108,6 +112,28 @@ pub(crate) enum FillMessage {
     Value(Vec<u8>),
     /// It is kept elsewhere.
     Shared,
+}
+
+/// What the layout in a header leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DataPlace {
+    /// The mappings of virtual data: an object of a global heap collection.
+    Mappings { heap: u64, index: u64 },
+    /// A version 1 tree of chunks, with keys of so many bytes.
+    OldTree { root: u64, key: u64 },
+    /// The header of a newer index.
+    Index { at: u64, chunks: ChunkForm },
+    /// The table of messages that objects share.
+    SharedMessages,
+}
+
+/// What the entries of an index say of a chunk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ChunkForm {
+    /// Its dimensions.
+    pub(crate) dims: u64,
+    /// Bytes of the length of a filtered one.
+    pub(crate) len_width: u64,
 }
 
 impl Scout {
@@ -173,7 +199,7 @@ impl Scout {
                     let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
                     round.retain(|piece| is_new(piece, &mut seen));
                 }
-                Goal::Index | Goal::Fill => round.retain(|piece| is_new(piece, &mut own)),
+                Goal::Index | Goal::Fill | Goal::Data => round.retain(|piece| is_new(piece, &mut own)),
             }
             if round.is_empty() || !search.afford(&round) {
                 break;
@@ -211,10 +237,33 @@ pub(crate) fn fill_messages(bytes: &FileBytes, start: u64, header: u64) -> Resul
     if search.is_lost { Err(lost()) } else { Ok(search.fills) }
 }
 
+/// What the layout in the header at `header` leads to; nothing where there is none. Addresses count from where `sizes`
+/// begin, but for that of the header.
+///
+/// # Errors
+/// `corrupt-file` for a header in more pieces than are followed; those of the storage.
+pub(crate) fn data_places(bytes: &FileBytes, sizes: heaps::Sizes, header: u64) -> Result<Vec<DataPlace>> {
+    let heaps::Sizes { start, address, length } = sizes;
+    let sizes =
+        Sizes { base: start, address, length, symbols: 4, group_children: 16, chunk_children: 32, page: 0 };
+    let mut search = Search::new(&sizes, Goal::Data);
+    let mut seen = HashSet::new();
+    search.push(header, objects::HEADER_GUESS, Kind::Header);
+    while !search.next.is_empty() {
+        let mut round = std::mem::take(&mut search.next);
+        round.retain(|piece| seen.insert((piece.at, piece.len)));
+        if !search.afford(&round) {
+            return Err(Error::corrupt("a header in more pieces than are followed"));
+        }
+        search.round(bytes, round)?;
+    }
+    Ok(search.data)
+}
+
 impl<'a> Search<'a> {
     fn new(sizes: &'a Sizes, goal: Goal) -> Self {
-        let (next, leaves, fills) = (Vec::new(), Vec::new(), Vec::new());
-        Self { sizes, goal, next, leaves, fills, is_lost: false, bytes: 0, pieces: 0 }
+        let (next, leaves, fills, data) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        Self { sizes, goal, next, leaves, fills, data, is_lost: false, bytes: 0, pieces: 0 }
     }
 
     fn push(&mut self, at: u64, len: u64, kind: Kind) {

@@ -1,7 +1,7 @@
 //! The superblock (section II.A) and object headers (IV.A).
 
 use super::fields::{Fields, Sizes};
-use super::{FillMessage, Goal, Kind, PIECE_LIMIT, Piece, Search, chunks};
+use super::{DataPlace, FillMessage, Goal, Kind, PIECE_LIMIT, Piece, Search, chunks};
 
 /// Bytes that are read of a header before its length is known; libhdf5 takes as many.
 pub(super) const HEADER_GUESS: u64 = 512;
@@ -160,7 +160,8 @@ impl<'s> Search<'s> {
         let (how, body) = self.prefix(held)?;
         let whole = body.from.checked_add(body.len)?;
         // What is looked for in it must not be missed, however long it is.
-        let limit = if self.goal == Goal::Fill { PIECE_LIMIT } else { HEADER_LIMIT };
+        let must_see = matches!(self.goal, Goal::Fill | Goal::Data);
+        let limit = if must_see { PIECE_LIMIT } else { HEADER_LIMIT };
         if whole > held.len() as u64 && piece.len < whole && whole <= limit {
             self.push(piece.at, whole, Kind::Header);
             return Some(());
@@ -194,8 +195,13 @@ impl<'s> Search<'s> {
                 self.push(at, len, Kind::Continuation(how));
             }
             (0x08, Goal::Index) => return chunks::layout(self, &mut fields),
+            (0x08, Goal::Data) => {
+                let place = chunks::data_place(&mut fields)?;
+                self.data.extend(place);
+            }
+            (0x0f, Goal::Data) => self.data.push(DataPlace::SharedMessages),
             (0x04 | 0x05, Goal::Fill) => return self.fill(message),
-            (_, Goal::Index | Goal::Fill) => {}
+            (_, Goal::Index | Goal::Fill | Goal::Data) => {}
             (_, Goal::Objects) if message.is_shared => return self.shared(&mut fields),
             (0x02, _) => return self.dense(&mut fields, 8),
             (0x15, _) => return self.dense(&mut fields, 2),

@@ -91,8 +91,11 @@ fn dimensions_are_named_and_find_their_coordinates() {
     file.var("lon", X::Float, &[x]);
     let source = open(&file);
     let schema = source.schema();
-    let dims: Vec<_> =
-        schema.dims.iter().map(|d| (d.path.as_str(), d.len, d.unlimited, d.named, d.coordinate)).collect();
+    let dims: Vec<_> = schema
+        .dims
+        .iter()
+        .map(|d| (d.path.as_str(), d.len, d.unlimited, d.is_named(), d.coordinate))
+        .collect();
     assert_eq!(dims, [("x", 3, false, true, Some(1)), ("time", 2, true, true, None)]);
     let array = &schema.arrays[0];
     assert_eq!((array.dims.as_slice(), array.shape.as_slice()), (&[1, 0][..], &[2, 3][..]));

@@ -144,13 +144,81 @@ fn changed_metadata_are_noticed() {
 fn given_names_line_dimensions_up() {
     let group = r#"{"metadata":{"a/.zarray":V2,"b/c/.zarray":V2}}"#.replace("V2", V2);
     let names = |path: &str| (path.to_owned(), vec!["n".to_owned()]);
-    let options = ZarrOptions { dims: vec![names("a"), names("b/c")] };
+    let options = ZarrOptions { dims: vec![names("a"), names("b/c")], ..ZarrOptions::default() };
     let source = ZarrSource::open(MemoryTree::of(&[(".zmetadata", &group)]), &options).unwrap();
     let arrays = &source.schema().arrays;
     assert_eq!(arrays[0].dims, arrays[1].dims);
-    let options = ZarrOptions { dims: vec![("x".into(), vec!["n".into()])] };
+    let options = ZarrOptions { dims: vec![("x".into(), vec!["n".into()])], ..ZarrOptions::default() };
     let e = ZarrSource::open(MemoryTree::of(&[(".zmetadata", &group)]), &options).err().unwrap();
     assert_eq!(e.kind(), ErrorKind::UnknownArray);
+}
+
+/// Options that let metadata take so many bytes.
+fn within(memory: u64) -> ZarrOptions {
+    ZarrOptions { memory: Some(memory), ..ZarrOptions::default() }
+}
+
+/// Many small arrays, consolidated and by listing, of both versions.
+#[test]
+fn metadata_that_would_take_more_than_the_limit_are_refused() {
+    let names: Vec<String> = (0..2000).map(|i| format!("a{i:04}")).collect();
+    let all = |key: &str, document: &str| {
+        names.iter().map(|n| format!("\"{n}{key}\":{document}")).collect::<Vec<_>>().join(",")
+    };
+    let v2 = format!(r#"{{"metadata":{{".zgroup":{{"zarr_format":2}},{}}}}}"#, all("/.zarray", V2));
+    let root = r#"{"zarr_format":3,"node_type":"group","attributes":{"a":1}"#;
+    let v3_ = format!(r#"{root},"consolidated_metadata":{{"metadata":{{{}}}}}}}"#, all("", &v3("")));
+    let listed = |root: (&str, String), name: &str, document: &str| {
+        let arrays = names.iter().map(|n| (format!("{n}/{name}"), document.as_bytes().to_vec()));
+        MemoryTree::new(arrays.chain([(root.0.to_owned(), root.1.into_bytes())]))
+    };
+    for tree in [
+        MemoryTree::new([(".zmetadata".into(), v2.into_bytes())]),
+        MemoryTree::new([("zarr.json".into(), v3_.into_bytes())]),
+        listed((".zgroup", r#"{"zarr_format":2}"#.into()), ".zarray", V2),
+        listed(("zarr.json", format!("{root}}}")), "zarr.json", &v3("")),
+    ] {
+        let tree: Arc<MemoryTree> = Arc::new(tree);
+        let e = ZarrSource::open(Arc::clone(&tree) as _, &within(1 << 20)).err().unwrap();
+        assert_eq!(e.kind(), ErrorKind::MemoryLimit, "{e}");
+        let source = ZarrSource::open(Arc::clone(&tree) as _, &within(8 << 20)).unwrap();
+        assert_eq!(source.schema().arrays.len(), 2000);
+        // What arrays that are alike have in common is there once.
+        assert!(Arc::ptr_eq(&source.layout(0).unwrap(), &source.layout(1999).unwrap()));
+    }
+}
+
+/// A list of 2 MB that takes a hundred as values.
+#[test]
+fn a_document_that_takes_more_than_the_limit_when_it_is_parsed_is_refused() {
+    let list = format!("[{}0]", "0,".repeat(1 << 20));
+    for (key, document) in [
+        ("zarr.json", v3(&format!(r#","attributes":{{"a":{list}}}"#))),
+        (".zmetadata", format!(r#"{{"metadata":{{".zgroup":{{}},".zattrs":{{"a":{list}}}}}}}"#)),
+        (".zmetadata", format!(r#"{{"metadata":{{".zgroup":{{}}}},"a":{list}}}"#)),
+    ] {
+        let tree = MemoryTree::of(&[(key, &document)]);
+        let e = ZarrSource::open(Arc::clone(&tree) as _, &within(64 << 20)).err().unwrap();
+        assert_eq!(e.kind(), ErrorKind::MemoryLimit, "{e}");
+        assert!(ZarrSource::open(tree, &within(1 << 30)).is_ok());
+    }
+}
+
+#[test]
+fn consolidated_metadata_of_any_spelling() {
+    let spelled = r#"{"zarr_format":3,"consolidated_metadata":{"kind":"inline","metadata":{"g\u002fx":ARRAY,"g":{"zarr_format":3,"node_type":"group",
+        "attributes":{"n":NaN}}},"must_understand":false},"node_type":"group","attributes":{"t":"}{\"","v":Infinity}}"#;
+    let source = open(MemoryTree::of(&[("zarr.json", &spelled.replace("ARRAY", &v3("")))])).unwrap();
+    let schema = source.schema();
+    assert_eq!(schema.arrays.iter().map(|a| a.path.as_str()).collect::<Vec<_>>(), ["g/x"]);
+    let names = |i: usize| schema.groups[i].attrs.iter().map(|(n, _)| n.as_str()).collect::<Vec<_>>();
+    assert_eq!((names(0), names(1)), (vec!["t", "v"], vec!["n"]));
+    for (metadata, kind) in
+        [("null", ErrorKind::CorruptFile), ("[]", ErrorKind::CorruptFile), ("{", ErrorKind::CorruptFile)]
+    {
+        let document = format!(r#"{{"metadata":{metadata}}}"#);
+        assert_eq!(open(MemoryTree::of(&[(".zmetadata", &document)])).err().unwrap().kind(), kind);
+    }
 }
 
 /// Metadata with any byte changed or cut off: an error or other values, never a panic.

@@ -146,7 +146,16 @@ impl DateTime {
             Calendar::Standard => (self.year, self.month, self.day) >= (1582, 10, 15),
             _ => false,
         };
-        let since_year_one = is_gregorian.then(|| self.to_microseconds(calendar))??;
+        if is_gregorian { self.instant_microseconds(calendar) } else { None }
+    }
+
+    /// Microseconds since 1970-01-01 of the same instant in the real world: a Julian date has another name as a
+    /// timestamp, which is proleptic Gregorian. `None` in the model calendars and beyond the range of 64 bits.
+    pub fn instant_microseconds(&self, calendar: Calendar) -> Option<i64> {
+        // The three count the same days.
+        let is_real =
+            matches!(calendar, Calendar::Standard | Calendar::ProlepticGregorian | Calendar::Julian);
+        let since_year_one = is_real.then(|| self.to_microseconds(calendar))??;
         i64::try_from(since_year_one - i128::from(UNIX_EPOCH_DAY) * MICROSECONDS_PER_DAY).ok()
     }
 }
@@ -217,5 +226,10 @@ mod tests {
         assert_eq!(at(Calendar::ProlepticGregorian, 300_000, 1, 1), None);
         assert_eq!(at(Calendar::Julian, 1970, 1, 1), None);
         assert_eq!(at(Calendar::NoLeap, 1970, 1, 1), None);
+        // The day before 1582-10-15, which is 1582-10-14 of the proleptic Gregorian calendar.
+        let instant = |c: Calendar, y, m, d| date(c, y, m, d).instant_microseconds(c);
+        assert_eq!(instant(Calendar::Standard, 1582, 10, 4), Some(-12_219_379_200_000_000));
+        assert_eq!(instant(Calendar::ProlepticGregorian, 1582, 10, 14), Some(-12_219_379_200_000_000));
+        assert_eq!(instant(Calendar::NoLeap, 1970, 1, 1), None);
     }
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::SystemTime;
 
-use sieva_store::{Counters, FileStore, RangedRead};
+use sieva_store::{Counters, FileStore, RangedRead, file_id};
 use sieva_types::{Error, ErrorKind, Result};
 
 /// One of the files, as it was when the source was opened.
@@ -14,6 +14,7 @@ struct Part {
     start: u64,
     len: u64,
     modified: Option<SystemTime>,
+    id: (u64, u64),
 }
 
 /// The files that a foreign source is kept in, one after the other; none where it is in no file.
@@ -40,9 +41,9 @@ impl ForeignStore {
         }
         let (mut parts, mut len, mut all) = (Vec::with_capacity(files.len()), 0_u64, version.to_string());
         for path in files {
-            let (bytes, modified) = look(path)?;
+            let (bytes, modified, id) = look(path)?;
             let end = len.checked_add(bytes);
-            parts.push(Part { path: path.clone(), start: len, len: bytes, modified });
+            parts.push(Part { path: path.clone(), start: len, len: bytes, modified, id });
             len = end.ok_or_else(|| Error::corrupt(format!("'{}' is too long", path.display())))?;
             let since = modified.and_then(|t| t.duration_since(SystemTime::UNIX_EPOCH).ok());
             all += &format!(" {bytes}@{}", since.map_or(0, |t| t.as_nanos()));
@@ -53,10 +54,10 @@ impl ForeignStore {
     }
 }
 
-fn look(path: &PathBuf) -> Result<(u64, Option<SystemTime>)> {
+fn look(path: &PathBuf) -> Result<(u64, Option<SystemTime>, (u64, u64))> {
     let meta =
         std::fs::metadata(path).map_err(|e| Error::io(format!("cannot look at '{}'", path.display()), &e))?;
-    Ok((meta.len(), meta.modified().ok()))
+    Ok((meta.len(), meta.modified().ok(), file_id(&meta)))
 }
 
 /// 128 bits of FNV-1a: it need not withstand an enemy, who could change the files unnoticed anyway.
@@ -90,7 +91,7 @@ impl RangedRead for ForeignStore {
 
     fn check_unchanged(&self) -> Result<()> {
         for part in &self.parts {
-            if look(&part.path)? != (part.len, part.modified) {
+            if look(&part.path)? != (part.len, part.modified, part.id) {
                 let message = format!("'{}' was changed since it was opened", part.path.display());
                 return Err(Error::new(ErrorKind::StaleSource, message).hint("open it again"));
             }

@@ -5,7 +5,7 @@ use sieva_types::DType;
 use super::*;
 use crate::decoding::Decoding;
 use crate::read::{BlockReader, ChunkCache, Workspace};
-use crate::schema::{Dimension, GroupInfo, StorageInfo};
+use crate::schema::{Dimension, GroupInfo, Naming, StorageInfo};
 
 struct Counting;
 
@@ -32,7 +32,7 @@ impl ForeignReader for Counting {
 
 fn dim(name: &str, len: u64) -> Dimension {
     let (name, path) = (name.to_string(), name.to_string());
-    Dimension { name, path, len, unlimited: false, named: true, coordinate: None }
+    Dimension { name, path, len, unlimited: false, naming: Naming::File, coordinate: None }
 }
 
 fn array(path: &str, dtype: DType, dims: &[usize], shape: &[u64]) -> ArrayInfo {

@@ -12,6 +12,8 @@ use crate::schema::{ArrayInfo, AttrValue, Schema, attr};
 
 /// Coordinates of more values than this are not compared, and nothing is joined by them.
 const MAX_VALUES: u64 = 1 << 24;
+/// Bytes that reading them may take: whole chunks are decoded for few values.
+const MEMORY: u64 = 1 << 28;
 
 /// The values of a coordinate.
 #[derive(Clone, Debug, PartialEq)]
@@ -111,7 +113,7 @@ impl Interned {
         if bx.len() > MAX_VALUES {
             return Ok(None);
         }
-        let reader = BlockReader::new(Arc::clone(source), array, Arc::new(ChunkCache::new(0)), u64::MAX)?;
+        let reader = BlockReader::new(Arc::clone(source), array, Arc::new(ChunkCache::new(0)), MEMORY)?;
         let mut ws = Workspace::default();
         if info.dtype == DType::Str {
             return Ok(Some(Values::Texts(reader.read_texts(&bx, &mut ws)?.into())));

@@ -11,7 +11,7 @@ use super::unpack::Unpack;
 use crate::decoding::Decoding;
 use crate::filters::Pipeline;
 use crate::layout::{Layout, Parts, Placement, c_strides};
-use crate::schema::{ArrayInfo, Dimension, Schema};
+use crate::schema::{ArrayInfo, Dimension, Naming, Schema};
 
 /// Attributes that say how stored values become values: not of values that have become so already.
 const DECODED: [&str; 8] = [
@@ -143,7 +143,14 @@ impl Builder<'_> {
             return Err(Error::new(ErrorKind::DimensionMismatch, message));
         }
         let (name, path) = (along.dim.clone(), along.dim.clone());
-        whole.dims.push(Dimension { name, path, len, unlimited: false, named: true, coordinate: None });
+        whole.dims.push(Dimension {
+            name,
+            path,
+            len,
+            unlimited: false,
+            naming: Naming::File,
+            coordinate: None,
+        });
         Ok(whole.dims.len() - 1)
     }
 
@@ -168,7 +175,7 @@ impl Builder<'_> {
             {
                 return Ok(known);
             }
-            if dim.named {
+            if dim.is_named() {
                 return Err(self.differs(first, known, len));
             }
             path.push('_');

@@ -99,7 +99,8 @@ pub fn layout(array: &ArrayInfo, layout: &Layout) -> Result<()> {
 
 /// Whether the fill value is an element; of texts of variable length it is any text.
 fn is_fill(layout: &Layout) -> bool {
-    let is_any_text = layout.element_size == 0 && matches!(layout.placement, Placement::Library(_));
+    let is_any_text = layout.element_size == 0
+        && matches!(layout.placement, Placement::Library(_) | Placement::Unallocated);
     is_any_text || layout.fill.len() == layout.element_size
 }
 

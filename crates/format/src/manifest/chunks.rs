@@ -5,8 +5,8 @@
 //! much its size differs from that one's. Columns of equal small numbers are next to nothing once compressed.
 
 use sieva_types::Result;
+use sieva_types::wire::{Reader, Writer};
 
-use super::wire::{Reader, Writer};
 use crate::layout::{ChunkIndex, ChunkRef};
 
 /// Writes the chunks of an index in the order of their numbers.

@@ -5,11 +5,10 @@
 
 use std::cell::RefCell;
 
+use sieva_types::wire::{Reader, Writer};
 use sieva_types::{Error, ErrorKind, Result};
 use xxhash_rust::xxh3::xxh3_64;
 use zstd::bulk::Decompressor;
-
-use super::wire::{Reader, Writer};
 
 /// The first bytes of every manifest.
 pub const MAGIC: [u8; 4] = *b"SVMF";
@@ -44,7 +43,7 @@ pub fn pack(content: &[u8]) -> Vec<u8> {
 
 /// Hands the content of `bytes`, of at most `limit` bytes, to `read`, with its version.
 pub fn unpack<T>(bytes: &[u8], limit: usize, read: impl FnOnce(&[u8], u8) -> Result<T>) -> Result<T> {
-    let mut head = Reader::new(bytes, limit);
+    let mut head = Reader::new(&super::SUBJECT, bytes, limit);
     if head.take(4).ok() != Some(&MAGIC[..]) {
         return Err(head.damaged("it does not begin with SVMF"));
     }

@@ -4,9 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
+use sieva_types::wire::Reader;
 use sieva_types::{Error, Result};
 
-use super::wire::Reader;
 use super::{Kept, MAX_DECODED, Manifest, check, container, schema, values};
 use crate::schema::{ArrayInfo, Dimension, GroupInfo, Schema};
 
@@ -40,7 +40,7 @@ impl Excerpt {
                 let framed = Manifest::decode_within(bytes, limit)?.encode();
                 return Self::decode_within(&framed, &Vec::from_iter(groups.iter().copied()), limit);
             }
-            let mut r = Reader::new(content, limit);
+            let mut r = Reader::new(&super::SUBJECT, content, limit);
             let outline = Outline::read(&mut r)?;
             let taken = outline.take(&mut r, &|path| self_and_above(path).any(|p| groups.contains(p)))?;
             taken.finish(&mut r, &outline)

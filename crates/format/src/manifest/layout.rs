@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use sieva_types::wire::{Reader, Writer};
 use sieva_types::{Result, checked_len};
 
 use super::chunks;
-use super::wire::{Reader, Writer};
 use crate::filters::{BitshuffleCodec, Filter, Pipeline};
 use crate::layout::{Layout, Placement};
 

@@ -6,7 +6,6 @@
 //! `docs/reference/manifest-format.md`; [`kerchunk`] translates from and to reference sets of the Zarr world.
 
 pub mod kerchunk;
-pub mod wire;
 
 mod check;
 mod chunks;
@@ -21,6 +20,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use sieva_store::RangedRead;
+use sieva_types::wire::{Reader, Subject, Writer};
 use sieva_types::{Error, ErrorKind, Result};
 
 use crate::ArraySource;
@@ -28,7 +28,13 @@ use crate::layout::Layout;
 use crate::schema::{ArrayInfo, Schema};
 pub use excerpt::Excerpt;
 pub use source::{Fallback, ManifestSource};
-use wire::{Reader, Writer};
+
+/// Bytes of a manifest, for whoever reads them.
+pub const SUBJECT: Subject = Subject {
+    name: "manifest",
+    kind: ErrorKind::CorruptIndex,
+    hint: "remove it: it is made anew from the source",
+};
 
 /// The most memory that [`Manifest::decode`] takes: some 20 million chunks.
 pub const MAX_DECODED: usize = 1 << 30;
@@ -212,7 +218,7 @@ impl Manifest {
     /// As [`Manifest::decode`].
     pub fn decode_within(bytes: &[u8], limit: usize) -> Result<Self> {
         container::unpack(bytes, limit, |content, format| {
-            let mut r = Reader::new(content, limit);
+            let mut r = Reader::new(&SUBJECT, content, limit);
             let (len, version) = (r.uint()?, r.text()?);
             let (schema, layouts) = match format {
                 container::UNFRAMED => schema::read_unframed(&mut r, Kept::read)?,
@@ -240,7 +246,7 @@ pub fn encode_layout(layout: &Layout) -> Option<Vec<u8>> {
 /// # Errors
 /// `corrupt-index` for anything else, and where it does not fit the array.
 pub fn decode_layout(bytes: &[u8], schema: &Schema, array: usize, limit: usize) -> Result<Layout> {
-    let mut r = Reader::new(bytes, limit);
+    let mut r = Reader::new(&SUBJECT, bytes, limit);
     let info = schema.arrays.get(array).ok_or_else(|| r.damaged(format!("no array number {array}")))?;
     let found = layout::read(&mut r)?;
     r.finish()?;

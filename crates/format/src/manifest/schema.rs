@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
+use sieva_types::wire::{Reader, Writer};
 use sieva_types::{Error, Result};
 
-use super::wire::{Reader, Writer};
 use crate::decoding::{Decoding, Number};
-use crate::schema::{ArrayInfo, Attr, AttrValue, Dimension, GroupInfo, Schema, StorageInfo};
+use crate::schema::{ArrayInfo, Attr, AttrValue, Dimension, GroupInfo, Naming, Schema, StorageInfo};
 
 /// Writes all of `schema`; what `layout` writes of an array stands beside it. Groups, dimensions and arrays are behind
 /// their lengths: a reader of few passes over the others.
@@ -91,17 +91,15 @@ fn write_dimension(w: &mut Writer, dim: &Dimension) {
     w.text(&dim.name);
     w.text(&dim.path);
     w.uint(dim.len);
-    w.byte(u8::from(dim.unlimited) | u8::from(dim.named) << 1);
+    w.byte(u8::from(dim.unlimited) | (dim.naming as u8) << 1);
     w.option(dim.coordinate, |w, c| w.uint(c as u64));
 }
 
 pub(super) fn read_dimension(r: &mut Reader<'_>) -> Result<Dimension> {
     let (name, path, len, flags) = (r.text()?, r.text()?, r.uint()?, r.byte()?);
-    if flags > 3 {
-        return Err(r.damaged("a dimension of an unknown kind"));
-    }
+    let naming = Naming::from_code(flags >> 1).ok_or_else(|| r.damaged("a dimension of an unknown kind"))?;
     let coordinate = r.option(Reader::index)?;
-    Ok(Dimension { name, path, len, unlimited: flags & 1 != 0, named: flags & 2 != 0, coordinate })
+    Ok(Dimension { name, path, len, unlimited: flags & 1 != 0, naming, coordinate })
 }
 
 fn write_array(w: &mut Writer, array: &ArrayInfo) {

@@ -105,9 +105,9 @@ impl ArraySource for ManifestSource {
         &self.store
     }
 
-    fn fetch_chunk(&self, array: usize, number: u64, out: &mut Vec<u8>) -> Result<bool> {
+    fn fetch_chunk(&self, array: usize, number: u64, most: u64, out: &mut Vec<u8>) -> Result<bool> {
         let (source, array) = self.itself(array)?;
-        source.fetch_chunk(array, number, out)
+        source.fetch_chunk(array, number, most, out)
     }
 
     fn will_need_chunks(&self, array: usize, numbers: &[u64]) {
@@ -134,6 +134,10 @@ impl ArraySource for ManifestSource {
     fn read_library(&self, array: usize, bx: &Bx, out: &mut [u8]) -> Result<()> {
         let (source, array) = self.itself(array)?;
         source.read_library(array, bx, out)
+    }
+
+    fn is_unwritten(&self, array: usize, bx: &Bx) -> bool {
+        self.itself(array).is_ok_and(|(source, array)| source.is_unwritten(array, bx))
     }
 
     fn read_library_strings(&self, array: usize, bx: &Bx) -> Result<Vec<String>> {

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use sieva_types::wire::Reader;
 use sieva_types::{Bx, DType, Endian, Result};
 
 use super::Manifest;
-use super::wire::Reader;
 use crate::ArraySource;
 use crate::buffer::{Buffer, swap_bytes};
 use crate::read::{BlockReader, ChunkCache, Workspace};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use sieva_types::{Bx, Error, ErrorKind, Result};
+use sieva_types::{Bx, Error, ErrorKind, Result, try_resize, try_zeros};
 
 use super::cache::ChunkKey;
 use super::strided::{self, Side};
@@ -17,6 +17,10 @@ pub(super) enum Piece {
     /// The source itself, by the chunk's number; it may turn out never to have been written.
     Object(u64),
 }
+
+/// Stored bytes that a chunk may have whatever the limit.
+const LEAST: u64 = 1 << 20;
+const MORE_MEMORY: &str = "raise the limit with --memory (memory= in Python)";
 
 /// Offsets in an object stay below this; the keys of other chunks in the cache lie above.
 const OBJECT_KEYS: u64 = 1 << 63;
@@ -42,6 +46,7 @@ impl BlockReader {
         }
         let mut coords = first.clone();
         loop {
+            ws.check()?;
             self.read_chunk(find(number(&coords)), &coords, bx, out, to, ws)
                 .map_err(|e| e.at(format!("chunk {coords:?}")))?;
             if !advance(&mut coords, &first, &last) {
@@ -78,7 +83,7 @@ impl BlockReader {
 
     /// Whether the decoded chunk is held.
     pub(super) fn is_cached(&self, chunk: Piece) -> bool {
-        self.cache.get(self.key(chunk)).is_some()
+        self.cache.holds(self.key(chunk))
     }
 
     fn key(&self, chunk: Piece) -> ChunkKey {
@@ -118,12 +123,9 @@ impl BlockReader {
             return self.read_direct(chunk.offset, &within, &part.shape, out, to, ws);
         }
         let dense = part.shape == layout.chunk_shape && to.strides == layout.strides && layout.base == 0;
-        if dense && layout.chunk_bytes == part.len() * layout.element_size as u64 {
+        if dense && layout.chunk_bytes == part.len().saturating_mul(layout.element_size as u64) {
             let end = to.base + layout.chunk_bytes as usize;
-            if !self.decode(chunk, &mut out[to.base..end], ws)? {
-                strided::fill(&part.shape, &layout.fill, out, to);
-            }
-            return Ok(());
+            return self.read_whole(chunk, &part.shape, &mut out[to.base..end], Side { base: 0, ..to }, ws);
         }
         let Some(bytes) = self.decoded(chunk, part == chunk_box, ws)? else {
             strided::fill(&part.shape, &layout.fill, out, to);
@@ -135,29 +137,42 @@ impl BlockReader {
         Ok(())
     }
 
+    /// A chunk of which every element is wanted, dense and in order: decoded where it is to be, and kept where there is
+    /// room, as who tests values often wants some of them next.
+    fn read_whole(
+        &self,
+        chunk: Piece,
+        shape: &[u64],
+        out: &mut [u8],
+        to: Side,
+        ws: &mut Workspace,
+    ) -> Result<()> {
+        let key = self.key(chunk);
+        if let Some(bytes) = self.cache.get(key).filter(|bytes| bytes.len() == out.len()) {
+            ws.cached += 1;
+            out.copy_from_slice(&bytes);
+            return Ok(());
+        }
+        if self.decode(chunk, out, ws)? {
+            self.cache.offer(key, out);
+        } else {
+            strided::fill(shape, &self.layout.fill, out, to);
+        }
+        Ok(())
+    }
+
     /// The decoded chunk, from the cache or decoded now; kept only if more of it may be wanted. `None` where it was
     /// never written.
     fn decoded(&self, chunk: Piece, whole: bool, ws: &mut Workspace) -> Result<Option<Arc<Vec<u8>>>> {
         let key = self.key(chunk);
         if let Some(bytes) = self.cache.get(key) {
+            ws.cached += 1;
             return Ok(Some(bytes));
         }
-        let size =
-            usize::try_from(self.layout.chunk_bytes).ok().filter(|_| self.layout.chunk_bytes <= self.memory);
-        let Some(size) = size else {
-            return Err(Error::new(
-                ErrorKind::MemoryLimit,
-                format!(
-                    "one decoded chunk takes {} bytes, the limit is {}",
-                    self.layout.chunk_bytes, self.memory
-                ),
-            )
-            .hint("raise the limit with --memory (memory= in Python)"));
-        };
-        let mut bytes = vec![0; size];
-        if !self.decode(chunk, &mut bytes, ws)? {
-            return Ok(None);
-        }
+        let mut encoded = std::mem::take(&mut ws.encoded);
+        let decoded = self.decode_new(chunk, &mut encoded, ws);
+        ws.encoded = encoded;
+        let Some(bytes) = decoded? else { return Ok(None) };
         let bytes = Arc::new(bytes);
         if !whole || self.layout.base != 0 || self.shares_chunks() {
             self.cache.put(key, Arc::clone(&bytes));
@@ -165,9 +180,28 @@ impl BlockReader {
         Ok(Some(bytes))
     }
 
+    /// The same, made now. Memory for it is taken when it is there: of a chunk that was never written none is.
+    fn decode_new(&self, chunk: Piece, encoded: &mut Vec<u8>, ws: &mut Workspace) -> Result<Option<Vec<u8>>> {
+        let Some(mask) = self.stored_bytes(chunk, encoded)? else { return Ok(None) };
+        let (need, pipeline) = (self.layout.chunk_bytes, &self.layout.pipeline);
+        if pipeline.filters.is_empty() && encoded.len() as u64 != need {
+            let have = encoded.len();
+            return Err(Error::corrupt(format!("decoded to {have} bytes, expected {need}")));
+        }
+        let Some(size) = usize::try_from(need).ok().filter(|_| need <= self.memory) else {
+            let message = format!("one decoded chunk takes {need} bytes, the limit is {}", self.memory);
+            return Err(Error::new(ErrorKind::MemoryLimit, message).hint(MORE_MEMORY));
+        };
+        let mut bytes = try_zeros(size)?;
+        self.source.store().counters().add_chunk();
+        pipeline.decode(mask, encoded, &mut bytes, &mut ws.scratch)?;
+        Ok(Some(bytes))
+    }
+
     /// Whether other arrays (members of the same compound) decode the same chunks.
     fn shares_chunks(&self) -> bool {
-        let item = self.layout.chunk_shape.iter().product::<u64>() * self.layout.element_size as u64;
+        let chunk = Bx::whole(&self.layout.chunk_shape).len();
+        let item = chunk.saturating_mul(self.layout.element_size as u64);
         item != self.layout.chunk_bytes
     }
 
@@ -185,6 +219,7 @@ impl BlockReader {
 
     /// Puts a chunk's stored bytes into `out` and returns its filter mask; `None` where it was never written.
     fn stored_bytes(&self, chunk: Piece, out: &mut Vec<u8>) -> Result<Option<u32>> {
+        let most = self.memory.max(LEAST);
         match chunk {
             Piece::In(chunk) => {
                 let store = self.source.store();
@@ -192,11 +227,16 @@ impl BlockReader {
                     let message = format!("{} stored bytes, more than the file has", chunk.size);
                     return Err(Error::corrupt(message));
                 }
-                out.resize(chunk.size as usize, 0);
+                if chunk.size > most {
+                    let message = format!("{} stored bytes, the limit is {most}", chunk.size);
+                    return Err(Error::new(ErrorKind::MemoryLimit, message).hint(MORE_MEMORY));
+                }
+                out.truncate(chunk.size as usize);
+                try_resize(out, chunk.size as usize)?;
                 store.read_exact_at(chunk.offset, out)?;
                 Ok(Some(chunk.filter_mask))
             }
-            Piece::Object(number) => Ok(self.source.fetch_chunk(self.array, number, out)?.then_some(0)),
+            Piece::Object(number) => Ok(self.source.fetch_chunk(self.array, number, most, out)?.then_some(0)),
         }
     }
 }

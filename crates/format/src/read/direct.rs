@@ -71,6 +71,7 @@ impl BlockReader {
         let mut part = shape.to_vec();
         let mut row = 0;
         while row < n {
+            ws.check()?;
             part[0] = rows.min(n - row);
             let to = Side { base: to.base + row as usize * to_stride, strides: to.strides };
             self.read_spans(first + row * stride, &part, strides, out, to, ws)?;

@@ -6,22 +6,26 @@
 mod cache;
 mod chunks;
 mod direct;
+mod kept;
 mod parts;
 mod strided;
 mod texts;
+mod unwritten;
 mod wants;
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use sieva_types::{Bx, DType, Endian, Error, ErrorKind, Result};
+use sieva_types::{Bx, DType, Endian, Error, ErrorKind, Result, try_zeros};
 
 use crate::ArraySource;
 use crate::buffer::{Buffer, swap_bytes, widen_f16};
 use crate::filters::Scratch;
 use crate::layout::{Layout, Placement, c_strides};
-pub use cache::ChunkCache;
+pub use cache::{CacheStats, ChunkCache, SharedCache};
 use chunks::Piece;
+pub use kept::is_of_one_file;
 pub use parts::Part;
 use parts::Pieces;
 use strided::Side;
@@ -30,10 +34,36 @@ pub use wants::Wants;
 /// What one worker reuses from block to block.
 #[derive(Default)]
 pub struct Workspace {
+    /// Set to stop reading.
+    cancel: Option<Arc<AtomicBool>>,
     scratch: Scratch,
     encoded: Vec<u8>,
     span: Vec<u8>,
     narrow: Buffer,
+    /// Chunks that were found decoded.
+    cached: u64,
+}
+
+impl Workspace {
+    /// How many chunks were found in the cache: a read that found some tells nothing of what reading costs.
+    pub fn cached(&self) -> u64 {
+        self.cached
+    }
+
+    /// One of a reading that is stopped by setting `cancel`.
+    pub fn cancelled_by(cancel: &Arc<AtomicBool>) -> Self {
+        Self { cancel: Some(Arc::clone(cancel)), ..Self::default() }
+    }
+
+    /// Looked at between pieces of a box, of which a file may declare any number.
+    fn check(&self) -> Result<()> {
+        match &self.cancel {
+            Some(cancel) if cancel.load(Ordering::Relaxed) => {
+                Err(Error::new(ErrorKind::Cancelled, "the reading was interrupted"))
+            }
+            _ => Ok(()),
+        }
+    }
 }
 
 /// Reads boxes of one array. Cheap to clone the `Arc` of; used by many threads at once.
@@ -160,26 +190,56 @@ impl BlockReader {
     /// `corrupt-file`, `filter-unavailable`, `memory-limit` or `io-error`, naming file, array and chunk.
     pub fn read(&self, bx: &Bx, out: &mut Buffer, ws: &mut Workspace) -> Result<()> {
         let size = self.layout.element_size;
+        self.check_stored(bx)?;
         let len = usize::try_from(bx.len()).ok().and_then(|n| n.checked_mul(size.max(4)));
         let len =
             len.filter(|&n| n as u64 <= self.memory.max(1 << 20)).ok_or_else(|| self.too_big(bx.len()))?;
         if self.layout.dtype == DType::F16 {
             let mut narrow = std::mem::take(&mut ws.narrow);
-            narrow.resize(len / 2);
+            narrow.try_resize(len / 2)?;
             let read = self.read_native(bx, narrow.bytes_mut(), ws);
-            out.resize(len);
+            out.try_resize(len)?;
             for (wide, &half) in out.as_mut_slice::<f32>().iter_mut().zip(narrow.as_slice::<u16>()) {
                 *wide = widen_f16(half);
             }
             ws.narrow = narrow;
             return read;
         }
-        out.resize(bx.len() as usize * size);
+        out.try_resize(bx.len() as usize * size)?;
         self.read_native(bx, out.bytes_mut(), ws)?;
         if self.layout.dtype == DType::Bool {
             out.bytes_mut().iter_mut().for_each(|b| *b = u8::from(*b != 0));
         }
         Ok(())
+    }
+
+    /// Whether the file has the bytes of a box of data that lie plainly: asked before memory is taken for them.
+    ///
+    /// # Errors
+    /// `corrupt-file` where it ends before them.
+    pub fn check_stored(&self, bx: &Bx) -> Result<()> {
+        let layout = &*self.layout;
+        let (start, have) = match &layout.placement {
+            Placement::Direct { offset } => (*offset, self.source.store().len()),
+            Placement::Inline(bytes) => (0, bytes.len() as u64),
+            _ => return Ok(()),
+        };
+        let Some(inside) = bx.intersect(&Bx::whole(&layout.extent)) else { return Ok(()) };
+        let (first, span) = (
+            dot(&inside.start, &layout.strides).saturating_add(start).saturating_add(layout.base),
+            span_bytes(&inside.shape, &layout.strides, layout.element_size),
+        );
+        if first.checked_add(span).is_some_and(|end| end <= have) {
+            return Ok(());
+        }
+        let name = self.source.store().name();
+        let e = match &layout.placement {
+            Placement::Direct { .. } => {
+                format!("'{name}' is cut off: {span} bytes at offset {first} asked for, the file has {have}")
+            }
+            _ => format!("compact data: {} bytes needed, {have} stored", first.saturating_add(span)),
+        };
+        Err(self.locate(Error::corrupt(e)))
     }
 
     fn too_big(&self, elements: u64) -> Error {
@@ -235,6 +295,9 @@ impl BlockReader {
         let to = Side { base, strides: &strides };
         match &layout.placement {
             Placement::Unallocated => strided::fill(&inside.shape, &layout.fill, out, to),
+            Placement::Direct { offset } if self.is_kept_whole() => {
+                self.read_of_whole(*offset, &inside, out, to, ws)?;
+            }
             Placement::Direct { offset } => {
                 self.read_direct(*offset, &inside.start, &inside.shape, out, to, ws)?
             }
@@ -251,8 +314,8 @@ impl BlockReader {
 
     fn read_inline(&self, bytes: &[u8], bx: &Bx, out: &mut [u8], to: Side) -> Result<()> {
         let layout = &*self.layout;
-        let base = layout.base + dot(&bx.start, &layout.strides);
-        let need = base + span_bytes(&bx.shape, &layout.strides, layout.element_size);
+        let base = layout.base.saturating_add(dot(&bx.start, &layout.strides));
+        let need = base.saturating_add(span_bytes(&bx.shape, &layout.strides, layout.element_size));
         if need > bytes.len() as u64 {
             return Err(Error::corrupt(format!("compact data: {need} bytes needed, {} stored", bytes.len())));
         }
@@ -267,7 +330,7 @@ impl BlockReader {
         if bytes == out.len() {
             return self.source.read_library(self.array, bx, out);
         }
-        let mut block = vec![0; bytes];
+        let mut block = try_zeros(bytes)?;
         self.source.read_library(self.array, bx, &mut block)?;
         let strides = c_strides(&bx.shape, size as u64);
         strided::copy(&bx.shape, size, &block, Side { base: 0, strides: &strides }, out, to);
@@ -285,12 +348,13 @@ fn coding_of(layout: &Layout) -> u64 {
     hash.finish()
 }
 
-/// `Σ index·stride`.
+/// `Σ index·stride`; 2^64 - 1 where it is more.
 fn dot(index: &[u64], strides: &[u64]) -> u64 {
-    index.iter().zip(strides).map(|(i, s)| i * s).sum()
+    index.iter().zip(strides).fold(0, |sum: u64, (i, s)| sum.saturating_add(i.saturating_mul(*s)))
 }
 
-/// Bytes from the first element of a block to the end of its last one.
+/// Bytes from the first element of a block to the end of its last one; 2^64 - 1 where there are more.
 fn span_bytes(shape: &[u64], strides: &[u64], size: usize) -> u64 {
-    shape.iter().zip(strides).map(|(n, s)| (n - 1) * s).sum::<u64>() + size as u64
+    let last = shape.iter().zip(strides);
+    last.fold(size as u64, |sum: u64, (n, s)| sum.saturating_add((n - 1).saturating_mul(*s)))
 }

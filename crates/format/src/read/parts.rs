@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use sieva_types::{Bx, Result};
+use sieva_types::{Bx, Result, try_zeros};
 
 use super::strided::{self, Side};
 use super::{BlockReader, Workspace};
@@ -61,7 +61,7 @@ impl BlockReader {
                 reader.read(&own, &mut out[first..first + bytes], ws)?;
                 continue;
             }
-            let mut block = vec![0; bytes];
+            let mut block = try_zeros(bytes)?;
             reader.read(&own, &mut block, ws)?;
             let from = c_strides(&part.shape, size as u64);
             let (from, to) = (Side { base: 0, strides: &from }, Side { base: first, strides: &strides });

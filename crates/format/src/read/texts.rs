@@ -1,10 +1,13 @@
 //! Texts: fixed-length strings, char arrays, and variable-length strings by the format's own reader.
 
-use sieva_types::{Bx, Result};
+use sieva_types::{Bx, Result, try_zeros};
 
 use super::chunks::advance;
 use super::{BlockReader, Workspace};
-use crate::layout::Placement;
+use crate::layout::{Layout, Placement};
+
+/// Bytes that a block of texts may take whatever the limit.
+const LEAST: u64 = 1 << 20;
 
 impl BlockReader {
     /// The texts of box `bx` (of the array's rank, without a char array's last dimension), in C order.
@@ -13,6 +16,10 @@ impl BlockReader {
     /// As [`BlockReader::read`].
     pub fn read_texts(&self, bx: &Bx, ws: &mut Workspace) -> Result<Vec<String>> {
         let layout = &*self.layout;
+        // Of a text of any length only the place in the list is known.
+        if bx.len().saturating_mul(size_of::<String>() as u64) > self.memory.max(LEAST) {
+            return Err(self.too_big(bx.len()));
+        }
         if let Placement::Parts(parts) = &layout.placement {
             return self.read_part_texts(parts, bx, ws);
         }
@@ -20,6 +27,9 @@ impl BlockReader {
             && layout.element_size == 0
         {
             return self.read_library_texts(bx).map_err(|e| self.locate(e));
+        }
+        if layout.element_size == 0 && matches!(layout.placement, Placement::Unallocated) {
+            return Ok(vec![fill_of_any_length(layout); bx.len() as usize]);
         }
         let mut bx = bx.clone();
         let mut width = layout.element_size;
@@ -29,7 +39,7 @@ impl BlockReader {
             bx.shape.push(chars);
             width = chars as usize;
         }
-        let texts = bx.len() as usize / width.max(1);
+        let texts = bx.len() / width.max(1) as u64;
         if width == 0 {
             return Ok(vec![
                 String::new();
@@ -37,13 +47,14 @@ impl BlockReader {
                     as usize
             ]);
         }
-        let bytes = (bx.len() as usize).saturating_mul(layout.element_size);
-        if bytes as u64 > self.memory {
+        self.check_stored(&bx)?;
+        let bytes = bx.len().saturating_mul(layout.element_size as u64);
+        let Some(bytes) = usize::try_from(bytes).ok().filter(|_| bytes <= self.memory.max(LEAST)) else {
             return Err(self.too_big(bx.len()));
-        }
-        let mut block = vec![0; bytes];
+        };
+        let mut block = try_zeros(bytes)?;
         self.read_stored(&bx, &mut block, ws).map_err(|e| self.locate(e))?;
-        let mut out = Vec::with_capacity(texts);
+        let mut out = Vec::with_capacity(texts as usize);
         out.extend(block.chunks_exact(width).map(|b| text(b, layout.space_padded)));
         Ok(out)
     }
@@ -60,7 +71,7 @@ impl BlockReader {
         if inside.as_ref() == Some(bx) {
             return self.source.read_library_strings(self.array, bx);
         }
-        let mut out = vec![String::from_utf8_lossy(&layout.fill).into_owned(); bx.len() as usize];
+        let mut out = vec![fill_of_any_length(layout); bx.len() as usize];
         let Some(inside) = inside else { return Ok(out) };
         let mut at = inside.start.clone();
         let last: Vec<u64> = (0..inside.rank()).map(|d| inside.end(d) - 1).collect();
@@ -71,6 +82,11 @@ impl BlockReader {
         }
         Ok(out)
     }
+}
+
+/// The text that stands where none of any length was written.
+fn fill_of_any_length(layout: &Layout) -> String {
+    String::from_utf8_lossy(&layout.fill).into_owned()
 }
 
 /// A stored text without its padding; bytes that are not UTF-8 are taken as Latin-1.

@@ -6,7 +6,7 @@ use sieva_format::ArraySource;
 use sieva_format::decoding::Decoding;
 use sieva_format::filters::Pipeline;
 use sieva_format::layout::{ChunkIndex, ChunkRef, Layout, Placement, c_strides};
-use sieva_format::schema::{ArrayInfo, AttrValue, Dimension, GroupInfo, Schema, StorageInfo};
+use sieva_format::schema::{ArrayInfo, AttrValue, Dimension, GroupInfo, Naming, Schema, StorageInfo};
 use sieva_store::{MemoryStore, RangedRead};
 use sieva_types::{Bx, DType, Endian, Error, ErrorKind, Result};
 
@@ -83,7 +83,7 @@ impl Made {
                 path,
                 len,
                 unlimited: d == 0,
-                named: true,
+                naming: Naming::File,
                 coordinate: None,
             });
         }

@@ -1,8 +1,8 @@
 //! Bytes that nobody vouches for.
 
 use sieva_format::layout::{Layout, Placement};
-use sieva_format::manifest::wire::{Reader, Writer};
-use sieva_format::manifest::{Layouts, Manifest, decode_layout, encode_layout};
+use sieva_format::manifest::{Layouts, Manifest, SUBJECT, decode_layout, encode_layout};
+use sieva_types::wire::{Reader, Writer};
 use sieva_types::{DType, Error, ErrorKind};
 
 use crate::common::{Made, empty, layout};
@@ -12,7 +12,7 @@ fn an_error_that_says_nothing_is_damage() {
     for (message, is_good) in [("no data", true), ("", false)] {
         let mut w = Writer::default();
         w.error(&Error::new(ErrorKind::Unsupported, message));
-        assert_eq!(Reader::new(&w.into_bytes(), 100).error().is_ok(), is_good);
+        assert_eq!(Reader::new(&SUBJECT, &w.into_bytes(), 100).error().is_ok(), is_good);
     }
 }
 

@@ -178,15 +178,16 @@ proptest! {
 
 /// The content of a manifest that is stored as it is, or compressed.
 fn content_of(bytes: &[u8]) -> Vec<u8> {
-    use sieva_format::manifest::wire::Reader;
-    let mut r = Reader::new(&bytes[14..], 0);
+    use sieva_format::manifest::SUBJECT;
+    use sieva_types::wire::Reader;
+    let mut r = Reader::new(&SUBJECT, &bytes[14..], 0);
     let len = r.index().unwrap();
     let stored = r.take(r.left()).unwrap();
     if bytes[5] == 0 { stored.to_vec() } else { zstd::bulk::decompress(stored, len).unwrap() }
 }
 
 fn packed(content: &[u8]) -> Vec<u8> {
-    use sieva_format::manifest::wire::Writer;
+    use sieva_types::wire::Writer;
     let mut length = Writer::default();
     length.uint(content.len() as u64);
     let sum = xxhash_rust::xxh3::xxh3_64(content).to_le_bytes();

@@ -103,3 +103,33 @@ fn json_brings_back_what_it_was_made_of() {
     let references = References { entries: entries.into_iter().map(|(k, r)| (k.to_owned(), r)).collect() };
     assert_eq!(import(&references.to_json()).unwrap(), references);
 }
+
+#[test]
+fn the_state_of_what_is_referred_to_is_part_of_the_listing() {
+    let noted = |version: &str| {
+        let version = version.to_owned();
+        tree(SET).noting(&move |url| url.starts_with("mem://target").then(|| (12, version.clone())))
+    };
+    let versions = |tree: &ReferenceTree| -> Vec<String> {
+        tree.list("key").unwrap().unwrap().into_iter().map(|e| e.version).collect()
+    };
+    assert_eq!(versions(&noted("5 ns")), ["", "12 bytes 5 ns", "", ""]);
+    let mut out = Vec::new();
+    // Not the version that the store has when it is opened.
+    let e = noted("5 ns").get("key1", &Span::All, &mut out).unwrap_err();
+    assert_eq!(e.kind(), ErrorKind::StaleSource);
+    let version = MemoryStore::new("", Vec::new()).version();
+    assert!(noted(&version).get("key1", &Span::All, &mut out).unwrap());
+}
+
+/// A hundred thousand references that share a URL of 8 KiB ask for it once.
+#[test]
+fn a_url_that_many_share_is_asked_for_once() {
+    let url = format!("mem://{}", "x".repeat(8000));
+    let refs: Vec<String> = (0..1000).map(|i| format!("\"k{i}\": [\"{{{{u}}}}\", {i}, 1]")).collect();
+    let set = format!(r#"{{"version": 1, "templates": {{"u": "{url}"}}, "refs": {{{}}}}}"#, refs.join(","));
+    let asked = std::sync::atomic::AtomicUsize::new(0);
+    let allowed = |_: &str| asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed) == 0;
+    let tree = ReferenceTree::new("set", import(&set).unwrap(), opener(), &allowed).unwrap();
+    assert!(tree.is_remote());
+}

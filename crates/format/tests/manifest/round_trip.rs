@@ -5,9 +5,9 @@ use proptest::prelude::*;
 use sieva_format::decoding::{Decoding, Number};
 use sieva_format::filters::{Filter, Pipeline};
 use sieva_format::layout::{ChunkIndex, ChunkRef, Layout, Placement};
-use sieva_format::manifest::wire::{DTYPES, Reader, Writer};
-use sieva_format::manifest::{Layouts, Manifest};
-use sieva_format::schema::{ArrayInfo, Attr, AttrValue, Dimension, GroupInfo, Schema, StorageInfo};
+use sieva_format::manifest::{Layouts, Manifest, SUBJECT};
+use sieva_format::schema::{ArrayInfo, Attr, AttrValue, Dimension, GroupInfo, Naming, Schema, StorageInfo};
+use sieva_types::wire::{DTYPES, Reader, Writer};
 use sieva_types::{DType, Error, ErrorKind};
 
 use crate::common::{Made, empty, layout};
@@ -80,7 +80,7 @@ fn schema() -> impl Strategy<Value = Schema> {
     vec(0_u64..1000, 1..4)
         .prop_flat_map(|lens| {
             let groups = vec((name(), vec(attr(), 0..4)), 1..4);
-            let dims = vec((name(), name(), any::<bool>(), any::<bool>()), lens.len());
+            let dims = vec((name(), name(), any::<bool>(), 0..7_u8), lens.len());
             let lists = (vec((name(), 0..1_usize), 0..3), vec((name(), error()), 0..3), vec(name(), 0..3));
             (Just(lens.clone()), name(), groups, dims, vec(array(lens), 1..5), lists)
         })
@@ -91,9 +91,10 @@ fn schema() -> impl Strategy<Value = Schema> {
                 .into_iter()
                 .zip(lens)
                 .enumerate()
-                .map(|(d, ((name, path, unlimited, named), len))| {
+                .map(|(d, ((name, path, unlimited, naming), len))| {
                     let coordinate = arrays.iter().position(|a| a.dims == [d]);
-                    Dimension { name, path, len, unlimited, named, coordinate }
+                    let naming = Naming::from_code(naming).unwrap_or_default();
+                    Dimension { name, path, len, unlimited, naming, coordinate }
                 })
                 .collect(),
             arrays,
@@ -139,7 +140,7 @@ proptest! {
         w.uint(uint >> (shift % 64));
         w.int(int >> shift);
         let bytes = w.into_bytes();
-        let mut r = Reader::new(&bytes, 0);
+        let mut r = Reader::new(&SUBJECT, &bytes, 0);
         prop_assert_eq!((r.uint().unwrap(), r.int().unwrap()), (uint >> (shift % 64), int >> shift));
         r.finish().unwrap();
     }

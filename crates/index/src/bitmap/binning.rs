@@ -134,6 +134,12 @@ impl Binning {
         self.cuts.dedup();
     }
 
+    /// Runs of elements of one leaf, at most: the number of neighbours in different groups, and one.
+    pub(super) fn runs(&self) -> u64 {
+        let of = &self.groups.of;
+        1 + of.iter().zip(of.iter().skip(1)).map(|(a, b)| u64::from(a != b)).sum::<u64>()
+    }
+
     /// Leaves from groups: in order, those of a missing interval as one, and neighbours as one where there
     /// are too many.
     fn join(&mut self, scale: &Scale, missing: &Missing) {

@@ -9,8 +9,9 @@ use sieva_types::{Error, ErrorKind, KeySet, Result};
 
 use super::expand::{Side, combine};
 use super::head::{checksum, corrupt};
+use super::reading::{FATES, Reading, Way};
 use super::region::{Fate, RegionBitmap};
-use super::vector;
+use super::{lists, vector};
 
 /// Reads a range of a body's bytes into the vector, which is empty.
 pub type Fetch<'a> = dyn FnMut(Range<u64>, &mut Vec<u8>) -> Result<()> + 'a;
@@ -18,13 +19,14 @@ pub type Fetch<'a> = dyn FnMut(Range<u64>, &mut Vec<u8>) -> Result<()> + 'a;
 /// Scratch memory of evaluations.
 #[derive(Debug, Default)]
 pub(super) struct Scratch {
-    fates: Vec<Fate>,
-    needed: Vec<bool>,
+    reading: Reading,
     /// Bytes fetched: adjacent blocks as one.
     fetched: Vec<Vec<u8>>,
     /// For each node the fetched piece that its vector is in, and the place there.
     places: Vec<(usize, Range<usize>)>,
-    /// For each leaf, the number of wanted ones before it; then their number.
+    /// The same for each list.
+    lists: Vec<(usize, Range<usize>)>,
+    /// For each leaf of the tree, the number of wanted ones before it; then their number.
     wanted: Vec<u32>,
     pool: Vec<Vec<u64>>,
 }
@@ -45,11 +47,19 @@ impl RegionBitmap {
                 format!("{} and {} words for the bits of {} rows", sure.len(), check.len(), self.rows),
             ));
         }
-        self.list_fates(set, &mut scratch.fates);
-        self.needed(&scratch.fates, &mut scratch.needed);
+        self.plan(set, &mut scratch.reading);
         self.load(fetch, scratch)?;
-        for (fate, out) in [(Fate::Inside, sure), (Fate::Edge, check)] {
-            self.rows_of(fate, scratch, &mut out[..words as usize])?;
+        for (way, out) in [&mut *sure, &mut *check].into_iter().enumerate() {
+            let out = &mut out[..words as usize];
+            match scratch.reading.ways[way] {
+                Way::Tree => self.rows_of(FATES[way], scratch, out)?,
+                Way::Lists => {}
+                Way::AllBut => fill(out, self.rows),
+            }
+            self.rows_listed(way, scratch, out)?;
+        }
+        if !self.merged.groups().is_empty() && sure.iter().zip(&*check).any(|(a, b)| a & b != 0) {
+            return Err(corrupt("a row is in two bins"));
         }
         Ok(())
     }
@@ -58,14 +68,18 @@ impl RegionBitmap {
     fn load(&self, fetch: &mut Fetch<'_>, scratch: &mut Scratch) -> Result<()> {
         scratch.places.clear();
         scratch.places.resize(self.tree.nodes.len(), (0, 0..0));
+        scratch.lists.clear();
+        scratch.lists.resize(self.blocks.len() - self.tree.blocks.len(), (0, 0..0));
         let (mut block, mut piece) = (0, 0);
         while block < self.blocks.len() {
-            if !scratch.needed[block] {
+            if !scratch.reading.needed[block] {
                 block += 1;
                 continue;
             }
-            let end =
-                scratch.needed[block..].iter().position(|n| !n).map_or(self.blocks.len(), |n| block + n);
+            let end = scratch.reading.needed[block..]
+                .iter()
+                .position(|n| !n)
+                .map_or(self.blocks.len(), |n| block + n);
             let base = self.blocks[block].start;
             let range = base..self.blocks[end - 1].end;
             if scratch.fetched.len() == piece {
@@ -78,7 +92,15 @@ impl RegionBitmap {
                 return Err(corrupt("the body is cut off"));
             }
             for number in block..end {
-                self.find_vectors(number, base, bytes, piece, &mut scratch.places)?;
+                let stored = self.blocks[number];
+                let place = (stored.start - base) as usize..(stored.end - base) as usize;
+                if checksum(&bytes[place.clone()]) != stored.checksum {
+                    return Err(corrupt("a block differs from its checksum"));
+                }
+                match number.checked_sub(self.tree.blocks.len()) {
+                    Some(list) => scratch.lists[list] = (piece, place),
+                    None => self.find_vectors(number, place, bytes, piece, &mut scratch.places)?,
+                }
             }
             block = end;
             piece += 1;
@@ -89,17 +111,13 @@ impl RegionBitmap {
     fn find_vectors(
         &self,
         number: usize,
-        base: u64,
+        block_at: Range<usize>,
         bytes: &[u8],
         piece: usize,
         places: &mut [(usize, Range<usize>)],
     ) -> Result<()> {
-        let (stored, block) = (self.blocks[number], self.tree.blocks[number]);
-        let (start, end) = ((stored.start - base) as usize, (stored.end - base) as usize);
-        let mut rest = &bytes[start..end];
-        if checksum(rest) != stored.checksum {
-            return Err(corrupt("a block differs from its checksum"));
-        }
+        let (block, end) = (self.tree.blocks[number], block_at.end);
+        let mut rest = &bytes[block_at];
         let nodes = block.first..block.first + block.nodes;
         for (node, place) in self.tree.nodes[nodes.clone()].iter().zip(&mut places[nodes]) {
             let from = end - rest.len();
@@ -109,12 +127,34 @@ impl RegionBitmap {
         if rest.is_empty() { Ok(()) } else { Err(corrupt("a block is too long")) }
     }
 
-    /// Sets the bits of the rows in the leaves of a fate.
+    /// Sets or clears the bits of the rows in lists.
+    fn rows_listed(&self, way: usize, scratch: &Scratch, out: &mut [u64]) -> Result<()> {
+        let reading = &scratch.reading;
+        let set = reading.ways[way] != Way::AllBut;
+        let mut read = false;
+        for (leaf, (piece, place)) in self.merged.listed().zip(&scratch.lists) {
+            if !reading.lists(self, way, leaf) {
+                continue;
+            }
+            let list = &scratch.fetched[*piece][place.clone()];
+            lists::mark(list, self.rows, self.leaf_rows(leaf), set, out)
+                .ok_or_else(|| corrupt("a list contradicts its bin"))?;
+            read = true;
+        }
+        // A row has one bin: what two lists, or a list and the tree, have in common is missing from the whole.
+        let found = || (0..reading.fates.len()).filter(|&leaf| reading.fates[leaf] == FATES[way]);
+        if read && vector::count_ones(out) != found().map(|leaf| self.leaf_rows(leaf)).sum::<u64>() {
+            return Err(corrupt("a row is in two bins"));
+        }
+        Ok(())
+    }
+
+    /// Sets the bits of the rows in the leaves of the tree of a fate.
     fn rows_of(&self, fate: Fate, scratch: &mut Scratch, out: &mut [u64]) -> Result<()> {
         scratch.wanted.clear();
         scratch.wanted.push(0);
         let mut count = 0;
-        scratch.wanted.extend(scratch.fates.iter().map(|&f| {
+        scratch.wanted.extend(scratch.reading.asked.iter().map(|&f| {
             count += u32::from(f == fate);
             count
         }));
@@ -124,16 +164,23 @@ impl RegionBitmap {
             fetched: &scratch.fetched,
             places: &scratch.places,
         };
-        match walk.uniform(0, self.leaves() as u32) {
+        match walk.uniform(0, self.merged.len() as u32) {
             _ if self.rows == 0 => Ok(()),
             Some(false) => Ok(()),
             Some(true) => {
-                out.fill(u64::MAX);
-                out[out.len() - 1] = vector::last_mask(self.rows as usize);
+                fill(out, self.rows);
                 Ok(())
             }
             None => walk.node(0, &mut scratch.pool, out),
         }
+    }
+}
+
+/// Sets the bits of all rows.
+fn fill(out: &mut [u64], rows: u64) {
+    out.fill(u64::MAX);
+    if let Some(last) = out.last_mut() {
+        *last = vector::last_mask(rows as usize);
     }
 }
 

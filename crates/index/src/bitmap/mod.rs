@@ -10,7 +10,8 @@
 //! (Grossi, Gupta & Vitter, High-order entropy-compressed text indexes, SODA 2003) of a weight-balanced shape,
 //! whose size is near the entropy of the bins. It takes the place of a bit vector for each bin with coarser
 //! levels above (SDQuery 3.4, SDS III.A.1): an interval of values reads the nodes that its ends cut and no
-//! others, the rarer its rows are, the shorter the vectors on their way.
+//! others, the rarer its rows are, the shorter the vectors on their way. Rare bins at the ends have lists of their rows
+//! beside the tree (see the module `lists`).
 //!
 //! An index is a *head* (bins; lengths and checksums of blocks) and a *body* (blocks of bit vectors), of which
 //! an evaluation fetches what it needs. The format is described in `docs/reference/bitmap-format.md`.
@@ -22,8 +23,11 @@ mod expand;
 mod extremes;
 mod groups;
 mod head;
+mod lists;
+mod merged;
 mod ordinal;
 mod partition;
+mod reading;
 mod region;
 mod stage;
 #[cfg(test)]
@@ -84,11 +88,14 @@ pub fn build(
     } else {
         ws.binning.make(&ws.wide, &scale, missing, precision);
     }
-    head::put_bins(rows, &ws.binning.leaves, &scale, head);
-    let tree = tree::Tree::new(ws.binning.leaves.iter().map(|leaf| leaf.1.count));
-    ws.stage.fill(&tree, &ws.binning);
-    for block in &tree.blocks {
-        let bytes = ws.stage.block(block);
+    let leaves = &ws.binning.leaves;
+    let listed = lists::choose(leaves, rows, ws.binning.runs());
+    let merged = merged::Merged::new(leaves.len(), listed);
+    head::put_bins(rows, leaves, &merged, &scale, head);
+    let tree = tree::Tree::new(merged.counts(|leaf| leaves[leaf].1.count).into_iter());
+    ws.stage.fill(&tree, &ws.binning, &merged);
+    let blocks = tree.blocks.iter().map(|block| ws.stage.block(block));
+    for bytes in blocks.chain(ws.stage.lists()) {
         head::put_block(bytes, head);
         body.extend_from_slice(bytes);
     }

@@ -4,8 +4,15 @@ use std::ops::Range;
 
 use sieva_types::{DType, KeySet, Result};
 
+use super::merged::Merged;
+use super::reading::Reading;
 use super::tree::Tree;
 use super::{Cover, head};
+
+/// Rows for each byte of the tree that is read: a condition on a tail reads about two bits of each row.
+const TREE_ROWS: u64 = 4;
+/// Bytes of a row in a list, at the most about.
+const LISTED_BYTES: u64 = 2;
 
 /// Rows of a region whose values lie close together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +42,9 @@ pub struct RegionBitmap {
     pub(super) nan: u64,
     pub(super) missing: usize,
     pub(super) bins: Vec<Bin>,
+    pub(super) merged: Merged,
     pub(super) tree: Tree,
+    /// Those of the tree, then the lists.
     pub(super) blocks: Vec<StoredBlock>,
 }
 
@@ -97,19 +106,35 @@ impl RegionBitmap {
         edge
     }
 
+    /// Number of rows to be looked up, as [`RegionBitmap::edge`], and about the bytes that [`RegionBitmap::evaluate`] would
+    /// fetch, without finding out which.
+    pub fn outlook(&self, set: &KeySet) -> (u64, u64) {
+        let (mut edge, mut listed, mut others) = (0, 0, false);
+        self.fates(set, |leaves, fate| {
+            let first_other = leaves.clone().find(|&leaf| self.merged.group_of(leaf).is_none());
+            others |= first_other.is_some();
+            let rows: u64 = leaves.map(|leaf| self.leaf_rows(leaf)).sum();
+            listed += rows;
+            if fate == Fate::Edge {
+                edge += rows;
+            }
+        });
+        let bytes = if others { self.rows / TREE_ROWS } else { listed * LISTED_BYTES };
+        (edge, bytes)
+    }
+
     /// Bytes of the body that [`RegionBitmap::evaluate`] would fetch.
     pub fn cost(&self, set: &KeySet) -> u64 {
-        let (mut fates, mut needed) = (Vec::new(), Vec::new());
-        self.list_fates(set, &mut fates);
-        self.needed(&fates, &mut needed);
-        self.blocks.iter().zip(needed).filter(|b| b.1).map(|(b, _)| b.end - b.start).sum()
+        let mut reading = Reading::default();
+        self.plan(set, &mut reading);
+        self.blocks.iter().zip(reading.needed).filter(|b| b.1).map(|(b, _)| b.end - b.start).sum()
     }
 
     pub(super) fn leaves(&self) -> usize {
         self.bins.len() + usize::from(self.nan > 0)
     }
 
-    fn leaf_rows(&self, leaf: usize) -> u64 {
+    pub(super) fn leaf_rows(&self, leaf: usize) -> u64 {
         match leaf.checked_sub(usize::from(self.nan > 0)) {
             Some(bin) => self.bins[bin].count,
             None => self.nan,
@@ -154,7 +179,7 @@ impl RegionBitmap {
         }
     }
 
-    /// Which blocks hold a node whose leaves do not share one fate.
+    /// Which blocks of the tree hold a node whose leaves do not share one fate.
     pub(super) fn needed(&self, fates: &[Fate], needed: &mut Vec<bool>) {
         needed.clear();
         // Ends of the runs of equal fates: a node is needed if one lies within it.

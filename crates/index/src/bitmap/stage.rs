@@ -1,6 +1,8 @@
 //! The bit vectors of all nodes, in preorder, before they are put in the order of the body.
 
 use super::binning::Binning;
+use super::lists;
+use super::merged::Merged;
 use super::partition::{Code, partition};
 use super::tree::{Block, Tree};
 use super::vector;
@@ -14,14 +16,24 @@ pub(super) struct Stage {
     gaps: Vec<u8>,
     small: [Vec<u8>; 2],
     large: [Vec<u16>; 2],
+    /// For each leaf, that of the tree, and the number of its list.
+    of_leaf: Vec<(u16, Option<u16>)>,
+    /// Rows of each listed leaf.
+    places: Vec<Vec<u32>>,
+    lists: Vec<Vec<u8>>,
 }
 
 impl Stage {
-    /// Encodes the nodes of the tree over these bins.
-    pub(super) fn fill(&mut self, tree: &Tree, binning: &Binning) {
+    /// Encodes the nodes of the tree over these bins, and the lists of those that are listed.
+    pub(super) fn fill(&mut self, tree: &Tree, binning: &Binning, merged: &Merged) {
         self.bytes.clear();
         self.ends.clear();
-        if binning.leaves.len() <= 256 {
+        self.of_leaf.clear();
+        let shares = merged.shares().enumerate();
+        self.of_leaf.extend(shares.flat_map(|(number, share)| share.map(move |_| (number as u16, None))));
+        merged.listed().enumerate().for_each(|(list, leaf)| self.of_leaf[leaf].1 = Some(list as u16));
+        self.list(binning, merged);
+        if merged.len() <= 256 {
             let [mut codes, mut scratch] = std::mem::take(&mut self.small);
             self.encode(tree, binning, &mut codes, &mut scratch);
             self.small = [codes, scratch];
@@ -32,6 +44,30 @@ impl Stage {
         }
     }
 
+    fn list(&mut self, binning: &Binning, merged: &Merged) {
+        let lists = merged.listed().count();
+        self.places.resize_with(lists, Vec::new);
+        self.lists.resize_with(lists, Vec::new);
+        self.places.iter_mut().for_each(Vec::clear);
+        if lists == 0 {
+            return;
+        }
+        for (row, &group) in binning.groups.of.iter().enumerate() {
+            if let Some(list) = self.of_leaf[binning.leaf_of[group as usize] as usize].1 {
+                self.places[list as usize].push(row as u32);
+            }
+        }
+        for (places, list) in self.places.iter().zip(&mut self.lists) {
+            list.clear();
+            lists::put(places, binning.groups.of.len() as u64, list);
+        }
+    }
+
+    /// The bytes of each list.
+    pub(super) fn lists(&self) -> impl Iterator<Item = &[u8]> {
+        self.lists.iter().map(Vec::as_slice)
+    }
+
     /// The bytes of a block.
     pub(super) fn block(&self, block: &Block) -> &[u8] {
         let start = block.first.checked_sub(1).map_or(0, |before| self.ends[before]);
@@ -40,7 +76,8 @@ impl Stage {
 
     fn encode<C: Code>(&mut self, tree: &Tree, binning: &Binning, codes: &mut Vec<C>, scratch: &mut Vec<C>) {
         codes.clear();
-        codes.extend(binning.groups.of.iter().map(|&group| C::new(binning.leaf_of[group as usize])));
+        let leaf = |group: u32| self.of_leaf[binning.leaf_of[group as usize] as usize].0;
+        codes.extend(binning.groups.of.iter().map(|&group| C::new(leaf(group))));
         if scratch.len() < codes.len() {
             scratch.resize(codes.len(), C::default());
         }

@@ -1,7 +1,7 @@
 //! Files of a replica: created and synchronised whole, read with their size known beforehand.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::io::Write;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
@@ -19,15 +19,7 @@ pub(super) fn read_small(place: &Place, name: &str, longest: u64) -> Result<Vec<
 
 /// Opens a regular file. A missing one is a damaged replica.
 pub(super) fn open(place: &Place, name: &str) -> Result<Readable> {
-    place.open(name, open_regular).map_err(|e| damaged(&place.name_of(name), e))
-}
-
-fn open_regular(path: &Path) -> io::Result<File> {
-    // Looked at first: opening a pipe would wait for a writer.
-    if !fs::metadata(path)?.is_file() {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, "not a regular file"));
-    }
-    File::open(path)
+    place.open(name).map_err(|e| damaged(&place.name_of(name), e))
 }
 
 /// Fills `out` from `offset` on; a file that ends before is a damaged one.
@@ -88,5 +80,8 @@ pub(super) fn create_dir(path: &Path) -> Result<()> {
 
 /// An error of the system met while writing `path`.
 pub(super) fn unwritten(path: &Path, e: &std::io::Error) -> Error {
-    Error::io(format!("cannot write '{}'", path.display()), e)
+    // The build may be led to it by a descriptor, which says nothing to people.
+    let parent = path.parent().and_then(|above| above.canonicalize().ok());
+    let shown = parent.zip(path.file_name()).map_or_else(|| path.to_path_buf(), |(dir, name)| dir.join(name));
+    Error::io(format!("cannot write '{}'", shown.display()), e)
 }

@@ -62,7 +62,7 @@ pub(super) struct TableSource<'a> {
 
 impl<'a> TableSource<'a> {
     /// # Errors
-    /// `invalid-value` where the regions cannot be a cover of the shape, or one has more than 2^32 elements.
+    /// `invalid-value` where the regions cannot be a cover of the shape, `memory-limit` where one has more than 2^32 elements.
     pub fn new(table: &'a dyn Table, schema: &'a Schema, shape: &'a [u64]) -> Result<Self> {
         let wrong =
             || Error::new(ErrorKind::InvalidValue, format!("regions do not cover the shape {shape:?}"));
@@ -76,7 +76,11 @@ impl<'a> TableSource<'a> {
             let len = if fits { checked_len(&bx.shape)? } else { return Err(wrong()) };
             ordered &= len == 0 || (is_contiguous(&bx, shape) && linear(&bx.start, shape) == rows);
             rows = rows.checked_add(len).ok_or_else(wrong)?;
-            lens.push(u32::try_from(len).map_err(|_| wrong())? as usize);
+            let too_long = |_| {
+                let message = format!("a region of {len} elements is too large to be sorted");
+                Error::new(ErrorKind::MemoryLimit, message)
+            };
+            lens.push(u32::try_from(len).map_err(too_long)? as usize);
         }
         if rows == schema.rows { Ok(Self { table, schema, shape, lens, ordered }) } else { Err(wrong()) }
     }

@@ -1,24 +1,11 @@
 //! What an array is, as far as its records depend on it.
 
-use sieva_types::{DType, Error, ErrorKind, KeySet, Result, checked_len};
+use sieva_types::{DType, Error, ErrorKind, KeySet, Result, checked_len, wire};
 
 use super::bytes::{Cursor, corrupt};
 
-/// Codes of the types, by position from 1 on; append-only.
-const DTYPES: [DType; 12] = [
-    DType::Bool,
-    DType::I8,
-    DType::I16,
-    DType::I32,
-    DType::I64,
-    DType::U8,
-    DType::U16,
-    DType::U32,
-    DType::U64,
-    DType::F16,
-    DType::F32,
-    DType::F64,
-];
+/// Codes of the types, by position from 1 on; texts, the last, have no records.
+const DTYPES: &[DType] = wire::DTYPES.split_at(12).0;
 
 /// An array: records of one array are only good together if their headers are equal.
 #[derive(Clone, Debug, PartialEq, Eq)]

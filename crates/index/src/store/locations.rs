@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use xxhash_rust::xxh3::xxh3_64;
+use sieva_store::name_of;
 
 /// Directories of stores of one source.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,15 +19,14 @@ pub struct Locations {
 ///
 /// Without `given`: beside the source, as `<source>.sieva`; where `source` is a link, beside what it leads to
 /// as well. With `given`, a directory that holds the stores of many sources, first of all in
-/// `<given>/<file name>-<16 hex>.sieva`, the digits being the xxh3-64 of the absolute path (links resolved), so
-/// that all names of one file lead to one store. Whether what is found there belongs to the source is told by
+/// `<given>/<file name>-<32 hex>.sieva`, the digits being the [`name_of`] the absolute path (links resolved), so
+/// that all names of one file lead to one store, and those of no other. Whether what is found there belongs to the source is told by
 /// its [`Fingerprint`](super::Fingerprint), not by its place.
 pub fn locations(source: &Path, given: Option<&Path>) -> Locations {
     if let (Some(url), Some(given)) = (source.to_str().filter(|s| s.contains("://")), given) {
         // Nothing lies beside it that could be written to.
         let name = url.split(['?', '#']).next().and_then(|u| u.rsplit('/').find(|part| !part.is_empty()));
-        let hash = xxh3_64(url.as_bytes());
-        let store = given.join(format!("{}-{hash:016x}.sieva", name.unwrap_or("source")));
+        let store = given.join(format!("{}-{}.sieva", name.unwrap_or("source"), name_of(url.as_bytes())));
         return Locations { write: store.clone(), read: vec![store] };
     }
     // Following links asks for every directory above: only where it can matter.
@@ -44,9 +43,9 @@ pub fn locations(source: &Path, given: Option<&Path>) -> Locations {
     }
     if let Some(given) = given {
         let absolute = absolute();
-        let hash = xxh3_64(absolute.as_os_str().as_bytes());
+        let hash = name_of(absolute.as_os_str().as_bytes());
         let name = absolute.file_name().map_or_else(|| PathBuf::from("source"), PathBuf::from);
-        read.insert(0, given.join(with_suffix(&name, &format!("-{hash:016x}.sieva"))));
+        read.insert(0, given.join(with_suffix(&name, &format!("-{hash}.sieva"))));
     }
     Locations { write: read[0].clone(), read }
 }
@@ -74,7 +73,7 @@ mod tests {
         assert_eq!(given.read, [given.write.clone(), plain.write]);
         let name = given.write.file_name().unwrap().to_str().unwrap();
         assert!(
-            given.write.starts_with("/stores") && name.starts_with("pop.nc-") && name.len() == 29,
+            given.write.starts_with("/stores") && name.starts_with("pop.nc-") && name.len() == 45,
             "{name}"
         );
     }

@@ -5,20 +5,20 @@
 //! "fingerprint":{...},"segments":[...],"sorted":[...]}
 //! ```
 
-use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use sieva_store::local::Dir;
 use sieva_types::{Error, ErrorKind, Result};
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::Fingerprint;
 use super::bytes::corrupt;
 use super::draft::Draft;
-use super::files::{open_plain, sync_dir, write_error};
+use super::files::write_error;
 use super::names;
+use super::{Fingerprint, Home};
 use crate::place::{OpenError, Place};
 
 /// The version of the manifest and of all that it lists.
@@ -143,9 +143,9 @@ struct FileSorted {
 }
 
 impl Manifest {
-    /// The manifest of the store in the local directory `dir`; `None` if there is none.
-    pub(super) fn read(dir: &Path) -> Result<Option<Self>> {
-        Ok(Self::read_at(&dir.into())?.map(|(manifest, _)| manifest))
+    /// The manifest of the store in a local directory; `None` if there is none.
+    pub(super) fn read(home: &Home) -> Result<Option<Self>> {
+        Ok(Self::read_at(&Place::Local(home.clone()))?.map(|(manifest, _)| manifest))
     }
 
     /// The manifest of the store in `place`, and when it was put there where a server says so;
@@ -156,9 +156,11 @@ impl Manifest {
             OpenError::System(e) if e.kind() == io::ErrorKind::InvalidData => {
                 corrupt(e.to_string()).at(name())
             }
+            // It names the store, and says what to do.
+            OpenError::Storage(e) if !place.is_remote() => e,
             e => e.into_error(format!("cannot read {}", name())),
         };
-        let file = match place.open(names::MANIFEST, open_plain) {
+        let file = match place.open(names::MANIFEST) {
             Err(e) if e.is_absence() => return Ok(None),
             file => file.map_err(failed)?,
         };
@@ -199,9 +201,15 @@ impl Manifest {
         Ok(format!("{{\"version\": {VERSION}, \"xxh3\": \"{checksum}\",\n{rest}").into_bytes())
     }
 
-    /// Replaces the manifest of `dir`; the caller holds the store's lock. `before_rename` is called when nothing
+    /// Replaces the manifest of a store whose directory is `dir`; the caller holds the store's lock. `before_rename` is called when nothing
     /// but the renaming is left.
-    pub(super) fn write(&self, dir: &Path, durable: bool, before_rename: impl FnOnce()) -> Result<()> {
+    pub(super) fn write(
+        &self,
+        dir: &Dir,
+        home: &Home,
+        durable: bool,
+        before_rename: impl FnOnce(),
+    ) -> Result<()> {
         let bytes = self.encode()?;
         if bytes.len() as u64 > MAX_BYTES {
             return Err(Error::new(
@@ -209,16 +217,9 @@ impl Manifest {
                 "a store of so many segments: drop it and build it again",
             ));
         }
-        let aside = dir.join(names::random() + names::ASIDE);
-        let written = write_file(&aside, &bytes, durable).and_then(|()| {
-            before_rename();
-            fs::rename(&aside, dir.join(names::MANIFEST))
-        });
-        if let Err(e) = written {
-            let _ = fs::remove_file(&aside);
-            return Err(write_error(&dir.join(names::MANIFEST), &e));
-        }
-        if durable { sync_dir(dir).map_err(|e| write_error(dir, &e)) } else { Ok(()) }
+        let written = home.put(dir, names::MANIFEST, &bytes, durable, before_rename);
+        written.map_err(|e| write_error(&home.path().join(names::MANIFEST), &e))?;
+        if durable { dir.sync().map_err(|e| write_error(&home.path(), &e)) } else { Ok(()) }
     }
 }
 
@@ -300,10 +301,4 @@ fn hex(n: u64) -> String {
 
 fn number(text: &str) -> Result<u64> {
     u64::from_str_radix(text, 16).map_err(|_| corrupt(format!("'{text}' is no checksum")))
-}
-
-fn write_file(path: &Path, bytes: &[u8], durable: bool) -> io::Result<()> {
-    let mut file = File::create_new(path)?;
-    file.write_all(bytes)?;
-    if durable { file.sync_all() } else { Ok(()) }
 }

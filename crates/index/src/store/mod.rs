@@ -13,7 +13,7 @@
 //! lock of the store's own; readers need none, since a rename is atomic.
 //!
 //! # What is trusted
-//! Nothing. All but bodies is verified by xxh3-64 before it is parsed; sizes are checked against the file
+//! Nothing that others could have written ([`Home`]), and of the rest nothing without a check. All but bodies is verified by xxh3-64 before it is parsed; sizes are checked against the file
 //! before memory is asked for, and region numbers against the array's grid. What is damaged is left out and
 //! told ([`Store::damage`], [`ArrayRecords::damage`]), never believed.
 //!
@@ -25,6 +25,7 @@ mod files;
 mod fingerprint;
 mod header;
 mod heads;
+mod home;
 mod load;
 mod locations;
 mod manifest;
@@ -42,6 +43,7 @@ pub use draft::SortedDraft;
 pub use fingerprint::Fingerprint;
 pub use header::ArrayHeader;
 pub use heads::Head;
+pub use home::Home;
 pub use locations::{Locations, locations};
 pub use manifest::{Listing, SegmentName, SortedEntry};
 pub use open::{Found, Store};

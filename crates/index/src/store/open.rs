@@ -1,6 +1,5 @@
 //! Opening a store.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use sieva_store::Counters;
@@ -10,7 +9,7 @@ use super::load::load;
 use super::manifest::{Listing, Manifest, SortedEntry};
 use super::segment::Segment;
 use super::summary::{ArraySummary, summaries};
-use super::{ArrayRecords, Fingerprint, publish};
+use super::{ArrayRecords, Fingerprint, Home, publish};
 use crate::place::Place;
 use crate::sorted::SortedReplica;
 
@@ -78,13 +77,13 @@ impl Found {
 }
 
 impl Store {
-    /// The store in `dir`; `None` if there is none.
+    /// The store in a local directory; `None` if there is none.
     ///
     /// # Errors
-    /// `corrupt-index` where the manifest is damaged, `unsupported` where a newer version wrote it,
+    /// `permission-denied` where others could have written it; `corrupt-index` where the manifest is damaged, `unsupported` where a newer version wrote it,
     /// `permission-denied` or `io-error` where it cannot be read.
-    pub fn open(dir: &Path) -> Result<Option<Self>> {
-        Self::open_at(&dir.into())
+    pub fn open(home: impl Into<Home>) -> Result<Option<Self>> {
+        Self::open_at(&Place::Local(home.into()))
     }
 
     /// The store in `place`, which may lie beside a remote object; `None` if there is none.
@@ -179,20 +178,20 @@ impl Store {
     /// # Errors
     /// `invalid-value` where `change` lists something that is not in this store; `unsupported` where a newer
     /// version wrote the store, or the file system has no locks; `permission-denied` where the place is
-    /// read-only, with a hint; `io-error`. The old state counts then.
+    /// read-only or not believed, with a hint; `io-error`, also where the store's lock is held too long. The old state counts then.
     pub fn publish(
-        dir: &Path,
+        home: impl Into<Home>,
         fingerprint: &Fingerprint,
         change: &dyn Fn(&Listing) -> Listing,
         durable: bool,
     ) -> Result<()> {
-        publish::publish(dir, fingerprint, change, durable)
+        publish::publish(&home.into(), fingerprint, change, durable)
     }
 
     /// Removes what killed builders left in a store, as [`Store::publish`] does, where there is nothing to publish.
     /// What cannot be removed is left to the next time.
-    pub fn tidy(dir: &Path) {
-        publish::tidy(dir);
+    pub fn tidy(home: &Home) {
+        publish::tidy(home);
     }
 
     /// Removes a store; fine if there is none. What is being built there stays, as do files that are not ours.
@@ -200,8 +199,8 @@ impl Store {
     /// # Errors
     /// `permission-denied` or `io-error` where the manifest cannot be removed; `unsupported` where the file
     /// system has no locks.
-    pub fn drop_all(dir: &Path) -> Result<()> {
-        publish::drop_all(dir)
+    pub fn drop_all(home: impl Into<Home>) -> Result<()> {
+        publish::drop_all(&home.into())
     }
 }
 

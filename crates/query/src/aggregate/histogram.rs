@@ -1,18 +1,12 @@
 //! Histograms of bins of equal width, as numpy's `histogram`: the edges are its `linspace`, a value on an edge
 //! belongs to the bin above, and the last bin has its upper edge in it. Values outside are not counted.
 
-use crate::values::Scalar;
-use sieva_types::{Error, ErrorKind, Result};
+use std::any::Any;
 
-/// The counts so far.
-#[derive(Clone, Debug)]
-pub(super) struct Histogram {
-    low: f64,
-    high: f64,
-    /// Width of a bin; 0 if it is too small for a float.
-    step: f64,
-    counts: Vec<u64>,
-}
+use super::Aggregate;
+use super::accumulator::{Accumulator, Finished, Piece, Target, bytes, grow, internal, same};
+use crate::values::{Scalar, ValueType};
+use sieva_types::{Error, ErrorKind, Result};
 
 /// The range to use for the given one: as it is, or widened by a half to both sides if it is empty.
 pub(super) fn check_range(low: f64, high: f64) -> Result<(f64, f64)> {
@@ -27,18 +21,29 @@ pub(super) fn check_range(low: f64, high: f64) -> Result<(f64, f64)> {
     Ok(if low == high { (low - 0.5, high + 0.5) } else { (low, high) })
 }
 
-impl Histogram {
-    pub(super) fn new(bins: usize, (low, high): (f64, f64)) -> Self {
-        Self { low, high, step: (high - low) / bins as f64, counts: vec![0; bins] }
+/// The bins of a histogram.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Bins {
+    low: f64,
+    high: f64,
+    /// Width of a bin; 0 if it is too small for a float.
+    step: f64,
+    count: usize,
+}
+
+impl Bins {
+    fn new(count: usize, (low, high): (f64, f64)) -> Self {
+        Self { low, high, step: (high - low) / count as f64, count }
     }
 
+    /// The bin of a value; `None` outside of all.
     #[inline]
-    pub(super) fn add(&mut self, x: f64) {
+    fn of(&self, x: f64) -> Option<usize> {
         if !(self.low <= x && x <= self.high) {
-            return;
+            return None;
         }
-        let last = self.counts.len() - 1;
-        let place = (x - self.low) / (self.high - self.low) * self.counts.len() as f64;
+        let last = self.count - 1;
+        let place = (x - self.low) / (self.high - self.low) * self.count as f64;
         let mut bin = (place as usize).min(last);
         // The place is rounded; the edges decide.
         if bin > 0 && x < self.edge(bin) {
@@ -47,41 +52,103 @@ impl Histogram {
         if bin < last && x >= self.edge(bin + 1) {
             bin += 1;
         }
-        self.counts[bin] += 1;
-    }
-
-    pub(super) fn merge(&mut self, other: &Self) {
-        for (to, from) in self.counts.iter_mut().zip(&other.counts) {
-            *to += from;
-        }
-    }
-
-    /// Whether both have the same bins.
-    pub(super) fn is_like(&self, other: &Self) -> bool {
-        (self.low, self.high, self.counts.len()) == (other.low, other.high, other.counts.len())
-    }
-
-    pub(super) fn heap_bytes(&self) -> usize {
-        self.counts.capacity() * size_of::<u64>()
-    }
-
-    pub(super) fn finish(self) -> Scalar {
-        Scalar::Histogram {
-            edges: (0..=self.counts.len()).map(|i| self.edge(i)).collect(),
-            counts: self.counts,
-        }
+        Some(bin)
     }
 
     #[inline]
     fn edge(&self, i: usize) -> f64 {
-        let bins = self.counts.len();
-        if i == bins {
+        if i == self.count {
             self.high
         } else if self.step == 0.0 {
-            i as f64 / bins as f64 * (self.high - self.low) + self.low
+            i as f64 / self.count as f64 * (self.high - self.low) + self.low
         } else {
             i as f64 * self.step + self.low
         }
+    }
+}
+
+/// The counts of all groups, those of one behind the other.
+#[derive(Debug)]
+struct Histograms {
+    bins: Bins,
+    groups: usize,
+    counts: Vec<u64>,
+}
+
+pub(super) fn make(aggregate: &Aggregate, input: ValueType) -> Option<Box<dyn Accumulator>> {
+    let Aggregate::Histogram { bins, range: Some(range) } = *aggregate else { return None };
+    if input == ValueType::Str {
+        return None;
+    }
+    Some(Box::new(Histograms { bins: Bins::new(bins, range), groups: 0, counts: Vec::new() }))
+}
+
+impl Histograms {
+    fn of(&self, group: usize) -> Scalar {
+        let n = self.bins.count;
+        Scalar::Histogram {
+            edges: (0..=n).map(|i| self.bins.edge(i)).collect(),
+            counts: self.counts[group * n..(group + 1) * n].to_vec(),
+        }
+    }
+}
+
+impl Accumulator for Histograms {
+    fn len(&self) -> usize {
+        self.groups
+    }
+
+    fn resize(&mut self, groups: usize) {
+        self.groups = self.groups.max(groups);
+        grow(&mut self.counts, self.groups * self.bins.count, 0);
+    }
+
+    fn update(&mut self, target: Target<'_>, piece: &Piece<'_>) -> Result<()> {
+        let (bins, counts) = (self.bins, &mut self.counts);
+        piece.each_float(target, |g, x| {
+            if let Some(bin) = bins.of(x) {
+                counts[g * bins.count + bin] += 1;
+            }
+        })
+    }
+
+    fn repeat(&mut self, group: usize, one: &Piece<'_>, n: u64) -> Result<()> {
+        let (bins, counts) = (self.bins, &mut self.counts);
+        one.part(0, 1).each_float(Target::One(group), |g, x| {
+            if let Some(bin) = bins.of(x) {
+                counts[g * bins.count + bin] += n;
+            }
+        })
+    }
+
+    fn merge(&mut self, other: &dyn Accumulator, to: &[u32]) -> Result<()> {
+        let other = same::<Self>(other)?;
+        if other.bins != self.bins {
+            return Err(internal("states of different aggregates merged"));
+        }
+        let n = self.bins.count;
+        for (from, &group) in other.counts.chunks_exact(n).zip(to).filter(|(_, g)| **g != super::NO_GROUP) {
+            let own = &mut self.counts[group as usize * n..(group as usize + 1) * n];
+            own.iter_mut().zip(from).for_each(|(to, from)| *to += from);
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, order: &[usize], _: usize) -> Result<Finished> {
+        Ok(Finished::Histograms(order.iter().map(|&g| self.of(g)).collect()))
+    }
+
+    fn value(&self, group: usize) -> Result<Scalar> {
+        Ok(self.of(group))
+    }
+
+    fn memory_bytes(&self) -> u64 {
+        // Counts and edges come to twice as much in the result.
+        3 * bytes(&self.counts)
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
     }
 }
 
@@ -90,9 +157,11 @@ mod tests {
     use super::*;
 
     fn of(bins: usize, range: (f64, f64), values: &[f64]) -> (Vec<f64>, Vec<u64>) {
-        let mut h = Histogram::new(bins, range);
-        values.iter().for_each(|&x| h.add(x));
-        match h.finish() {
+        let aggregate = Aggregate::Histogram { bins, range: Some(range) };
+        let mut all = make(&aggregate, ValueType::F64).unwrap();
+        all.resize(3);
+        all.update(Target::One(1), &Piece::F64(values)).unwrap();
+        match all.value(1).unwrap() {
             Scalar::Histogram { edges, counts } => (edges, counts),
             other => panic!("{other}"),
         }

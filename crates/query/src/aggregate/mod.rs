@@ -1,19 +1,31 @@
 //! Aggregates: states that are fed piece by piece, merged, and finished into one value.
 //!
 //! Missing values are passed over, as in SQL; of no values at all an aggregate is NULL, a count 0. Whatever way
-//! the rows are cut into pieces, and in whatever order the pieces are merged, the results are bit for bit the
-//! same, but for the variances, which agree to a few units in the last place and are reproducible for a fixed
-//! cut and order.
+//! the rows are cut into pieces, and in whatever order the pieces are merged, the results are bit for bit the same.
 
+#[macro_use]
+mod widest;
+
+mod accumulator;
+mod counts;
 mod distinct;
-mod extreme;
+mod extremes;
 mod histogram;
+mod kept;
 mod moments;
+mod natural;
+mod pairs;
 mod quantile;
-mod state;
+mod split;
 mod sum;
+mod sums;
+#[cfg(test)]
+mod tests;
+mod variances;
 
-pub use state::{NO_GROUP, Rows, State};
+pub use accumulator::{
+    Accumulator, Finished, NO_GROUP, Piece, Present, Target, accumulator, feed, with_piece,
+};
 
 use crate::ast::Literal;
 use crate::values::ValueType;
@@ -173,6 +185,18 @@ impl Aggregate {
         }
     }
 
+    /// What a state of no values takes with what its value will take, and what each value of a row may add.
+    pub fn expected_bytes(&self) -> (u64, u64) {
+        match self {
+            // Counts and edges, once more as the column of the result.
+            Self::Histogram { bins, .. } => (32 * *bins as u64, 0),
+            Self::Quantile(_) | Self::Median => (16, 16),
+            Self::CountDistinct => (16, 64),
+            Self::StddevSamp | Self::StddevPop | Self::VarSamp | Self::VarPop => (80, 0),
+            _ => (48, 0),
+        }
+    }
+
     /// Whether the least and the greatest value have to be found, and given to [`Aggregate::with_range`], before
     /// a state can be made.
     pub fn needs_range(&self) -> bool {
@@ -253,7 +277,7 @@ fn number(literal: &Literal) -> Option<f64> {
 }
 
 #[cfg(test)]
-mod tests {
+mod call_tests {
     use super::*;
 
     fn call(name: &str, parameters: &[Literal]) -> Result<Aggregate> {

@@ -8,9 +8,10 @@
 //! holds only the digits that its values have reached, typically three to five, since there may be one for each
 //! of many groups.
 //!
-//! Blocks of values are first reduced to a few by splitting off their leading bits, the sum of which is exact, as
-//! in S. M. Rump, T. Ogita and S. Oishi, "Accurate floating-point summation, part I", SIAM J. Sci. Comput. 31
-//! (2008), 189-224 (algorithm 3.3, ExtractVector). That loop vectorises; only what it leaves goes in one by one.
+//! Blocks of values are first reduced to a few ([`Units`]); only these, and what they leave, go in one by one.
+
+use super::natural::Natural;
+use super::split::{BLOCK, Survey, Units};
 
 /// Bits of one digit.
 const DIGIT_BITS: u32 = 32;
@@ -19,17 +20,12 @@ const DIGIT_MASK: i64 = (1 << DIGIT_BITS) - 1;
 const MAX_PENDING: u32 = 1024;
 /// Below so many values it does not pay to lay out all digits.
 const BULK: usize = 64;
-/// Values that are split at once, and the bits that a sum of so many is longer than the largest of them.
-const BLOCK: usize = 2048;
-const BLOCK_BITS: u64 = 11;
-/// Each split takes 40 bits off, so that three leave nothing of values within a factor of 2^67 of each other.
-const SPLITS: usize = 3;
-/// Sums are taken in so many lanes, for the compiler to keep in vector registers.
-const LANES: usize = 8;
+/// The exponent of the weight of bit 0 of digit 0.
+pub(super) const FIRST_EXPONENT: i64 = -1075;
 
 /// An exact sum of `float64` values.
 ///
-/// Bit 0 of digit 0 has the weight 2^-1075, so that a value of biased exponent e begins at bit e.
+/// Bit 0 of digit 0 has the weight 2^-1075 ([`FIRST_EXPONENT`]), so that a value of biased exponent e begins at bit e.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ExactSum {
     /// The digits from `first` on; the last one carries the sign.
@@ -71,6 +67,9 @@ impl ExactSum {
         if !x.is_finite() {
             return self.add_infinite(x);
         }
+        if x == 0.0 {
+            return;
+        }
         let parts = Parts::of(x);
         self.reach(parts.index, parts.index + 2);
         let at = parts.index - self.first;
@@ -84,28 +83,24 @@ impl ExactSum {
         if values.len() < BULK {
             return values.iter().for_each(|&x| self.add(x));
         }
-        let mut rest = [0.0; BLOCK];
         for block in values.chunks(BLOCK) {
-            let rest = &mut rest[..block.len()];
-            rest.copy_from_slice(block);
-            self.add_block(rest);
+            self.add_mapped(block, Survey::of(block).largest, |x| x);
         }
     }
 
-    /// Adds no more than [`BLOCK`] values, and overwrites them.
-    fn add_block(&mut self, values: &mut [f64]) {
-        let mut largest = lanes(values, |largest, x| larger(largest, x.abs())).into_iter().fold(0.0, larger);
-        for _ in 0..SPLITS {
-            if largest == 0.0 {
-                return;
-            }
-            let Some(unit) = split_unit(largest) else { break };
-            let (sum, largest_rest) = split(values, unit);
-            self.add(sum);
-            largest = largest_rest;
+    /// Adds `f` of each value, of which none is larger than `largest`; no more than [`BLOCK`] values.
+    #[inline(always)]
+    pub(super) fn add_mapped(&mut self, values: &[f64], largest: f64, f: impl Fn(f64) -> f64 + Copy) {
+        let Some(units) = Units::of(largest) else {
+            // Huge or infinite, or next to nothing.
+            return values.iter().for_each(|&x| self.add(f(x)));
+        };
+        let (sums, is_left) = units.sums(values, f);
+        sums.into_iter().for_each(|sum| self.add(sum));
+        if is_left {
+            // Values of very different sizes.
+            values.iter().for_each(|&x| self.add(units.rest(f(x))));
         }
-        // Values of very different sizes, huge or infinite.
-        values.iter().filter(|x| **x != 0.0).for_each(|&x| self.add(x));
     }
 
     /// Adds another sum.
@@ -128,6 +123,23 @@ impl ExactSum {
             [false, true] => return f64::NEG_INFINITY,
             [false, false] => {}
         }
+        let (digits, is_negative) = self.magnitude();
+        let magnitude = round(&digits, self.first as i64);
+        if is_negative { -magnitude } else { magnitude }
+    }
+
+    /// Whether no infinity was added.
+    pub(super) fn is_finite(&self) -> bool {
+        self.infinite == [false; 2]
+    }
+
+    /// The sum without its sign, in units of 2 to the power of [`FIRST_EXPONENT`].
+    pub(super) fn natural(&self) -> Natural {
+        Natural::new(self.magnitude().0.into_iter().map(|d| d as u32).collect(), self.first as i64)
+    }
+
+    /// The settled digits of the sum without its sign, and whether it is negative.
+    fn magnitude(&self) -> (Vec<i64>, bool) {
         let mut digits = self.digits.clone();
         digits.extend([0, 0]);
         settle(&mut digits);
@@ -136,8 +148,7 @@ impl ExactSum {
             digits.iter_mut().for_each(|d| *d = -*d);
             settle(&mut digits);
         }
-        let magnitude = round(&digits, self.first);
-        if is_negative { -magnitude } else { magnitude }
+        (digits, is_negative)
     }
 
     /// Bytes on the heap.
@@ -190,43 +201,6 @@ impl ExactSum {
     }
 }
 
-/// What to split values of up to `largest` by: a power of two that no sum of a block reaches. None if there is
-/// no such number.
-fn split_unit(largest: f64) -> Option<f64> {
-    let exponent = (largest.to_bits() >> 52).max(1) + BLOCK_BITS + 2;
-    (exponent < 0x7ff).then(|| f64::from_bits(exponent << 52))
-}
-
-/// Takes from each value the bits down to 2^-53 of `unit`. Their sum is exact, being a multiple of that below
-/// `unit`, and so is what is left in each place. Gives back the sum and the largest rest.
-fn split(values: &mut [f64], unit: f64) -> (f64, f64) {
-    let totals = lanes(values, |(sum, largest): (f64, f64), x| {
-        let leading = (unit + *x) - unit;
-        *x -= leading;
-        (sum + leading, larger(largest, x.abs()))
-    });
-    totals.into_iter().fold((0.0, 0.0), |(sum, largest), (s, l)| (sum + s, larger(largest, l)))
-}
-
-fn larger(a: f64, b: f64) -> f64 {
-    if b > a { b } else { a }
-}
-
-/// Folds every eighth value with its like.
-fn lanes<T: Copy + Default>(values: &mut [f64], fold: impl Fn(T, &mut f64) -> T) -> [T; LANES] {
-    let mut lanes = [T::default(); LANES];
-    let mut chunks = values.chunks_exact_mut(LANES);
-    for chunk in &mut chunks {
-        for (lane, x) in lanes.iter_mut().zip(chunk) {
-            *lane = fold(*lane, x);
-        }
-    }
-    for (lane, x) in lanes.iter_mut().zip(chunks.into_remainder()) {
-        *lane = fold(*lane, x);
-    }
-    lanes
-}
-
 /// Brings all digits but the last into 0..2^32, and gives back what the last has beyond that, of either sign.
 /// A last digit that is within -2^32..2^32 is left as it is.
 fn settle(digits: &mut [i64]) -> i64 {
@@ -247,7 +221,7 @@ fn settle(digits: &mut [i64]) -> i64 {
 }
 
 /// The `float64` nearest to settled digits that are not negative; ties to even.
-fn round(digits: &[i64], first: usize) -> f64 {
+fn round(digits: &[i64], first: i64) -> f64 {
     let Some(top) = digits.iter().rposition(|&d| d != 0) else { return 0.0 };
     // The four highest digits hold at least 97 bits from the highest one; of the rest only counts if it is zero.
     let digit = |i: usize| top.checked_sub(i).map_or(0, |at| digits[at] as u128);
@@ -255,17 +229,27 @@ fn round(digits: &[i64], first: usize) -> f64 {
     let is_rest_zero = digits[..top.saturating_sub(3)].iter().all(|&d| d == 0);
     let highest = 127 - i64::from(head.leading_zeros());
     // The bit of the whole number that bit 0 of the head is.
-    let offset = DIGIT_BITS as i64 * (first as i64 + top as i64 - 3);
+    let offset = DIGIT_BITS as i64 * (first + top as i64 - 3);
+    if offset + highest < 0 {
+        // Less than half of the least number that there is.
+        return 0.0;
+    }
     // The last bit of the result: that of subnormal numbers is bit 1.
     let last = (offset + highest - 52).max(1);
     let cut = (last - offset) as u32;
-    let mantissa = (head >> cut) as u64;
+    let mantissa = head.checked_shr(cut).unwrap_or(0) as u64;
     let half = 1_u128 << (cut - 1);
-    let below = head & ((half << 1) - 1);
+    let below = head & (half | (half - 1));
     let up = below > half || (below == half && (!is_rest_zero || mantissa % 2 == 1));
     // A carry out of the mantissa runs into the exponent, as it should.
     let bits = ((last as u64 - 1) << 52) + mantissa + u64::from(up);
     if bits >= f64::INFINITY.to_bits() { f64::INFINITY } else { f64::from_bits(bits) }
+}
+
+/// The `float64` nearest to a number of units of 2 to the power of [`FIRST_EXPONENT`]; ties to even.
+pub(super) fn rounded(number: &Natural) -> f64 {
+    let (digits, first) = number.parts();
+    round(&digits.iter().map(|&d| i64::from(d)).collect::<Vec<_>>(), first)
 }
 
 /// The exact sum of integers that fit in 64 bits.

@@ -26,7 +26,7 @@ impl Display for Literal {
             Self::Float(v) => write!(f, "{v:?}"),
             Self::Str(v) => write_quoted(f, v, '\''),
             Self::Date(v) => {
-                f.write_str(if v.contains(':') { "TIMESTAMP " } else { "DATE " })?;
+                f.write_str(if v.contains([':', 'T']) { "TIMESTAMP " } else { "DATE " })?;
                 write_quoted(f, v, '\'')
             }
         }
@@ -38,6 +38,7 @@ impl Display for Expr {
         match self {
             Self::Literal(v) => write!(f, "{v}"),
             Self::Name(v) => write!(f, "{v}"),
+            Self::Slot(v) => write!(f, "{v}"),
             Self::Unary { op: super::UnaryOp::Neg, expr } => write_negated(f, expr),
             Self::Binary { op, left, right } => write_binary(f, *op, left, right),
             Self::Compare { op, left, right } => {
@@ -114,7 +115,7 @@ fn write_negated(f: &mut Formatter<'_>, expr: &Expr) -> Result {
 }
 
 fn write_binary(f: &mut Formatter<'_>, op: BinaryOp, left: &Expr, right: &Expr) -> Result {
-    let (least_left, least_right) = match op.precedence() {
+    let (least_left, least_right) = match Precedence::of(op) {
         Precedence::Sum => (Precedence::Sum, Precedence::Product),
         Precedence::Product => (Precedence::Product, Precedence::Sign),
         _ => (Precedence::Primary, Precedence::Sign),
@@ -201,6 +202,9 @@ impl Display for Select {
         if let Some(from) = &self.from {
             f.write_str(" FROM ")?;
             write_quoted(f, from, '\'')?;
+        }
+        if self.cross {
+            f.write_str(" CROSS")?;
         }
         if let Some(condition) = &self.condition {
             write!(f, " WHERE {condition}")?;

@@ -70,6 +70,8 @@ pub struct Select {
     pub from: Option<String>,
     /// The name in `FROM collection('name')`; then `from` is none.
     pub collection: Option<String>,
+    /// Whether `CROSS` was written: a product of arrays that do not line up is wanted.
+    pub cross: bool,
     /// `WHERE`
     pub condition: Option<Expr>,
     /// `GROUP BY`
@@ -82,4 +84,18 @@ pub struct Select {
     pub limit: Option<u64>,
     /// `OFFSET`
     pub offset: Option<u64>,
+}
+
+impl Select {
+    /// Gives each column that is called by its spelling this name as its alias, where its printed form is another.
+    pub fn keep_names(&mut self) {
+        let Projection::Items(items) = &mut self.projection else { return };
+        for item in items {
+            let printed =
+                if let Expr::Name(name) = &item.expr { name.text.clone() } else { item.expr.to_string() };
+            if item.alias.is_none() && item.text != printed {
+                item.alias = Some(item.text.clone());
+            }
+        }
+    }
 }

@@ -1,10 +1,12 @@
 //! Aggregates within expressions: found, bound once each, and replaced by their number.
 
+use std::collections::HashMap;
+
 use sieva_types::{Error, ErrorKind, Result};
 
 use super::{Binder, Value};
 use crate::aggregate::Aggregate;
-use crate::ast::{Expr, Literal, Name, Span};
+use crate::ast::{Expr, Literal, Slot, SlotOf};
 use crate::values::Scalar;
 
 /// Whether an aggregate stands anywhere in the expression.
@@ -22,14 +24,14 @@ pub fn has_aggregate(expr: &Expr) -> bool {
 /// vary within a group.
 pub struct Extractor {
     keys: Vec<Expr>,
-    calls: Vec<Expr>,
+    calls: HashMap<Expr, usize>,
     aggregates: Vec<(Aggregate, Option<Value>)>,
 }
 
 impl Extractor {
     /// An extractor for groups by `keys`.
     pub fn new(keys: Vec<Expr>) -> Self {
-        Self { keys, calls: Vec::new(), aggregates: Vec::new() }
+        Self { keys, calls: HashMap::new(), aggregates: Vec::new() }
     }
 
     /// The aggregates found.
@@ -38,7 +40,7 @@ impl Extractor {
     }
 
     /// Binds one expression over groups: each key and aggregate in it is bound first and stands in it as a
-    /// placeholder, which binding the rest turns into its number.
+    /// slot with its number.
     pub fn value(&mut self, binder: &mut Binder<'_>, expr: &Expr) -> Result<Value> {
         let replaced = self.replace(binder, expr)?;
         let value = binder.value(&replaced)?;
@@ -61,44 +63,33 @@ impl Extractor {
 
     fn replace(&mut self, binder: &mut Binder<'_>, expr: &Expr) -> Result<Expr> {
         if let Some(key) = self.keys.iter().position(|k| k == expr) {
-            return Ok(placeholder(KEY, key));
+            return Ok(slot(expr, SlotOf::Key(key)));
         }
         if let Expr::Call { function, args, distinct, star } = expr
             && Aggregate::is_name(function)
         {
-            if let Some(known) = self.calls.iter().position(|c| c == expr) {
-                return Ok(placeholder(AGGREGATE, known));
+            if let Some(&known) = self.calls.get(expr) {
+                return Ok(slot(expr, SlotOf::Aggregate(known)));
             }
             let (aggregate, value) = bind_call(binder, function, args, *distinct, *star)?;
             let input = value.as_ref().map(|v| binder.type_of(v)).transpose()?.flatten();
             binder.aggregate_types.push(aggregate.result_type(input)?);
-            self.calls.push(expr.clone());
+            let number = self.aggregates.len();
+            self.calls.insert(expr.clone(), number);
             self.aggregates.push((aggregate, value));
-            return Ok(placeholder(AGGREGATE, self.calls.len() - 1));
+            return Ok(slot(expr, SlotOf::Aggregate(number)));
         }
         expr.clone().try_map_children(&mut |child| self.replace(binder, child))
     }
 }
 
-const KEY: &str = "key";
-const AGGREGATE: &str = "aggregate";
-/// Where placeholders stand: no text is as long, so that no query can spell one, quoted or not.
-const NOWHERE: usize = usize::MAX;
-
-/// A name that stands for the key or aggregate of a number.
-fn placeholder(what: &str, number: usize) -> Expr {
-    let span = Span { start: NOWHERE, end: number };
-    Expr::Name(Name { text: what.into(), quoted: true, span })
-}
-
-/// The key or aggregate that a placeholder stands for.
-pub fn placed(name: &Name) -> Option<Value> {
-    match name.text.as_str() {
-        _ if name.span.start != NOWHERE => None,
-        KEY => Some(Value::Key(name.span.end)),
-        AGGREGATE => Some(Value::Aggregated(name.span.end)),
-        _ => None,
-    }
+/// What stands for a key or an aggregate; it reads as that, for messages.
+fn slot(expr: &Expr, of: SlotOf) -> Expr {
+    let text = match expr {
+        Expr::Name(name) => name.text.clone(),
+        other => other.to_string(),
+    };
+    Expr::Slot(Slot { of, text })
 }
 
 fn bind_call(
@@ -144,10 +135,10 @@ fn literal(value: &Scalar) -> Literal {
 #[cfg(test)]
 mod tests {
     use sieva_format::decoding::Decoding;
-    use sieva_format::schema::{ArrayInfo, Dimension, Schema, StorageInfo};
+    use sieva_format::schema::{ArrayInfo, Dimension, Naming, Schema, StorageInfo};
     use sieva_types::{DType, ErrorKind};
 
-    use crate::bind::{BindOptions, bind_select};
+    use crate::bind::{BindOptions, Condition, Subqueries, bind_select};
     use crate::parse::parse_select;
     use crate::values::Scalar;
 
@@ -158,7 +149,7 @@ mod tests {
             path: "x".into(),
             len: 3,
             unlimited: false,
-            named: true,
+            naming: Naming::File,
             coordinate: None,
         };
         let array = ArrayInfo {
@@ -176,7 +167,11 @@ mod tests {
     }
 
     fn refused(query: &str) -> (ErrorKind, String) {
-        let options = BindOptions { valid_range: false, subquery: &|_| Ok(Scalar::Null) };
+        let options = BindOptions {
+            valid_range: false,
+            cross: false,
+            subqueries: Subqueries::Run(&|_| Ok(Scalar::Null)),
+        };
         let e = bind_select(&schema(), &parse_select(query).unwrap(), &options).unwrap_err();
         (e.kind(), e.message().to_owned())
     }
@@ -190,8 +185,85 @@ mod tests {
         }
     }
 
+    /// Before, each constant was joined with all those before it: 52 s for as many.
     #[test]
-    fn placeholders_cannot_be_spelled() {
+    fn long_lists_become_one_set() {
+        let n = 100_000;
+        let each: Vec<String> = (0..n).rev().map(|i| (3 * i).to_string()).collect();
+        let terms =
+            |op: &str, join: &str| each.iter().map(|c| format!("a {op} {c}")).collect::<Vec<_>>().join(join);
+        let list = each.join(", ");
+        let options = BindOptions {
+            valid_range: false,
+            cross: false,
+            subqueries: Subqueries::Run(&|_| Ok(Scalar::Null)),
+        };
+        for (condition, intervals) in [
+            (format!("a IN ({list})"), n),
+            (format!("a NOT IN ({list})"), n + 1),
+            (terms("=", " OR "), n),
+            (terms("<>", " AND "), n + 1),
+            (format!("NOT ({})", terms("=", " OR ")), n + 1),
+        ] {
+            let select = parse_select(&format!("SELECT a WHERE {condition}")).unwrap();
+            match bind_select(&schema(), &select, &options).unwrap().condition {
+                Condition::Stored { set, .. } => assert_eq!(set.ranges.len(), intervals),
+                other => panic!(
+                    "{} parts",
+                    if let Condition::Any(c) | Condition::All(c) = other { c.len() } else { 1 }
+                ),
+            }
+        }
+        let condition = "idx(x) = 1 OR a > 5 OR idx(x) IN (0, 2) OR idx(x) = 1";
+        let select = parse_select(&format!("SELECT a WHERE {condition}")).unwrap();
+        match bind_select(&schema(), &select, &options).unwrap().condition {
+            Condition::Any(parts) => {
+                let positions = parts.iter().filter_map(|p| match p {
+                    Condition::Position { ranges, .. } => Some(ranges.clone()),
+                    _ => None,
+                });
+                assert_eq!((positions.collect::<Vec<_>>(), parts.len()), (vec![vec![(0, 3)]], 2));
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn messages_name_what_was_written() {
+        let group = "month() needs a time coordinate's own values, not what stands for a group:";
+        assert_eq!(
+            refused("SELECT month(a), count(a) GROUP BY a"),
+            (ErrorKind::TypeMismatch, format!("{group} a"))
+        );
+        assert_eq!(
+            refused("SELECT month(a + 1), count(a) GROUP BY a + 1"),
+            (ErrorKind::TypeMismatch, format!("{group} \"a + 1\""))
+        );
+        assert_eq!(refused("SELECT month(max(a))"), (ErrorKind::TypeMismatch, format!("{group} \"max(a)\"")));
+        assert_eq!(
+            refused("SELECT lower(a), count(a) GROUP BY a"),
+            (ErrorKind::TypeMismatch, "'lower(a)': lower needs text, got float64".into())
+        );
+    }
+
+    #[test]
+    fn an_unknown_function_is_told_of_aggregates() {
+        let options = BindOptions {
+            valid_range: false,
+            cross: false,
+            subqueries: Subqueries::Run(&|_| Ok(Scalar::Null)),
+        };
+        let e = bind_select(&schema(), &parse_select("SELECT mode(a)").unwrap(), &options).unwrap_err();
+        assert_eq!((e.kind(), e.message()), (ErrorKind::UnknownFunction, "no function 'mode'"));
+        let hint = e.hint_text().unwrap();
+        assert!(
+            hint.starts_with("there are abs, ") && hint.contains("; and the aggregates count, min, "),
+            "{hint}"
+        );
+    }
+
+    #[test]
+    fn slots_cannot_be_spelled() {
         for name in ["key", "aggregate", "\u{1}key 7", "\u{1}aggregate 5"] {
             let (kind, _) = refused(&format!("SELECT \"{name}\", count(a) GROUP BY x"));
             assert_eq!(kind, ErrorKind::UnknownArray);

@@ -1,13 +1,15 @@
 //! Conditions to negation normal form over sets of stored values.
 
+use std::collections::HashMap;
+
 use sieva_format::decoding::Number;
 use sieva_format::schema::{AttrValue, Schema, attr};
 use sieva_types::{DType, Error, ErrorKind, Result};
 
-use super::value::{constant, constant_number};
+use super::value::{constant, constant_number, not_if};
 use super::{Binder, Condition, Value, beyond, names};
 use crate::ast::{CompareOp, Expr, Literal};
-use crate::raw::{Comparison, compare_exact};
+use crate::raw::{Comparison, KeySet, compare_exact};
 use crate::values::ValueType;
 
 impl Binder<'_> {
@@ -28,6 +30,13 @@ impl Binder<'_> {
             }
             Expr::InList { expr, list, negated: not } => {
                 let negated = negated != *not;
+                if list.is_empty() {
+                    // The rows are those of what is named all the same.
+                    self.value(expr)?;
+                }
+                if let Some(found) = self.one_of(expr, list)? {
+                    return Ok(Condition::Computed(not_if(negated, found)));
+                }
                 let each = list.iter().map(|item| self.compared(Comparison::Equal, expr, item, negated));
                 let each = each.collect::<Result<Vec<_>>>()?;
                 if negated { all(each) } else { any(each) }
@@ -50,6 +59,15 @@ impl Binder<'_> {
         parts.iter().map(|p| self.condition(p, negated)).collect()
     }
 
+    /// A condition as a value.
+    pub(super) fn asked(&mut self, expr: &Expr) -> Result<Value> {
+        let value = self.value(expr)?;
+        match self.type_of(&value)? {
+            None | Some(ValueType::Bool) => Ok(value),
+            Some(_) => Err(no_condition(expr)),
+        }
+    }
+
     /// Any other condition: evaluated as a value. A bare bool array is a condition by itself.
     fn computed(&mut self, expr: &Expr, negated: bool) -> Result<Condition> {
         let value = self.value(expr)?;
@@ -58,8 +76,7 @@ impl Binder<'_> {
             return Ok(if v.is_valid(0) && holds != negated { Condition::Always } else { Condition::Never });
         }
         if self.type_of(&value)? != Some(ValueType::Bool) {
-            return Err(Error::new(ErrorKind::TypeMismatch, format!("{expr} is a value, not a condition"))
-                .hint("compare it with something: name > 5"));
+            return Err(no_condition(expr));
         }
         if let Value::Array { array, raw } = value {
             let set =
@@ -131,17 +148,23 @@ impl Binder<'_> {
     }
 }
 
+fn no_condition(expr: &Expr) -> Error {
+    Error::new(ErrorKind::TypeMismatch, format!("{expr} is a value, not a condition"))
+        .hint("compare it with something: name > 5")
+}
+
 /// The conjunction, flat, with the conditions on one array's stored values made into one.
 pub fn all(parts: Vec<Condition>) -> Condition {
-    let mut out: Vec<Condition> = Vec::new();
+    let mut joined = Joined::default();
     for part in parts {
         match part {
             Condition::Always => {}
             Condition::Never => return Condition::Never,
-            Condition::All(inner) => inner.into_iter().for_each(|c| merge(&mut out, c, true)),
-            other => merge(&mut out, other, true),
+            Condition::All(inner) => inner.into_iter().for_each(|c| joined.add(c)),
+            other => joined.add(other),
         }
     }
+    let mut out = joined.merged(|a, b| a.intersection(b), true);
     if out.iter().any(is_never) {
         return Condition::Never;
     }
@@ -154,20 +177,104 @@ pub fn all(parts: Vec<Condition>) -> Condition {
 
 /// The disjunction, likewise.
 pub fn any(parts: Vec<Condition>) -> Condition {
-    let mut out: Vec<Condition> = Vec::new();
+    let mut joined = Joined::default();
     for part in parts {
         match part {
             c if is_never(&c) => {}
             Condition::Always => return Condition::Always,
-            Condition::Any(inner) => inner.into_iter().for_each(|c| merge(&mut out, c, false)),
-            other => merge(&mut out, other, false),
+            Condition::Any(inner) => inner.into_iter().for_each(|c| joined.add(c)),
+            other => joined.add(other),
         }
     }
+    let mut out = joined.merged(|a, b| a.union(b), false);
     match out.len() {
         0 => Condition::Never,
         1 => out.swap_remove(0),
         _ => Condition::Any(out),
     }
+}
+
+/// The parts of a junction, those on the stored values of one array in the place of the first of them.
+#[derive(Default)]
+struct Joined {
+    parts: Vec<Condition>,
+    /// Where in the parts, and the further sets that belong there.
+    stored: HashMap<(usize, bool), (usize, Vec<KeySet>)>,
+}
+
+impl Joined {
+    fn add(&mut self, part: Condition) {
+        let place = self.parts.len();
+        match part {
+            Condition::Stored { array, raw, set } => {
+                let (at, sets) = self.stored.entry((array, raw)).or_insert((place, Vec::new()));
+                sets.push(set);
+                if *at == place {
+                    self.parts.push(Condition::Stored { array, raw, set: KeySet::EMPTY });
+                }
+            }
+            other => self.parts.push(other),
+        }
+    }
+
+    fn merged(mut self, join: impl Fn(&KeySet, &KeySet) -> KeySet, conjunction: bool) -> Vec<Condition> {
+        for (at, sets) in self.stored.into_values() {
+            if let Condition::Stored { set, .. } = &mut self.parts[at] {
+                *set = folded(sets, &join);
+            }
+        }
+        if conjunction { self.parts } else { positions_joined(self.parts) }
+    }
+}
+
+/// Sets joined two by two, and what comes out likewise: each value is touched as often as the number of sets has bits.
+fn folded(mut sets: Vec<KeySet>, join: &impl Fn(&KeySet, &KeySet) -> KeySet) -> KeySet {
+    while sets.len() > 1 {
+        sets = sets
+            .chunks(2)
+            .map(|pair| match pair {
+                [a, b] => join(a, b),
+                rest => rest[0].clone(),
+            })
+            .collect();
+    }
+    sets.pop().unwrap_or(KeySet::EMPTY)
+}
+
+/// A disjunction with the conditions on the positions along each dimension made into one.
+fn positions_joined(parts: Vec<Condition>) -> Vec<Condition> {
+    let mut out: Vec<Condition> = Vec::with_capacity(parts.len());
+    let mut places: HashMap<usize, usize> = HashMap::new();
+    for part in parts {
+        let Condition::Position { dim, ranges } = part else {
+            out.push(part);
+            continue;
+        };
+        let place = *places.entry(dim).or_insert(out.len());
+        match out.get_mut(place) {
+            Some(Condition::Position { ranges: all, .. }) => all.extend(ranges),
+            _ => out.push(Condition::Position { dim, ranges }),
+        }
+    }
+    for place in places.into_values() {
+        if let Condition::Position { ranges, .. } = &mut out[place] {
+            *ranges = ascending(std::mem::take(ranges));
+        }
+    }
+    out
+}
+
+/// Half-open ranges, ascending, those that touch made into one.
+fn ascending(mut ranges: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
+    ranges.sort_unstable();
+    let mut out: Vec<(u64, u64)> = Vec::with_capacity(ranges.len());
+    for (start, end) in ranges {
+        match out.last_mut() {
+            Some(last) if start <= last.1 => last.1 = last.1.max(end),
+            _ => out.push((start, end)),
+        }
+    }
+    out
 }
 
 fn is_never(c: &Condition) -> bool {
@@ -177,21 +284,6 @@ fn is_never(c: &Condition) -> bool {
         Condition::Position { ranges, .. } => ranges.is_empty(),
         _ => false,
     }
-}
-
-fn merge(out: &mut Vec<Condition>, part: Condition, conjunction: bool) {
-    if let Condition::Stored { array, raw, set } = &part {
-        for known in out.iter_mut() {
-            if let Condition::Stored { array: a, raw: r, set: s } = known
-                && a == array
-                && r == raw
-            {
-                *s = if conjunction { s.intersection(set) } else { s.union(set) };
-                return;
-            }
-        }
-    }
-    out.push(part);
 }
 
 /// The positions below `n` that satisfy a comparison, as half-open ranges.
@@ -222,7 +314,7 @@ fn positions(op: Comparison, literal: Number, n: u64) -> Vec<(u64, u64)> {
 }
 
 /// The number that a constant is. A literal beyond 64 bits, which no value has, is taken as written.
-fn exact_number(expr: &Expr, value: &Value) -> Option<Number> {
+pub(super) fn exact_number(expr: &Expr, value: &Value) -> Option<Number> {
     match expr {
         Expr::Literal(Literal::Int(i)) => Some(Number::Int(*i)),
         _ => constant_number(value),

@@ -6,12 +6,16 @@
 //! rewrites comparisons of one array with a constant to sets of stored values ([`crate::raw`]).
 
 mod aggregates;
+mod align;
 mod beyond;
 mod condition;
 mod dates;
 mod names;
+mod one_of;
 mod rows;
 mod select;
+mod suggest;
+mod together;
 mod value;
 
 use std::sync::Arc;
@@ -19,22 +23,40 @@ use std::sync::Arc;
 use sieva_format::cf::TimeUnits;
 use sieva_format::decoding::Decoding;
 use sieva_format::schema::{ArrayInfo, Schema};
+use sieva_plan::Plan;
 use sieva_types::Result;
 
 use crate::aggregate::Aggregate;
 use crate::ast::{BinaryOp, CompareOp, Expr, Select};
 use crate::raw::{KeySet, StoredDomain};
-use crate::values::{Function, LikePattern, Scalar, ValueType, Vector};
+use crate::values::{Constants, Function, LikePattern, Scalar, ValueType, Vector};
 pub use dates::part_of;
 pub use names::{Meaning, resolve};
+use rows::Parts;
 pub use rows::Rows;
+pub(crate) use rows::order_of;
+pub use select::column_name;
 
 /// How a query is bound.
 pub struct BindOptions<'a> {
     /// Whether values outside of `valid_range` are missing.
     pub valid_range: bool,
-    /// Answers a scalar subquery.
-    pub subquery: &'a dyn Fn(&Select) -> Result<Scalar>,
+    /// Whether arrays that do not line up are to make a product.
+    pub cross: bool,
+    /// What becomes of scalar subqueries, and with that of the query.
+    pub subqueries: Subqueries<'a>,
+}
+
+/// A subquery's plan, and the type of its value.
+pub type Planned = (Plan, Option<ValueType>);
+
+/// What becomes of scalar subqueries.
+#[derive(Clone, Copy)]
+pub enum Subqueries<'a> {
+    /// They are answered while the query is bound, which is to be run.
+    Run(&'a dyn Fn(&Select) -> Result<Scalar>),
+    /// Each becomes a plan, with the type of its value: nothing is run, and the query is for [`crate::logical::plan_of`].
+    Plan(&'a dyn Fn(&Select) -> Result<Planned>),
 }
 
 /// An array that a query uses.
@@ -65,6 +87,23 @@ pub enum DatePart {
     DayOfYear,
     Quarter,
     Season,
+}
+
+impl DatePart {
+    /// The name of the function that gives it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Year => "year",
+            Self::Month => "month",
+            Self::Day => "day",
+            Self::Hour => "hour",
+            Self::Minute => "minute",
+            Self::Second => "second",
+            Self::DayOfYear => "dayofyear",
+            Self::Quarter => "quarter",
+            Self::Season => "season",
+        }
+    }
 }
 
 /// A value per position, bound. Arrays are numbers in [`Bound::arrays`].
@@ -100,10 +139,14 @@ pub enum Value {
     IsNull(Box<Value>),
     /// SQL LIKE with a constant pattern.
     Like(Box<Value>, LikePattern),
+    /// Whether it is one of many constants.
+    OneOf(Box<Value>, Arc<Constants>),
     /// A function of values.
     Call(Function, Vec<Value>),
     /// A part of the date that a time coordinate's value means.
     Date(DatePart, usize),
+    /// The one value of a subquery that is to be run later, and its type.
+    Subquery(Arc<Plan>, Option<ValueType>),
     /// The group's key of this number.
     Key(usize),
     /// The group's aggregate of this number.
@@ -115,7 +158,9 @@ impl Value {
     pub fn children(&self) -> Vec<&Value> {
         match self {
             Self::Arithmetic(_, a, b) | Self::Compare(_, a, b) => vec![a, b],
-            Self::Negate(a) | Self::Not(a) | Self::IsNull(a) | Self::Like(a, _) => vec![a],
+            Self::Negate(a) | Self::Not(a) | Self::IsNull(a) | Self::Like(a, _) | Self::OneOf(a, _) => {
+                vec![a]
+            }
             Self::And(v) | Self::Or(v) | Self::Call(_, v) => v.iter().collect(),
             _ => Vec::new(),
         }
@@ -225,6 +270,11 @@ pub struct Bound {
 }
 
 impl Bound {
+    /// How many of the first rows in the final order decide the result; `None`: all.
+    pub fn rows_wanted(&self) -> Option<u64> {
+        self.limit.filter(|_| !self.distinct).map(|limit| limit.saturating_add(self.offset))
+    }
+
     /// The type of a value; `None` is NULL (binding has refused what has no type).
     pub fn type_of(&self, value: &Value) -> Option<ValueType> {
         value::type_of(value, &self.arrays, &self.key_types, &self.aggregate_types).ok().flatten()
@@ -268,6 +318,8 @@ pub struct Binder<'a> {
     dims: Vec<usize>,
     /// Dimensions that the rows have anyway.
     base: Vec<usize>,
+    /// Whether a product is wanted.
+    cross: bool,
     /// Types of [`Value::Key`] and [`Value::Aggregated`].
     key_types: Vec<Option<ValueType>>,
     aggregate_types: Vec<Option<ValueType>>,
@@ -283,6 +335,7 @@ impl<'a> Binder<'a> {
             arrays: Vec::new(),
             dims: Vec::new(),
             base: Vec::new(),
+            cross: options.cross,
             key_types,
             aggregate_types,
         }
@@ -306,10 +359,11 @@ impl<'a> Binder<'a> {
 
     /// Ends the binding of a query's parts: the row space and each array's axes in it.
     fn rows(&mut self) -> Result<Rows> {
-        let rows = Rows::of(self.schema, &self.base, &self.arrays, &self.dims)?;
-        for array in &mut self.arrays {
-            let dims = &self.schema.arrays[array.index].dims;
-            array.axes = dims.iter().filter_map(|&d| rows.axis(d)).collect();
+        let indices: Vec<usize> = self.arrays.iter().map(|a| a.index).collect();
+        let parts = Parts { base: &self.base, arrays: &indices, dims: &self.dims, cross: self.cross };
+        let (rows, axes) = Rows::of(self.schema, &parts)?;
+        for (array, axes) in self.arrays.iter_mut().zip(axes) {
+            array.axes = axes;
         }
         Ok(rows)
     }
@@ -333,7 +387,8 @@ pub fn is_time(info: &ArrayInfo) -> bool {
 /// Binds a condition alone: what [`Bound`] selects is then read by array names given later.
 ///
 /// # Errors
-/// `unknown-array`, `ambiguous-name`, `type-mismatch` and the like, listing what would have been valid.
+/// `unknown-array`, `ambiguous-name`, `type-mismatch` and the like, listing what would have been valid;
+/// `unaligned-dimensions` for arrays that do not line up.
 pub fn bind_condition(
     schema: &Schema,
     condition: Option<&Expr>,
@@ -365,5 +420,7 @@ pub fn bind_within(
 /// # Errors
 /// As [`bind_condition`].
 pub fn bind_select(schema: &Schema, select: &Select, options: &BindOptions<'_>) -> Result<Bound> {
-    Binder::new(schema, options).bind_select(select)
+    let mut binder = Binder::new(schema, options);
+    binder.cross |= select.cross;
+    binder.bind_select(select)
 }

@@ -39,7 +39,10 @@ pub fn resolve(schema: &Schema, text: &str) -> Result<Meaning> {
     }
     match found[..] {
         [one] => Ok(Meaning::Array(one)),
-        [] => Err(left_out(schema, &path).unwrap_or_else(|| unknown(schema, text))),
+        [] => match complex_part(&path) {
+            Some((part, other)) if resolve(schema, &other).is_ok() => resolve(schema, &part),
+            _ => Err(left_out(schema, &path).unwrap_or_else(|| unknown(schema, text))),
+        },
         _ => Err(ambiguous("array", text, found.iter().map(|&i| schema.arrays[i].path.as_str()))),
     }
 }
@@ -56,6 +59,14 @@ pub fn dimension(schema: &Schema, text: &str) -> Result<Option<usize>> {
         [one] => Ok(Some(one)),
         _ => Err(ambiguous("dimension", text, found.iter().map(|&d| schema.dims[d].path.as_str()))),
     }
+}
+
+/// What `z.real` and `z.imag` are called where the parts of complex numbers are `z.r` and `z.i`, with the name of the
+/// other part: there are numbers only where both are.
+fn complex_part(path: &str) -> Option<(String, String)> {
+    let part = |stem: &str, name: char| format!("{stem}.{name}");
+    let real = path.strip_suffix(".real").map(|stem| (part(stem, 'r'), part(stem, 'i')));
+    real.or_else(|| path.strip_suffix(".imag").map(|stem| (part(stem, 'i'), part(stem, 'r'))))
 }
 
 fn alias(schema: &Schema, path: &str) -> Option<usize> {

@@ -3,7 +3,7 @@
 use sieva_types::{Error, ErrorKind, Result};
 
 use super::aggregates::Extractor;
-use super::{Binder, Body, Bound, Condition, OrderKey, Output, Value};
+use super::{Binder, Body, Bound, Condition, OrderKey, Output, Rows, Subqueries, Value};
 use crate::ast::{Expr, Literal, Name, OrderBy, Projection, Select, SelectItem};
 use crate::values::ValueType;
 
@@ -78,7 +78,12 @@ impl Binder<'_> {
     }
 
     fn where_clause(&mut self, condition: Option<&Expr>) -> Result<Condition> {
-        condition.map_or(Ok(Condition::Always), |c| self.condition(c, false))
+        let Some(condition) = condition else { return Ok(Condition::Always) };
+        match self.options.subqueries {
+            Subqueries::Run(_) => self.condition(condition, false),
+            // As it was asked: what it is in stored values is for the file that it is asked of.
+            Subqueries::Plan(_) => Ok(Condition::Computed(self.asked(condition)?)),
+        }
     }
 
     fn output(&mut self, expr: &Expr, name: String) -> Result<Output> {
@@ -111,12 +116,8 @@ impl Binder<'_> {
         }
         let mut columns: Vec<usize> = Vec::new();
         for &i in &named {
-            columns.extend(
-                self.schema.arrays[i]
-                    .coordinates
-                    .iter()
-                    .filter(|&&c| self.schema.arrays[c].dims.iter().all(|d| rows.dims.contains(d))),
-            );
+            let own: Vec<usize> = self.schema.arrays[i].coordinates.clone();
+            columns.extend(own.into_iter().filter(|&c| self.has_rows_of(c, &rows)));
         }
         columns.extend(named);
         columns.retain(|c| seen.insert(*c));
@@ -125,6 +126,14 @@ impl Binder<'_> {
             outputs.push(Output { name, value: Value::Array { array: self.array(c)?, raw: false } });
         }
         Ok(outputs)
+    }
+
+    /// Whether the array's dimensions are some of the rows', and it lines up with them in one way only.
+    fn has_rows_of(&mut self, index: usize, rows: &Rows) -> bool {
+        let known = self.arrays.len();
+        let lines_up = self.array(index).is_ok() && self.rows().is_ok_and(|own| own.dims == rows.dims);
+        self.arrays.truncate(known);
+        lines_up
     }
 
     /// The leaf name where it is the only one, else the path.
@@ -210,7 +219,7 @@ fn referred(expr: &Expr, items: &[SelectItem]) -> Result<Expr> {
 }
 
 /// The name of a column that was given as an expression alone.
-fn column_name(expr: &Expr) -> String {
+pub fn column_name(expr: &Expr) -> String {
     match expr {
         Expr::Name(name) => name.text.clone(),
         other => other.to_string(),

@@ -1,10 +1,12 @@
 //! Expressions to bound values.
 
+use std::sync::Arc;
+
 use sieva_format::decoding::Number;
 use sieva_types::{Error, ErrorKind, Result};
 
-use super::{Binder, BoundArray, Value, aggregates, beyond, dates, names};
-use crate::ast::{CompareOp, Expr, Literal, Name};
+use super::{Binder, BoundArray, Subqueries, Value, beyond, dates, names};
+use crate::ast::{CompareOp, Expr, Literal, Name, Slot, SlotOf};
 use crate::values::{self, Function, LikePattern, Scalar, ValueType, Vector};
 
 impl Binder<'_> {
@@ -13,6 +15,7 @@ impl Binder<'_> {
         let value = match expr {
             Expr::Literal(literal) => Value::Constant(constant(literal)?),
             Expr::Name(name) => self.name(name)?,
+            Expr::Slot(slot) => placed(slot)?,
             Expr::Unary { expr, .. } => Value::Negate(Box::new(self.value(expr)?)),
             Expr::Binary { op, left, right } => {
                 let (a, b) = (self.value(left)?, self.value(right)?);
@@ -26,9 +29,19 @@ impl Binder<'_> {
                 let high = self.comparison(CompareOp::LtEq, expr, high)?;
                 not_if(*negated, Value::And(vec![low, high]))
             }
+            Expr::InList { expr, list, negated } if list.is_empty() => {
+                self.value(expr)?;
+                Value::Constant(Vector::constant(&Scalar::Bool(*negated))?)
+            }
             Expr::InList { expr, list, negated } => {
-                let equal = list.iter().map(|item| self.comparison(CompareOp::Eq, expr, item));
-                not_if(*negated, Value::Or(equal.collect::<Result<_>>()?))
+                let found = match self.one_of(expr, list)? {
+                    Some(found) => found,
+                    None => {
+                        let equal = list.iter().map(|item| self.comparison(CompareOp::Eq, expr, item));
+                        Value::Or(equal.collect::<Result<_>>()?)
+                    }
+                };
+                not_if(*negated, found)
             }
             Expr::IsNull { expr, negated } => not_if(*negated, Value::IsNull(Box::new(self.value(expr)?))),
             Expr::Like { expr, pattern, negated } => {
@@ -47,16 +60,19 @@ impl Binder<'_> {
             Expr::Call { function, args, distinct, star } => {
                 self.call(expr, function, args, *distinct || *star)?
             }
-            Expr::Subquery(select) => Value::Constant(Vector::constant(&(self.options.subquery)(select)?)?),
+            Expr::Subquery(select) => match self.options.subqueries {
+                Subqueries::Run(run) => Value::Constant(Vector::constant(&run(select)?)?),
+                Subqueries::Plan(plan) => {
+                    let (plan, value_type) = plan(select)?;
+                    Value::Subquery(Arc::new(plan), value_type)
+                }
+            },
         };
         self.type_of(&value).map_err(|e| e.at(format!("'{expr}'")))?;
         fold(value)
     }
 
     fn name(&mut self, name: &Name) -> Result<Value> {
-        if let Some(placed) = aggregates::placed(name) {
-            return Ok(placed);
-        }
         match names::resolve(self.schema, &name.text).map_err(|e| names::located(e, name))? {
             names::Meaning::Array(index) => Ok(Value::Array { array: self.array(index)?, raw: false }),
             names::Meaning::Dimension(dim) => {
@@ -68,13 +84,24 @@ impl Binder<'_> {
 
     /// A non-negative literal beside unsigned values as one of them: `id + 1` stays exact beyond 2^63.
     fn unsigned_beside(&self, value: Value, other: &Value) -> Result<Value> {
-        if let (Some(Number::Int(i @ 0..)), Some(ValueType::U64)) =
-            (constant_number(&value), self.type_of(other)?)
-            && let Ok(u) = u64::try_from(i)
-        {
-            return Ok(Value::Constant(Vector::constant(&Scalar::U64(u))?));
+        if self.type_of(other)? == Some(ValueType::U64) { as_unsigned(value) } else { Ok(value) }
+    }
+
+    /// The arguments of a function whose result is of the type of several: non-negative literals among unsigned values are
+    /// of their type, as numpy has it. A negative one makes all `int64`.
+    fn unsigned_among(&self, f: Function, args: Vec<Value>) -> Result<Vec<Value>> {
+        let first = match f {
+            Function::If => 1,
+            Function::Coalesce | Function::Least | Function::Greatest | Function::Mod => 0,
+            _ => return Ok(args),
+        };
+        let others = args.iter().skip(first).filter(|v| !matches!(v, Value::Constant(_)));
+        let types = others.map(|v| self.type_of(v)).collect::<Result<Vec<_>>>()?;
+        if types.is_empty() || types.iter().any(|t| *t != Some(ValueType::U64)) {
+            return Ok(args);
         }
-        Ok(value)
+        let alike = |(i, value)| if i < first { Ok(value) } else { as_unsigned(value) };
+        args.into_iter().enumerate().map(alike).collect()
     }
 
     fn conditions(&mut self, parts: &[Expr]) -> Result<Vec<Value>> {
@@ -159,11 +186,14 @@ impl Binder<'_> {
             }
             return Err(Error::new(ErrorKind::UnknownFunction, format!("no function '{function}'"))
                 .hint(format!(
-                    "there are {}, idx, raw, attr, year, month, day, hour, minute, second, dayofyear, quarter, season",
-                    Function::names().collect::<Vec<_>>().join(", ")
+                    "there are {}, idx, raw, attr, year, month, day, hour, minute, second, dayofyear, quarter, season; \
+                     and the aggregates {}",
+                    Function::names().collect::<Vec<_>>().join(", "),
+                    crate::aggregate::Aggregate::NAMES.join(", ")
                 )));
         };
-        Ok(Value::Call(f, args.iter().map(|a| self.value(a)).collect::<Result<_>>()?))
+        let args = args.iter().map(|a| self.value(a)).collect::<Result<_>>()?;
+        Ok(Value::Call(f, self.unsigned_among(f, args)?))
     }
 
     fn misplaced_aggregate(&self, expr: &Expr) -> Error {
@@ -173,10 +203,20 @@ impl Binder<'_> {
 
     fn date_call(&mut self, function: &str, part: super::DatePart, args: &[Expr]) -> Result<Value> {
         let [arg] = args else { return Err(one_argument(function, args.len())) };
-        if let Value::Array { array, raw: false } = self.value(arg)?
-            && self.arrays[array].time.is_some()
-        {
-            return Ok(Value::Date(part, array));
+        match self.value(arg)? {
+            Value::Array { array, raw: false } if self.arrays[array].time.is_some() => {
+                return Ok(Value::Date(part, array));
+            }
+            Value::Key(_) | Value::Aggregated(_) => {
+                let message = format!(
+                    "{function}() needs a time coordinate's own values, not what stands for a group: {arg}"
+                );
+                let hint = format!(
+                    "GROUP BY {function}(...), or take it within the aggregate: max({function}(...))"
+                );
+                return Err(Error::new(ErrorKind::TypeMismatch, message).hint(hint));
+            }
+            _ => {}
         }
         Err(Error::new(ErrorKind::TypeMismatch, format!("{function}() needs a time coordinate, got {arg}"))
             .hint("a time coordinate has units '<unit> since <date>'"))
@@ -251,13 +291,24 @@ pub(super) fn type_of(
             let types = args.iter().map(of).collect::<Result<Vec<_>>>()?;
             Some(f.result_type(&types)?)
         }
+        Value::Subquery(_, value_type) => *value_type,
         Value::Key(i) => keys.get(*i).copied().flatten(),
         Value::Aggregated(i) => aggregates.get(*i).copied().flatten(),
         _ => Some(ValueType::Bool),
     })
 }
 
-fn not_if(negated: bool, value: Value) -> Value {
+/// A constant that is a non-negative integer as `uint64`, where it fits; any other value as it is.
+fn as_unsigned(value: Value) -> Result<Value> {
+    let number = constant_number(&value);
+    let Some(u) = number.and_then(|n| if let Number::Int(i) = n { u64::try_from(i).ok() } else { None })
+    else {
+        return Ok(value);
+    };
+    Ok(Value::Constant(Vector::constant(&Scalar::U64(u))?))
+}
+
+pub(super) fn not_if(negated: bool, value: Value) -> Value {
     if negated { Value::Not(Box::new(value)) } else { value }
 }
 
@@ -291,6 +342,22 @@ pub(super) fn constant_number(value: &Value) -> Option<Number> {
         Scalar::F64(f) => Some(Number::Float(f)),
         _ => None,
     }
+}
+
+/// What stands in a slot. A constant whose value is not known yet is one of its type, so that types are checked.
+fn placed(slot: &Slot) -> Result<Value> {
+    let scalar = match slot.of {
+        SlotOf::Key(key) => return Ok(Value::Key(key)),
+        SlotOf::Aggregate(call) => return Ok(Value::Aggregated(call)),
+        SlotOf::Constant(ValueType::Bool, _) => Scalar::Bool(true),
+        SlotOf::Constant(ValueType::I64 | ValueType::U64, n) => Scalar::I64(n as i64),
+        SlotOf::Constant(ValueType::F64, n) => Scalar::F64(n as f64 + 0.5),
+        SlotOf::Constant(ValueType::Str, n) => Scalar::Str(n.to_string()),
+        SlotOf::Resolved(_) => {
+            return Err(Error::new(ErrorKind::Internal, format!("{slot} was not replaced before binding")));
+        }
+    };
+    Ok(Value::Constant(Vector::constant(&scalar)?))
 }
 
 /// What is computed from constants alone is computed once, here.

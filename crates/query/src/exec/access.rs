@@ -48,15 +48,15 @@ impl Access {
         Self::NAMED.iter().find(|(_, a)| *a == self).map_or("", |(name, _)| name)
     }
 
-    pub(super) fn zonemaps(self) -> bool {
+    pub(crate) fn zonemaps(self) -> bool {
         matches!(self, Self::Auto | Self::ZoneMap | Self::Bitmap)
     }
 
-    pub(super) fn bitmaps(self) -> bool {
+    pub(crate) fn bitmaps(self) -> bool {
         matches!(self, Self::Auto | Self::Bitmap)
     }
 
-    pub(super) fn replicas(self) -> bool {
+    pub(crate) fn replicas(self) -> bool {
         matches!(self, Self::Auto | Self::Sorted)
     }
 }
@@ -150,6 +150,7 @@ impl Indexes {
 
     /// Tells why an augmentation that exists is not used.
     pub fn note(&self, what: &str) {
+        let what = &*sieva_types::printable(what);
         let mut notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
         if notes.len() < MAX_NOTES && !notes.iter().any(|n| n == what) {
             notes.push(what.to_string());

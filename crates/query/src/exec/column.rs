@@ -46,6 +46,10 @@ macro_rules! with_data {
     };
 }
 
+fn bytes_of<T>(values: &Vec<T>) -> usize {
+    values.capacity() * size_of::<T>()
+}
+
 /// A column of a result.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Column {
@@ -64,6 +68,35 @@ impl Column {
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// Bytes that it takes.
+    pub fn memory_bytes(&self) -> u64 {
+        let values = match &self.data {
+            Data::Str(v) => {
+                v.capacity() * size_of::<String>() + v.iter().map(String::capacity).sum::<usize>()
+            }
+            data => crate::with_data!(data, v => bytes_of(v)),
+        };
+        (values + self.valid.as_ref().map_or(0, Vec::capacity)) as u64
+    }
+
+    /// Bytes of its values, room for others left out.
+    pub fn used_bytes(&self) -> u64 {
+        let values = match &self.data {
+            Data::Str(v) => v.iter().map(|s| s.len() + size_of::<String>()).sum::<usize>(),
+            _ => self.len() * self.dtype().size(),
+        };
+        (values + self.valid.as_ref().map_or(0, Vec::len)) as u64
+    }
+
+    /// Makes room for so many values more.
+    ///
+    /// # Errors
+    /// `memory-limit` where there is none.
+    pub fn reserve(&mut self, more: usize) -> Result<()> {
+        let done = crate::with_data!(&mut self.data, v => v.try_reserve_exact(more));
+        done.map_err(|_| Error::new(ErrorKind::MemoryLimit, format!("no memory for {more} values")))
     }
 
     /// The element type.
@@ -189,9 +222,9 @@ impl Column {
     /// A computed column of `rows` rows.
     ///
     /// # Errors
-    /// `internal-error` where lengths disagree.
+    /// `arithmetic-overflow` where a value cannot be represented, `internal-error` where lengths disagree.
     pub fn from_vector(vector: Vector, rows: usize) -> Result<Column> {
-        let vector = vector.into_rows(rows)?;
+        let vector = vector.into_rows(rows)?.sound()?;
         let data = match vector.values {
             Values::Bool(v) => Data::Bool(v),
             Values::I64(v) => Data::I64(v),

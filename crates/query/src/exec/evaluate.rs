@@ -26,7 +26,7 @@ pub trait Provider {
 /// The value's column.
 ///
 /// # Errors
-/// Reading errors, `arithmetic-overflow`, `type-mismatch`.
+/// Reading errors, `type-mismatch`. Rows whose value cannot be represented fail: see [`Vector::sound`].
 pub fn evaluate(value: &Value, from: &mut dyn Provider) -> Result<Vector> {
     match value {
         Value::Constant(v) => Ok(v.clone()),
@@ -45,6 +45,7 @@ pub fn evaluate(value: &Value, from: &mut dyn Provider) -> Result<Vector> {
         Value::Or(parts) => combine(parts, from, values::or),
         Value::Not(a) => values::not(&evaluate(a, from)?),
         Value::IsNull(a) => Ok(values::is_null(&evaluate(a, from)?)),
+        Value::OneOf(a, constants) => constants.hold(&evaluate(a, from)?),
         Value::Like(a, pattern) => like(&evaluate(a, from)?, pattern),
         Value::Call(function, args) => {
             let args = args.iter().map(|a| evaluate(a, from)).collect::<Result<Vec<_>>>()?;
@@ -55,6 +56,9 @@ pub fn evaluate(value: &Value, from: &mut dyn Provider) -> Result<Vector> {
             let units = from.units(*array);
             dates(*part, &numbers, |part, x| units.and_then(|u| part_of(part, u, x)))
         }
+        Value::Subquery(..) => {
+            Err(Error::new(ErrorKind::Internal, "a subquery that was bound to be planned"))
+        }
         Value::Key(key) => from.key(*key),
         Value::Aggregated(aggregate) => from.aggregated(*aggregate),
     }
@@ -64,7 +68,8 @@ fn like(texts: &Vector, pattern: &LikePattern) -> Result<Vector> {
     let Values::Str(texts_held) = &texts.values else {
         return Err(Error::new(ErrorKind::TypeMismatch, "LIKE needs text"));
     };
-    Vector::new(Values::Bool(texts_held.iter().map(|t| pattern.matches(t)).collect()), texts.valid.clone())
+    let found = Values::Bool(texts_held.iter().map(|t| pattern.matches(t)).collect());
+    Ok(Vector::new(found, texts.valid.clone())?.after(&[texts]))
 }
 
 fn combine(
@@ -112,7 +117,7 @@ fn dates(part: DatePart, numbers: &Vector, part_of: impl Fn(DatePart, f64) -> Op
 /// The one value of an expression without arrays.
 ///
 /// # Errors
-/// As [`evaluate`].
+/// As [`evaluate`], and `arithmetic-overflow`.
 pub fn evaluate_constant(value: &Value) -> Result<Vector> {
     struct Nothing;
     impl Provider for Nothing {
@@ -126,6 +131,6 @@ pub fn evaluate_constant(value: &Value) -> Result<Vector> {
             None
         }
     }
-    let v = evaluate(value, &mut Nothing)?;
+    let v = evaluate(value, &mut Nothing)?.sound()?;
     Vector::constant(&v.scalar(0))
 }

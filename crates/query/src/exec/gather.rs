@@ -18,10 +18,9 @@ use super::leaves::element_size;
 use super::pool::{Flow, in_order};
 use super::runs::{MAX_SPAN_BYTES, read_runs};
 use super::slices::{Job, Slices};
+use super::tiles::cut_to;
 use super::{Execution, FetchWay};
 
-/// Arrays of at most this many elements (coordinates) are read whole and kept.
-const SMALL_ARRAY: u64 = 1 << 20;
 /// What a text is taken to need at least, where its length is not fixed.
 const TEXT_BYTES: usize = 64;
 /// Bytes that a network is told of at once.
@@ -43,6 +42,7 @@ impl Gatherer {
     /// A gatherer of the arrays of `execution`.
     pub fn new(execution: Arc<Execution>) -> Self {
         let (n, threads) = (execution.bound.arrays.len(), execution.options.threads);
+        execution.ask_for_small();
         Self { execution, whole: vec![None; n], texts: vec![None; n], threads }
     }
 
@@ -76,14 +76,14 @@ impl Gatherer {
         if auto && self.by_replica(bound.index, &own, size, &mut out)? {
             return Ok(Column::decode(&out, own.len(), domain));
         }
-        if auto && info.shape.iter().product::<u64>() <= SMALL_ARRAY {
+        if auto && execution.is_small(array, &info.shape) {
             let whole = self.small(array, &info.shape)?;
             let source = whole.bytes();
             for (slot, &p) in out.bytes_mut().chunks_exact_mut(size).zip(own.iter()) {
                 slot.copy_from_slice(&source[p as usize * size..][..size]);
             }
         } else {
-            self.scattered(array, &info.shape, &own, size, &mut out)?;
+            self.recalled(array, &info.shape, &own, size, &mut out)?;
         }
         Ok(Column::decode(&out, own.len(), domain))
     }
@@ -98,7 +98,7 @@ impl Gatherer {
         let info = &execution.source.schema().arrays[bound.index];
         let own_rows = bound.axes.len() == execution.bound.rows.shape.len() && bound.axes.is_sorted();
         let auto = execution.options.fetch == FetchWay::Auto && execution.chosen().is_none();
-        let small = info.shape.iter().product::<u64>() <= SMALL_ARRAY;
+        let small = execution.is_small(array, &info.shape);
         if !own_rows || !auto || small || info.dtype == DType::Str {
             let listed: Vec<u64> = positions.collect();
             return self.column(array, raw, &listed);
@@ -174,7 +174,7 @@ impl Gatherer {
         let execution = Arc::clone(&self.execution);
         let reader = &execution.readers[array];
         let mut workspace = Workspace::default();
-        let texts = if shape.iter().product::<u64>() <= SMALL_ARRAY {
+        let texts = if execution.is_small(array, shape) {
             let known = match &self.texts[array] {
                 Some(known) => Arc::clone(known),
                 None => Arc::new(reader.read_texts(&Bx::whole(shape), &mut workspace)?),
@@ -182,7 +182,8 @@ impl Gatherer {
             self.texts[array] = Some(Arc::clone(&known));
             own.iter().map(|&p| known[p as usize].clone()).collect()
         } else {
-            let block = block_shape(reader, shape, reader.layout().element_size.max(TEXT_BYTES));
+            let mut block = block_shape(reader, shape, reader.layout().element_size.max(TEXT_BYTES));
+            cut_to(&mut block, execution.room_for(array));
             let (sorted, order) = ascending(own);
             let slices = Slices::new(&sorted, shape, &block);
             let mut out = vec![String::new(); own.len()];
@@ -199,7 +200,7 @@ impl Gatherer {
         Ok(Column { data: Data::Str(texts), valid: None })
     }
 
-    fn scattered(
+    pub(super) fn scattered(
         &self,
         array: usize,
         shape: &[u64],

@@ -123,7 +123,7 @@ impl Evaluator<'_, '_> {
 
 impl Execution {
     /// Nanoseconds of reading and testing a box of an array.
-    pub(super) fn scan_cost(&self, array: usize, own: &Bx) -> f64 {
+    pub(crate) fn scan_cost(&self, array: usize, own: &Bx) -> f64 {
         let layout = self.readers[array].layout();
         let bytes = own.len() * layout.element_size as u64;
         let costs = self.read_costs(array);
@@ -132,7 +132,7 @@ impl Execution {
 
     /// Whether the tiles that zone maps leave open of a condition on an array are read, as far as can be told before: its
     /// bitmaps are dearer, or there are none.
-    pub(super) fn scans_what_is_open(&self, array: usize, raw: bool) -> bool {
+    pub(crate) fn scans_what_is_open(&self, array: usize, raw: bool) -> bool {
         let Some(index) = self.zones(array, raw) else { return true };
         if !index.has_bitmaps() || !self.options.access.bitmaps() {
             return self.options.access != super::Access::Bitmap;
@@ -168,14 +168,14 @@ impl Execution {
             let part = bx.intersect(own)?;
             cost += match &bitmap {
                 Some(b) => {
-                    let edge = b.edge(set);
+                    let (edge, bytes) = b.outlook(set);
                     let points = if self.flat[array].is_some() {
                         edge as f64 * costs.direct.request.get()
                     } else {
                         f64::MAX
                     };
                     let check = if edge == 0 { 0.0 } else { points.min(self.scan_cost(array, &part)) };
-                    costs.index.price(BITMAP_REQUESTS, b.rows() / BITMAP_ROWS) + check
+                    costs.index.price(BITMAP_REQUESTS, bytes) + check
                 }
                 None => self.scan_cost(array, &part),
             };

@@ -31,18 +31,19 @@ impl Default for Learner {
 }
 
 impl Learner {
-    /// Takes note of a read that began at `started` and filled `buffer` with the box `own` of a bound array.
+    /// Takes note of a read that began at `started` (`None`: of which some was in memory) and filled `buffer` with the box
+    /// `own` of a bound array.
     pub fn learn(
         &mut self,
         execution: &Execution,
         array: usize,
         own: &Bx,
         buffer: &Buffer,
-        started: Instant,
+        started: Option<Instant>,
     ) {
-        let took = started.elapsed().as_secs_f64() * 1e9;
+        let took = started.map_or(0.0, |s| s.elapsed().as_secs_f64() * 1e9);
         let bytes = buffer.bytes().len();
-        if bytes >= LARGE {
+        if bytes >= LARGE && started.is_some() {
             execution.read_costs(array).observe(1, bytes as u64, took);
         }
         self.read += took;

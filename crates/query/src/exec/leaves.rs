@@ -9,16 +9,17 @@ use sieva_types::{Bx, DType, Error, ErrorKind, Result};
 
 use super::Execution;
 use super::column::{Column, Data};
-use super::evaluate::Provider;
+use super::evaluate::{Provider, evaluate};
 use super::learn::Learner;
+use crate::bind::Value;
 use crate::mask::Mask;
 use crate::raw::{KeySet, RawTest, StoredDomain};
 use crate::values::{Values, Vector};
 
 /// One worker's arrays of the tile at hand.
 pub struct Leaves<'e> {
-    execution: &'e Execution,
-    workspace: Workspace,
+    pub(super) execution: &'e Execution,
+    pub(super) workspace: Workspace,
     /// Per bound array: the box (of the array's own axes) that is held, and its elements.
     held: Vec<Option<(Bx, Buffer)>>,
     spare: Vec<Buffer>,
@@ -34,7 +35,7 @@ impl<'e> Leaves<'e> {
         let held = execution.bound.arrays.iter().map(|_| None).collect();
         Self {
             execution,
-            workspace: Workspace::default(),
+            workspace: Workspace::cancelled_by(&execution.options.cancel),
             held,
             spare: Vec::new(),
             bitmap: sieva_index::bitmap::Workspace::default(),
@@ -58,9 +59,10 @@ impl<'e> Leaves<'e> {
         if !known {
             let mut buffer =
                 self.held[array].take().map(|(_, b)| b).or_else(|| self.spare.pop()).unwrap_or_default();
-            let started = Instant::now();
+            let (started, cached) = (Instant::now(), self.workspace.cached());
             self.execution.readers[array].read(&own, &mut buffer, &mut self.workspace)?;
-            self.learner.learn(self.execution, array, &own, &buffer, started);
+            let is_read = self.workspace.cached() == cached;
+            self.learner.learn(self.execution, array, &own, &buffer, is_read.then_some(started));
             if !axes.is_sorted() {
                 let mut turned = self.spare.pop().unwrap_or_default();
                 transpose(&buffer, &mut turned, &own.shape, axes, element_size(self.domain(array, true)));
@@ -79,7 +81,7 @@ impl<'e> Leaves<'e> {
         self.held[array].as_ref().is_some_and(|(held, _)| held == own)
     }
 
-    fn domain(&self, array: usize, raw: bool) -> &'e StoredDomain {
+    pub(super) fn domain(&self, array: usize, raw: bool) -> &'e StoredDomain {
         let bound = &self.execution.bound.arrays[array];
         if raw { &bound.raw_domain } else { &bound.domain }
     }
@@ -111,17 +113,8 @@ impl<'e> Leaves<'e> {
         let domain = self.domain(array, raw);
         let size = element_size(domain);
         let shape = &self.execution.source.schema().arrays[self.execution.bound.arrays[array].index].shape;
-        let row = own.shape.last().copied().unwrap_or(1).max(1);
         let places: Vec<usize> = open.ones_iter().collect();
-        let mut starts = (u64::MAX, 0);
-        let at = |&i: &usize| {
-            let r = i as u64 / row;
-            if starts.0 != r {
-                starts = (r, super::chosen::linear(shape, own, r));
-            }
-            starts.1 + i as u64 % row
-        };
-        let positions: Vec<u64> = places.iter().map(at).collect();
+        let positions = super::points::positions_of(shape, own, &places);
         let mut values = self.spare.pop().unwrap_or_default();
         values.resize(positions.len() * size);
         let costs = &self.execution.indexes.costs.direct;
@@ -137,8 +130,24 @@ impl<'e> Leaves<'e> {
         Ok(Some(mask))
     }
 
+    /// The error of a value that failed at place `i` of the axes that it varies along, within the box `bx`: computed
+    /// again there alone, so that it names what stands there.
+    ///
+    /// # Errors
+    /// That one.
+    pub(super) fn error_at(&mut self, value: &Value, bx: &Bx, i: usize) -> Result<()> {
+        let axes = self.execution.bound.axes_of(value);
+        let mut one = Bx::new(bx.start.clone(), vec![1; bx.rank()]);
+        let mut rest = i as u64;
+        for &axis in axes.iter().rev() {
+            one.start[axis] += rest % bx.shape[axis];
+            rest /= bx.shape[axis];
+        }
+        evaluate(value, &mut BoxProvider { leaves: self, bx: &one, axes: &axes })?.sound().map(drop)
+    }
+
     /// The array's values over its part of `bx`.
-    fn column(&mut self, array: usize, raw: bool, bx: &Bx) -> Result<Column> {
+    pub(super) fn column(&mut self, array: usize, raw: bool, bx: &Bx) -> Result<Column> {
         let bound = &self.execution.bound.arrays[array];
         let info = &self.execution.source.schema().arrays[bound.index];
         let n = bound.axes.iter().map(|&a| bx.shape[a]).product::<u64>() as usize;
@@ -169,6 +178,8 @@ pub struct BoxProvider<'a, 'e> {
 
 impl Provider for BoxProvider<'_, '_> {
     fn array(&mut self, array: usize, raw: bool) -> Result<Vector> {
+        // A tile may have thousands of values to be computed.
+        self.leaves.execution.options.check_cancel()?;
         let column = self.leaves.column(array, raw, self.bx)?;
         let own = self.leaves.axes(array);
         broadcast(column, &own, self.axes, self.bx).into_vector()

@@ -4,35 +4,44 @@
 //! evaluated on their own dimensions and broadcast; what is left of the tile decides what is read next.
 //! Results of tiles are taken in order, so that an answer does not depend on the number of threads.
 
-mod access;
+pub(crate) mod access;
 mod aggregate;
 mod ahead;
+mod bands;
 mod boxes;
-mod choose;
-mod chosen;
+mod budget;
+pub(crate) mod chosen;
 mod column;
 mod condition;
+mod distinct;
 mod evaluate;
 mod gather;
+mod groups;
 mod indexed;
+mod kept;
 mod keys;
 mod learn;
 mod leaves;
+mod order;
 mod ordered;
-mod plan;
-mod pool;
+mod points;
+pub(crate) mod pool;
 mod prepare;
-mod prune;
+pub(crate) mod prune;
 mod radix;
-mod rank;
+mod recall;
+mod replica;
 mod rows;
 mod runs;
+mod same;
 mod select;
 mod slices;
-mod tiles;
+mod sorted;
+pub(crate) mod tiles;
+pub(crate) mod windows;
 
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, Once, OnceLock};
 
 use sieva_format::ArraySource;
 use sieva_format::read::{BlockReader, ChunkCache};
@@ -41,17 +50,24 @@ use sieva_types::Result;
 
 use crate::bind::Bound;
 use crate::cost::ReadCosts;
+use crate::optimizer::PhysicalPlan;
 pub use access::{Access, FetchWay, Indexes, Replica};
-pub use aggregate::{GroupTable, Groups, aggregate, finish_groups, partial_groups};
+pub use aggregate::{aggregate, finish_groups, partial_groups};
+pub use budget::Room;
 pub use chosen::Chosen;
 pub use column::{Column, Data};
 pub use evaluate::evaluate_constant;
 pub use gather::Gatherer;
+pub use groups::{GroupTable, Groups};
+pub use kept::Found;
 pub use keys::{order_by, retain_distinct};
+pub use order::first_in_order;
 pub use ordered::OrderedRows;
-pub use plan::Plan;
+use prepare::Prepared;
 pub use rows::{RowStream, fetch};
-pub use select::{count, select};
+pub(crate) use runs::MAX_SPAN_BYTES;
+pub(crate) use select::product;
+pub use select::{Counted, count, select};
 pub use tiles::region_shape;
 
 /// How a query is run.
@@ -67,6 +83,10 @@ pub struct ExecOptions {
     pub access: Access,
     /// How values at selected positions are fetched.
     pub fetch: FetchWay,
+    /// Bytes that ORDER BY and DISTINCT may write to temporary files where memory does not do; 0: none.
+    pub spill: u64,
+    /// Decoded chunks that others of the same source use as well; `None`: its own, of a quarter of the memory.
+    pub cache: Option<Arc<ChunkCache>>,
 }
 
 impl Default for ExecOptions {
@@ -74,7 +94,8 @@ impl Default for ExecOptions {
         // Asked once: it reads the limits of the process's control group, which takes longer than a small query.
         static THREADS: OnceLock<usize> = OnceLock::new();
         let threads = *THREADS.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from));
-        Self { threads, memory: 1 << 30, cancel: Arc::default(), access: Access::Auto, fetch: FetchWay::Auto }
+        let (access, fetch) = (Access::Auto, FetchWay::Auto);
+        Self { threads, memory: 1 << 30, cancel: Arc::default(), access, fetch, spill: 0, cache: None }
     }
 }
 
@@ -123,11 +144,18 @@ pub struct Execution {
     pub options: ExecOptions,
     /// What is known of the source besides its data.
     pub indexes: Arc<Indexes>,
-    readers: Vec<BlockReader>,
+    pub(crate) readers: Vec<BlockReader>,
     /// The same for arrays that lie plainly: a run of positions is one range.
-    flat: Vec<Option<BlockReader>>,
+    pub(crate) flat: Vec<Option<BlockReader>>,
     /// Per bound array, what is known of its regions.
-    indexed: Vec<Option<Arc<ArrayIndex>>>,
+    pub(crate) indexed: Vec<Option<Arc<ArrayIndex>>>,
+    /// The physical plan, once it was made.
+    pub(crate) physical: OnceLock<Arc<PhysicalPlan>>,
+    /// What its first stage found, once it was run; while it is run, others wait.
+    prepared: OnceLock<Arc<Prepared>>,
+    preparing: Mutex<()>,
+    /// Set when small arrays were asked of the network.
+    fetched_ahead: Once,
     /// The rows that a sorted replica gave, once there are any.
     chosen: OnceLock<Arc<Chosen>>,
 }
@@ -146,7 +174,8 @@ impl Execution {
         source.store().check_unchanged()?;
         // A quarter of the memory for decoded chunks that more than one tile wants; a chunk and its copies
         // must fit in what is left, once for each thread. Where chunks are large, fewer threads have room.
-        let cache = Arc::new(ChunkCache::new((options.memory / 4) as usize));
+        let own = || Arc::new(ChunkCache::new((options.memory / 4) as usize));
+        let cache = options.cache.clone().unwrap_or_else(own);
         let layouts = bound.arrays.iter().map(|a| source.layout(a.index)).collect::<Result<Vec<_>>>()?;
         let chunk = layouts.iter().filter(|l| l.is_chunked()).map(|l| l.chunk_bytes).max().unwrap_or(1);
         let room = usize::try_from(options.memory / 2 / chunk.max(1)).unwrap_or(usize::MAX);
@@ -159,10 +188,25 @@ impl Execution {
         let readers = readers.collect::<Result<Vec<_>>>()?;
         let flat = readers.iter().map(BlockReader::flat).collect();
         let indexed = bound.arrays.iter().map(|a| indexes.array(a.index)).collect();
-        let execution =
-            Self { bound, source, options, indexes, readers, flat, indexed, chosen: OnceLock::new() };
-        execution.fetch_small_ahead();
-        Ok(execution)
+        Ok(Self {
+            bound,
+            source,
+            options,
+            indexes,
+            readers,
+            flat,
+            indexed,
+            physical: OnceLock::new(),
+            prepared: OnceLock::new(),
+            preparing: Mutex::default(),
+            fetched_ahead: Once::new(),
+            chosen: OnceLock::new(),
+        })
+    }
+
+    /// Has the network bring the small arrays, once.
+    fn ask_for_small(&self) {
+        self.fetched_ahead.call_once(|| self.fetch_small_ahead());
     }
 
     /// The rows that a sorted replica gave, if one was used.
@@ -177,8 +221,13 @@ impl Execution {
         }
     }
 
+    /// The reader of a bound array.
+    fn reader(&self, array: usize) -> &BlockReader {
+        &self.readers[array]
+    }
+
     /// What reading an array costs.
-    fn read_costs(&self, array: usize) -> &ReadCosts {
+    pub(crate) fn read_costs(&self, array: usize) -> &ReadCosts {
         let costs = &self.indexes.costs;
         if self.readers[array].layout().is_chunked() { &costs.chunked } else { &costs.direct }
     }

@@ -6,12 +6,14 @@
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use sieva_types::{Error, ErrorKind, Result, Selection};
+use sieva_types::{Result, Selection};
 
 use super::Execution;
 use super::column::Column;
 use super::gather::Gatherer;
-use super::rows::{RowStream, fetch_value, sorted_positions};
+use super::order::PositionList;
+use super::rows::{RowStream, fetch_value};
+use super::sorted::sorted_positions;
 use crate::bind::Value;
 
 /// Rows that are looked at together for duplicates.
@@ -29,7 +31,7 @@ enum Order {
     /// Consecutive ones of a selection, in C order.
     Ranked { selection: Arc<Selection>, first: u64, len: u64 },
     /// These positions.
-    Listed(Vec<u64>),
+    Listed(PositionList),
 }
 
 impl OrderedRows {
@@ -40,27 +42,30 @@ impl OrderedRows {
     pub fn new(execution: Arc<Execution>, selection: Arc<Selection>) -> Result<Self> {
         let bound = &execution.bound;
         let (offset, limit) = (bound.offset, bound.limit.unwrap_or(u64::MAX));
-        let mut gatherer = Gatherer::new(Arc::clone(&execution));
         let order = if bound.distinct {
-            Order::Listed(distinct_positions(&execution, selection)?)
+            Order::Listed(PositionList::Held(distinct_positions(&execution, selection)?))
         } else if bound.order_by.is_empty() {
             let first = offset.min(selection.len());
             let len = (selection.len() - first).min(limit);
             Order::Ranked { selection, first, len }
         } else {
-            let mut positions = sorted_positions(&execution, &mut gatherer, &selection)?;
-            positions.drain(..offset.min(positions.len() as u64) as usize);
-            positions.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
-            Order::Listed(positions)
+            let positions = sorted_positions(&execution, &selection, bound.rows_wanted())?;
+            Order::Listed(positions.window(offset, limit))
         };
-        Ok(Self { execution, order, gatherers: Mutex::new(vec![gatherer]) })
+        Ok(Self { execution, order, gatherers: Mutex::default() })
+    }
+
+    /// The rows at `positions`, in this order: OFFSET and LIMIT are applied.
+    pub fn at(execution: Arc<Execution>, positions: Vec<u64>) -> Self {
+        let order = Order::Listed(PositionList::Held(positions));
+        Self { execution, order, gatherers: Mutex::default() }
     }
 
     /// The number of rows.
     pub fn len(&self) -> u64 {
         match &self.order {
             Order::Ranked { len, .. } => *len,
-            Order::Listed(positions) => positions.len() as u64,
+            Order::Listed(positions) => positions.len(),
         }
     }
 
@@ -91,7 +96,7 @@ impl OrderedRows {
                 let positions: Vec<u64> = (first..first + (rows.end - rows.start)).collect();
                 fetch_value(&mut gatherer, value, &positions)
             }
-            (_, None) => fetch_value(&mut gatherer, value, &self.positions(rows)),
+            (_, None) => self.positions(rows).and_then(|p| fetch_value(&mut gatherer, value, &p)),
         };
         self.gatherers.lock().unwrap_or_else(PoisonError::into_inner).push(gatherer);
         column
@@ -150,13 +155,13 @@ impl OrderedRows {
         (high - low == rows.end - 1 - rows.start).then_some(low)
     }
 
-    fn positions(&self, rows: Range<u64>) -> Vec<u64> {
-        let n = (rows.end - rows.start) as usize;
+    fn positions(&self, rows: Range<u64>) -> Result<Vec<u64>> {
         match &self.order {
             Order::Ranked { selection, first, .. } => {
-                selection.iter_from(first + rows.start).take(n).collect()
+                let n = (rows.end - rows.start) as usize;
+                Ok(selection.iter_from(first + rows.start).take(n).collect())
             }
-            Order::Listed(positions) => positions[rows.start as usize..][..n].to_vec(),
+            Order::Listed(positions) => positions.read(rows),
         }
     }
 }
@@ -192,16 +197,11 @@ impl Band {
 /// The position of the first of each set of equal rows, OFFSET and LIMIT applied.
 fn distinct_positions(execution: &Arc<Execution>, selection: Arc<Selection>) -> Result<Vec<u64>> {
     let mut stream = RowStream::new(Arc::clone(execution), selection, BATCH)?;
-    let memory = execution.options.memory;
-    let mut found = Vec::new();
+    let (mut found, room) = (Vec::new(), execution.options.room());
     while let Some((positions, _)) = stream.next_rows()? {
         found.extend(positions);
-        let need = found.len() as u64 * 8;
-        if need > memory {
-            let message = format!("DISTINCT keeps {} rows, {need} bytes; the limit is {memory}", found.len());
-            return Err(Error::new(ErrorKind::MemoryLimit, message)
-                .hint("raise the limit with --memory (memory= in Python)"));
-        }
+        // Each that was not spilled is in the stream's table of rows, too, which counts more.
+        room.check(8 * found.capacity() as u64, format_args!("{} rows of DISTINCT", found.len()))?;
     }
     Ok(found)
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Condvar, Mutex, PoisonError, mpsc};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, mpsc};
 
 use sieva_types::{Error, ErrorKind, Result};
 
@@ -25,6 +25,23 @@ pub fn in_order<S, R: Send>(
     cancel: &AtomicBool,
     state: impl Fn() -> S + Sync,
     work: impl Fn(&mut S, usize) -> Result<R> + Sync,
+    consume: impl FnMut(R) -> Result<Flow>,
+) -> Result<()> {
+    in_order_within((jobs, u64::MAX), threads, cancel, |_| 0, state, work, consume)
+}
+
+/// As [`in_order`], of results that take memory: `weigh` says how many bytes. Once those that wait to be taken have more
+/// than `most`, only the job is worked on whose result is taken next.
+///
+/// # Errors
+/// As [`in_order`].
+pub fn in_order_within<S, R: Send>(
+    (jobs, most): (usize, u64),
+    threads: usize,
+    cancel: &AtomicBool,
+    weigh: impl Fn(&R) -> u64 + Sync,
+    state: impl Fn() -> S + Sync,
+    work: impl Fn(&mut S, usize) -> Result<R> + Sync,
     mut consume: impl FnMut(R) -> Result<Flow>,
 ) -> Result<()> {
     let threads = threads.min(jobs).max(1);
@@ -42,11 +59,12 @@ pub fn in_order<S, R: Send>(
     let (send, receive) = mpsc::channel::<(usize, Result<R>)>();
     std::thread::scope(|scope| {
         for _ in 0..threads {
-            let (send, board, state, work) = (send.clone(), &board, &state, &work);
+            let (send, board, state, work, weigh) = (send.clone(), &board, &state, &work, &weigh);
             scope.spawn(move || {
                 let mut state = state();
-                while let Some(job) = board.next(jobs, WINDOW_PER_THREAD * threads) {
+                while let Some(job) = board.next(jobs, WINDOW_PER_THREAD * threads, most) {
                     let result = check(cancel).and_then(|()| work(&mut state, job));
+                    board.wait_to_be_taken(result.as_ref().map_or(0, weigh));
                     if send.send((job, result)).is_err() {
                         return;
                     }
@@ -54,20 +72,21 @@ pub fn in_order<S, R: Send>(
             });
         }
         drop(send);
-        let done = take_in_order(&receive, &board, &mut consume);
+        let done = take_in_order(&receive, &board, &weigh, &mut consume);
         board.stop();
         done
     })
 }
 
-/// As [`in_order`], with so many consecutive jobs handed on together that waking the consumer costs little.
+/// As [`in_order_within`], with `batch` consecutive jobs handed on together, so many that waking the consumer costs little.
 ///
 /// # Errors
 /// As [`in_order`].
 pub fn in_order_batched<S, R: Send>(
-    (jobs, batch): (usize, usize),
+    (jobs, batch, most): (usize, usize, u64),
     threads: usize,
     cancel: &AtomicBool,
+    weigh: impl Fn(&R) -> u64 + Sync,
     state: impl Fn() -> S + Sync,
     work: impl Fn(&mut S, usize) -> Result<R> + Sync,
     mut consume: impl FnMut(R) -> Result<Flow>,
@@ -77,7 +96,9 @@ pub fn in_order_batched<S, R: Send>(
             .map(|job| check(cancel).and_then(|()| work(state, job)))
             .collect()
     };
-    in_order(jobs.div_ceil(batch), threads, cancel, state, some, |results: Vec<R>| {
+    let weigh_all = |all: &Vec<R>| all.iter().map(&weigh).sum();
+    let batches = (jobs.div_ceil(batch), most);
+    in_order_within(batches, threads, cancel, weigh_all, state, some, |results: Vec<R>| {
         for result in results {
             if consume(result)?.is_break() {
                 return Ok(Flow::Break(()));
@@ -110,16 +131,21 @@ pub fn fold<S: Send>(
             if let Err(e) = check(cancel).and_then(|()| work(&mut state, job)) {
                 // The others need not go on.
                 next.store(jobs, Ordering::Relaxed);
-                return Err(e);
+                return Err((job, e));
             }
         }
     };
-    std::thread::scope(|scope| {
+    let states: Vec<_> = std::thread::scope(|scope| {
         let others: Vec<_> = (1..threads.min(jobs)).map(|_| scope.spawn(run)).collect();
         let mut states = vec![run()];
-        states.extend(others.into_iter().map(|t| t.join().unwrap_or_else(|_| Err(panicked()))));
-        states.into_iter().collect()
-    })
+        states.extend(others.into_iter().map(|t| t.join().unwrap_or_else(|_| Err((usize::MAX, panicked())))));
+        states
+    });
+    // All jobs before one that failed were begun before it, so that the first that fails is the same on any threads.
+    match states.iter().filter_map(|s| s.as_ref().err()).min_by_key(|(job, _)| *job) {
+        Some((_, e)) => Err(e.clone()),
+        None => Ok(states.into_iter().filter_map(|s| s.ok()).collect()),
+    }
 }
 
 fn panicked() -> Error {
@@ -129,6 +155,7 @@ fn panicked() -> Error {
 fn take_in_order<R>(
     receive: &mpsc::Receiver<(usize, Result<R>)>,
     board: &Board,
+    weigh: &impl Fn(&R) -> u64,
     consume: &mut impl FnMut(R) -> Result<Flow>,
 ) -> Result<()> {
     let mut waiting = BTreeMap::new();
@@ -136,17 +163,23 @@ fn take_in_order<R>(
     for (job, result) in receive {
         waiting.insert(job, result);
         while let Some(result) = waiting.remove(&next) {
-            if consume(result?)?.is_break() {
+            let result = result?;
+            let weight = weigh(&result);
+            if consume(result)?.is_break() {
                 return Ok(());
             }
             next += 1;
-            board.taken(next);
+            board.taken(next, weight);
         }
     }
     Ok(())
 }
 
-fn check(cancel: &AtomicBool) -> Result<()> {
+/// Whether to go on.
+///
+/// # Errors
+/// `cancelled`.
+pub fn check(cancel: &AtomicBool) -> Result<()> {
     if cancel.load(Ordering::Relaxed) {
         return Err(Error::new(ErrorKind::Cancelled, "the query was interrupted"));
     }
@@ -158,32 +191,52 @@ fn check(cancel: &AtomicBool) -> Result<()> {
 struct Board {
     next: AtomicUsize,
     stopped: AtomicBool,
-    taken: Mutex<usize>,
+    taken: Mutex<Taken>,
     moved: Condvar,
 }
 
+/// How many results were taken, and the bytes of those that were made and not taken.
+#[derive(Default)]
+struct Taken {
+    results: usize,
+    waiting: u64,
+}
+
 impl Board {
-    /// The next job, once it is no further than `window` ahead of what was taken.
-    fn next(&self, jobs: usize, window: usize) -> Option<usize> {
+    /// The next job, once it is no further than `window` ahead of what was taken, and no more than `most` bytes wait
+    /// before it.
+    fn next(&self, jobs: usize, window: usize, most: u64) -> Option<usize> {
         let job = self.next.fetch_add(1, Ordering::Relaxed);
         if job >= jobs {
             return None;
         }
-        let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
-        while job >= *taken + window && !self.stopped.load(Ordering::Relaxed) {
+        let mut taken = self.lock();
+        // The job whose result is taken next never waits, so that there is always one that goes on.
+        while (job >= taken.results + window || (taken.waiting > most && job > taken.results))
+            && !self.stopped.load(Ordering::Relaxed)
+        {
             taken = self.moved.wait(taken).unwrap_or_else(PoisonError::into_inner);
         }
         (!self.stopped.load(Ordering::Relaxed)).then_some(job)
     }
 
-    fn taken(&self, n: usize) {
-        *self.taken.lock().unwrap_or_else(PoisonError::into_inner) = n;
+    fn wait_to_be_taken(&self, bytes: u64) {
+        self.lock().waiting += bytes;
+    }
+
+    fn taken(&self, n: usize, bytes: u64) {
+        let mut taken = self.lock();
+        (taken.results, taken.waiting) = (n, taken.waiting.saturating_sub(bytes));
         self.moved.notify_all();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Taken> {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn stop(&self) {
         // Under the lock, so that no worker misses it between its check and its wait.
-        let _guard = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        let _guard = self.lock();
         self.stopped.store(true, Ordering::Relaxed);
         self.moved.notify_all();
     }
@@ -222,8 +275,30 @@ mod tests {
                 got.push(j);
                 Ok(if got.len() == 50 { Flow::Break(()) } else { Flow::Continue(()) })
             };
-            in_order_batched((1000, 7), threads, &cancel, || (), |(), j| Ok(j), take).unwrap();
+            let jobs = (1000, 7, u64::MAX);
+            in_order_batched(jobs, threads, &cancel, |_| 0, || (), |(), j| Ok(j), take).unwrap();
             assert_eq!(got, (0..50).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn results_that_weigh_do_not_pile_up() {
+        for threads in [2, 4] {
+            let (alive, most, cancel) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicBool::new(false));
+            let mut got = Vec::new();
+            let work = |(): &mut (), j: usize| {
+                most.fetch_max(alive.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                Ok(j)
+            };
+            let take = |j| {
+                alive.fetch_sub(1, Ordering::SeqCst);
+                got.push(j);
+                Ok(Flow::Continue(()))
+            };
+            // Each weighs as much as may wait: one waits, and each thread may have begun another.
+            in_order_within((500, 9), threads, &cancel, |_| 10, || (), work, take).unwrap();
+            assert_eq!(got, (0..500).collect::<Vec<_>>());
+            assert!(most.into_inner() <= 2 * threads + 1);
         }
     }
 

@@ -3,8 +3,9 @@
 //! They shrink the box of the row space that tiles are cut from (a range of a coordinate becomes a slice),
 //! and where they leave nothing of a tile, none of its data are read.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
+use sieva_index::stats::Verdict;
 use sieva_types::{Bx, Result};
 
 use super::Execution;
@@ -15,12 +16,24 @@ use super::pool::{Flow, in_order};
 use super::tiles::Tiles;
 use crate::bind::Condition;
 use crate::mask::{Mask, project, slice_box};
+use crate::optimizer::{PhysicalPlan, Step, cut};
 
-/// A mask is made ahead only if its positions are at most this share of the row space (1/4) ...
-const MIN_BROADCAST: u64 = 4;
-/// ... or so few that it does not matter, and in any case at most this many.
-const FREE_POSITIONS: u64 = 1 << 16;
+/// The masks of a query have at most this many positions, and no more than its limit has bytes.
 const MAX_POSITIONS: u64 = 1 << 31;
+
+/// The positions that masks may still have.
+struct Masks {
+    left: u64,
+}
+
+impl Masks {
+    /// Takes room for one of so many, if there is.
+    fn take(&mut self, positions: u64) -> bool {
+        let fits = positions <= self.left;
+        self.left -= if fits { positions } else { 0 };
+        fits
+    }
+}
 
 /// A condition ready to be evaluated tile by tile.
 #[derive(Debug)]
@@ -39,6 +52,22 @@ pub enum Node {
     Decided(bool),
 }
 
+impl Node {
+    /// What is known of conditions already, a line each.
+    pub(crate) fn known_lines(&self, names: &[String], out: &mut Vec<String>) {
+        match self {
+            Self::All(parts) | Self::Any(parts) => parts.iter().for_each(|p| p.known_lines(names, out)),
+            Self::Known(known) => {
+                let axes: Vec<&str> = known.axes.iter().map(|&a| names[a].as_str()).collect();
+                let (n, all) = (known.mask.count(), known.mask.len());
+                out.push(format!("on ({}): {n} of {all} positions", axes.join(", ")));
+            }
+            Self::Chosen(chosen) => out.push(format!("sorted replica: {} rows", chosen.count())),
+            Self::Leaf(_) | Self::Decided(_) => {}
+        }
+    }
+}
+
 /// A mask over the box `bx` of the axes `axes` (ascending).
 #[derive(Debug)]
 pub struct KnownMask {
@@ -46,16 +75,28 @@ pub struct KnownMask {
     pub axes: Vec<usize>,
     /// The box that it covers along them.
     pub bx: Bx,
-    /// The positions that hold.
+    /// The positions that hold or failed.
     pub mask: Mask,
+    /// Those of them at which the condition depends on a value that could not be represented.
+    pub failed: Option<(Mask, Condition)>,
 }
 
 impl KnownMask {
     /// The mask's part in a tile of the row space.
     pub fn of_tile(&self, tile: &Bx) -> Mask {
+        self.part(&self.mask, tile)
+    }
+
+    /// What failed in a tile of the row space, if anything did.
+    pub fn failed_of_tile(&self, tile: &Bx) -> Option<Mask> {
+        let (failed, _) = self.failed.as_ref()?;
+        Some(self.part(failed, tile)).filter(|f| !f.none())
+    }
+
+    fn part(&self, mask: &Mask, tile: &Bx) -> Mask {
         let start = self.axes.iter().zip(&self.bx.start).map(|(&a, s)| tile.start[a] - s).collect();
         let shape = self.axes.iter().map(|&a| tile.shape[a]).collect();
-        slice_box(&self.mask, &self.bx.shape, &Bx::new(start, shape))
+        slice_box(mask, &self.bx.shape, &Bx::new(start, shape))
     }
 }
 
@@ -69,63 +110,57 @@ pub struct Prepared {
 }
 
 impl Execution {
-    /// Evaluates the conditions on fewer dimensions and shrinks the row space by them.
-    pub(super) fn prepare(&self) -> Result<Prepared> {
-        let mut area = Bx::whole(&self.bound.rows.shape);
-        let parts = match &self.bound.condition {
-            Condition::All(parts) => parts.clone(),
-            other => vec![other.clone()],
-        };
-        let mut parts: Vec<(Condition, Vec<usize>)> = parts
-            .into_iter()
-            .map(|c| {
-                let axes = self.bound.condition_axes(&c);
-                (c, axes)
-            })
-            .collect();
-        let mut nodes = Vec::with_capacity(parts.len());
-        if let Some(choice) = self.choose(&parts)? {
-            let Some(node) = choice.node else {
-                return Ok(Prepared {
-                    area: Bx::new(area.start, vec![0; area.shape.len()]),
-                    node: Node::Decided(false),
-                });
-            };
-            nodes.push(node);
-            let mut number = 0;
-            parts.retain(|_| {
-                number += 1;
-                !choice.answered.contains(&(number - 1))
-            });
+    /// What is known before the first tile: the first stage of the physical plan, run once and kept for all that is asked
+    /// of the query.
+    ///
+    /// # Errors
+    /// Reading errors and `cancelled`; nothing is kept then.
+    pub(crate) fn prepare(&self) -> Result<Arc<Prepared>> {
+        if let Some(known) = self.prepared.get() {
+            return Ok(Arc::clone(known));
         }
-        parts.sort_by_cached_key(|(c, axes)| (axes.len(), self.rank(c) as u64));
-        for (condition, axes) in parts {
+        let _alone = self.preparing.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = self.prepared.get() {
+            return Ok(Arc::clone(known));
+        }
+        let found = Arc::new(self.first_stage()?);
+        Ok(Arc::clone(self.prepared.get_or_init(|| found)))
+    }
+
+    fn first_stage(&self) -> Result<Prepared> {
+        self.ask_for_small();
+        let plan = self.physical();
+        let Some(path) = &plan.replica else { return self.run_steps(plan, None) };
+        match self.take(path)? {
+            Some(Some(rows)) => self.run_steps(plan, Some(rows)),
+            Some(None) => Ok(nowhere(Bx::whole(&self.bound.rows.shape))),
+            None => self.run_steps(&PhysicalPlan::new(self, false), None),
+        }
+    }
+
+    /// Evaluates the masks of a plan and shrinks its area by them; `rows` is what a replica gave.
+    fn run_steps(&self, plan: &PhysicalPlan, rows: Option<Node>) -> Result<Prepared> {
+        let mut area = plan.area.clone();
+        let mut nodes: Vec<Node> = rows.into_iter().collect();
+        let mut room = Masks { left: MAX_POSITIONS.min(self.options.memory) };
+        for step in &plan.steps {
             if area.is_empty() {
-                return Ok(Prepared { area, node: Node::Decided(false) });
+                return Ok(nowhere(area));
             }
-            if let Condition::Position { dim, ranges } = &condition
-                && let [(first, end)] = ranges[..]
-            {
-                // A range of positions is a slice, and nothing else is left of it.
-                let axis = self.bound.rows.axis(*dim).unwrap_or_default();
-                cut(&mut area, axis, first, end);
-                continue;
-            }
-            let node = self.node(&condition, &axes, &area)?;
+            let node = self.node(step, &area, &mut room)?;
             if let Node::Known(known) = &node {
                 shrink(&mut area, known);
             }
             match node {
                 Node::Decided(true) => {}
-                Node::Decided(false) => area = Bx::new(area.start.clone(), vec![0; area.rank()]),
+                Node::Decided(false) => return Ok(nowhere(area)),
                 other => nodes.push(other),
             }
         }
         if area.is_empty() && area.rank() > 0 {
-            return Ok(Prepared { area, node: Node::Decided(false) });
+            return Ok(nowhere(area));
         }
         let node = match nodes.len() {
-            0 if matches!(self.bound.condition, Condition::Never) => Node::Decided(false),
             0 => Node::Decided(true),
             1 => nodes.swap_remove(0),
             _ => Node::All(nodes),
@@ -133,25 +168,40 @@ impl Execution {
         Ok(Prepared { area, node })
     }
 
-    fn node(&self, condition: &Condition, axes: &[usize], area: &Bx) -> Result<Node> {
-        match condition {
-            Condition::Always => return Ok(Node::Decided(true)),
-            Condition::Never => return Ok(Node::Decided(false)),
-            _ => {}
-        }
-        let positions: u64 = axes.iter().map(|&a| area.shape[a]).product();
-        let few = positions <= FREE_POSITIONS || positions.saturating_mul(MIN_BROADCAST) <= area.len();
-        if axes.len() < area.rank() && few && positions <= MAX_POSITIONS.min(self.options.memory) {
-            return Ok(Node::Known(self.known(condition, axes, area)?));
-        }
-        let each = |parts: &[Condition]| {
-            let nodes = parts.iter().map(|p| self.node(p, &self.bound.condition_axes(p), area));
-            nodes.collect::<Result<Vec<_>>>()
+    fn node(&self, step: &Step, area: &Bx, room: &mut Masks) -> Result<Node> {
+        let mut each = |parts: &[Step]| -> Result<Vec<Node>> {
+            parts.iter().map(|p| self.node(p, area, room)).collect()
         };
+        let (condition, axes) = match step {
+            Step::Decided(holds) => return Ok(Node::Decided(*holds)),
+            Step::All(parts) => return Ok(Node::All(each(parts)?)),
+            Step::Any(parts) => return Ok(Node::Any(each(parts)?)),
+            Step::Mask { condition, axes } => (condition, Some(axes)),
+            Step::Test(condition) => (condition, None),
+        };
+        match self.foresee_in(condition, area) {
+            Verdict::All => return Ok(Node::Decided(true)),
+            Verdict::None => return Ok(Node::Decided(false)),
+            Verdict::Some => {}
+        }
+        match axes {
+            Some(axes) if room.take(axes.iter().fold(1, |n: u64, &a| n.saturating_mul(area.shape[a]))) => {
+                Ok(Node::Known(self.known(condition, axes, area)?))
+            }
+            _ => Ok(Node::Leaf(condition.clone())),
+        }
+    }
+
+    /// What is known of a condition over all of `area` where one value tells.
+    fn foresee_in(&self, condition: &Condition, area: &Bx) -> Verdict {
         match condition {
-            Condition::All(parts) => Ok(Node::All(each(parts)?)),
-            Condition::Any(parts) => Ok(Node::Any(each(parts)?)),
-            other => Ok(Node::Leaf(other.clone())),
+            // Of an array that was never written, however long, one value tells.
+            Condition::Stored { array, raw, set } => {
+                let own = self.own_box(*array, area);
+                self.foresee_fill(*array, *raw, set, &own).unwrap_or(Verdict::Some)
+            }
+            Condition::Computed(value) => self.foresee_computed(value, area),
+            _ => Verdict::Some,
         }
     }
 
@@ -165,6 +215,7 @@ impl Execution {
         self.arrays_of(condition, &mut arrays);
         let tiles = Tiles::new(bx.clone(), self.tile_shape(&arrays, axes));
         let mut mask = Mask::zeros(bx.len() as usize);
+        let mut failed: Option<Mask> = None;
         let node = Node::Leaf(condition.clone());
         in_order(
             tiles.len(),
@@ -179,16 +230,25 @@ impl Execution {
                     (whole.start[a], whole.shape[a]) = (part.start[d], part.shape[d]);
                 }
                 let mut mask = Mask::ones(part.len() as usize);
-                Evaluator::new(self, leaves).narrow(&node, &whole, &mut mask)?;
-                Ok((part, mask))
+                let failed = Evaluator::new(self, leaves).narrow(&node, &whole, &mut mask)?;
+                Ok((part, mask, failed))
             },
-            |(part, found)| {
+            |(part, found, failed_here)| {
                 paste(&mut mask, &bx, &part, &found);
+                if let Some(f) = failed_here {
+                    paste(failed.get_or_insert_with(|| Mask::zeros(mask.len())), &bx, &part, &f);
+                }
                 Ok(Flow::Continue(()))
             },
         )?;
-        Ok(KnownMask { axes: axes.to_vec(), bx, mask })
+        let failed = failed.map(|f| (f, condition.clone()));
+        Ok(KnownMask { axes: axes.to_vec(), bx, mask, failed })
     }
+}
+
+/// That nothing is selected. A box of no dimensions cannot be made empty, so the node says it too.
+fn nowhere(area: Bx) -> Prepared {
+    Prepared { area: Bx::new(area.start, vec![0; area.shape.len()]), node: Node::Decided(false) }
 }
 
 /// Copies the mask of `part` to its place in that of `bx`.
@@ -228,13 +288,6 @@ fn shrink(area: &mut Bx, known: &KnownMask) {
     }
 }
 
-/// Keeps the positions `first..end` of an axis.
-fn cut(area: &mut Bx, axis: usize, first: u64, end: u64) {
-    let low = first.max(area.start[axis]);
-    area.shape[axis] = end.min(area.end(axis)).saturating_sub(low);
-    area.start[axis] = low;
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -244,7 +297,7 @@ mod tests {
         let mut mask = Mask::zeros(12);
         mask.set(5); // (1, 1) of (3, 4)
         mask.set(6); // (1, 2)
-        let known = KnownMask { axes: vec![1, 2], bx: Bx::new(vec![10, 0], vec![3, 4]), mask };
+        let known = KnownMask { axes: vec![1, 2], bx: Bx::new(vec![10, 0], vec![3, 4]), mask, failed: None };
         let mut area = Bx::new(vec![0, 10, 0], vec![5, 3, 4]);
         shrink(&mut area, &known);
         assert_eq!(area, Bx::new(vec![0, 11, 1], vec![5, 1, 2]));

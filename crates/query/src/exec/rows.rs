@@ -1,19 +1,25 @@
 //! Rows of a result: fetched batch by batch at the selected positions, in C order or in that of ORDER BY.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use sieva_format::cf::TimeUnits;
-use sieva_types::{Error, ErrorKind, Result, Selection};
+use sieva_types::{Result, Selection};
 
 use super::Execution;
 use super::chosen::Chosen;
 use super::column::Column;
+use super::distinct::Distinct;
 use super::evaluate::{Provider, evaluate};
 use super::gather::Gatherer;
-use super::keys::{Key, order_by};
+use super::order::PositionList;
+use super::sorted::sorted_positions;
 use crate::bind::{Output, Value};
 use crate::values::{Values, Vector};
+
+/// Most rows that are fetched at once where they lie anywhere.
+const MOST_TOGETHER: usize = 1 << 22;
+/// Numbers of rows between which no others are read for nothing.
+const NEAR: u64 = 1 << 12;
 
 /// The rows of a query, batch by batch.
 pub struct RowStream {
@@ -21,10 +27,25 @@ pub struct RowStream {
     gatherer: Gatherer,
     positions: Positions,
     batch: usize,
-    seen: Option<HashSet<Vec<Key>>>,
+    /// Rows that are fetched at once: of those that lie anywhere as many as fit, so that chunks are not read for each batch
+    /// anew.
+    together: usize,
+    /// Those of them that were not given yet.
+    ready: Ready,
+    seen: Option<Distinct>,
+    /// Of DISTINCT the rows that are given in the end: their numbers, and how many of them were given.
+    rest: Option<(PositionList, u64)>,
     /// Rows still to be skipped and to be given: counted here where duplicates are dropped on the way.
     skip: u64,
     left: u64,
+}
+
+/// Rows that were fetched.
+#[derive(Default)]
+struct Ready {
+    positions: Vec<u64>,
+    columns: Vec<Column>,
+    at: usize,
 }
 
 /// Where the rows come from.
@@ -32,22 +53,22 @@ enum Positions {
     /// A selection in C order, from this rank on.
     Ranked { selection: Arc<Selection>, rank: u64 },
     /// Positions in the order of ORDER BY, from this one on.
-    Sorted { positions: Vec<u64>, at: usize },
+    Sorted { positions: PositionList, at: u64 },
     /// The rows that a sorted replica gave, from this one on.
     Chosen { chosen: Arc<Chosen>, at: usize },
 }
 
 impl Positions {
-    fn next(&mut self, batch: usize) -> Vec<u64> {
-        match self {
+    fn next(&mut self, batch: usize) -> Result<Vec<u64>> {
+        Ok(match self {
             Self::Ranked { selection, rank } => {
                 let positions: Vec<u64> = selection.iter_from(*rank).take(batch).collect();
                 *rank += positions.len() as u64;
                 positions
             }
             Self::Sorted { positions, at } => {
-                let part = positions[*at..(*at + batch).min(positions.len())].to_vec();
-                *at += part.len();
+                let part = positions.read(*at..*at + batch as u64)?;
+                *at += part.len() as u64;
                 part
             }
             Self::Chosen { chosen, at } => {
@@ -56,7 +77,30 @@ impl Positions {
                 *at += part.len();
                 part
             }
+        })
+    }
+
+    /// The positions of the rows of these numbers, ascending ones.
+    fn at(&self, numbers: &[u64]) -> Result<Vec<u64>> {
+        let mut found = Vec::with_capacity(numbers.len());
+        for near in numbers.chunk_by(|a, b| b - a < NEAR) {
+            match self {
+                Self::Ranked { selection, .. } => {
+                    found.extend(near.iter().filter_map(|&n| selection.select(n)));
+                }
+                Self::Sorted { positions, .. } => {
+                    // No more at once than numbers that are near one another span.
+                    for few in near.chunks(NEAR as usize) {
+                        let part = positions.read(few[0]..few[few.len() - 1] + 1)?;
+                        found.extend(few.iter().map(|&n| part[(n - few[0]) as usize]));
+                    }
+                }
+                Self::Chosen { chosen, .. } => {
+                    found.extend(near.iter().map(|&n| chosen.positions()[n as usize]));
+                }
+            }
         }
+        Ok(found)
     }
 }
 
@@ -66,13 +110,25 @@ impl RowStream {
     /// # Errors
     /// Reading errors of ORDER BY's values, `memory-limit` where they do not fit.
     pub fn new(execution: Arc<Execution>, selection: Arc<Selection>, batch: usize) -> Result<Self> {
-        let mut gatherer = Gatherer::new(Arc::clone(&execution));
+        let gatherer = Gatherer::new(Arc::clone(&execution));
         let positions = if execution.bound.order_by.is_empty() {
             Positions::Ranked { selection, rank: 0 }
         } else {
-            Positions::Sorted { positions: sorted_positions(&execution, &mut gatherer, &selection)?, at: 0 }
+            let positions = sorted_positions(&execution, &selection, execution.bound.rows_wanted())?;
+            Positions::Sorted { positions, at: 0 }
         };
         Ok(Self::over(execution, gatherer, positions, batch))
+    }
+
+    /// The rows at `positions`, in this order: ORDER BY, OFFSET and LIMIT are applied. At most `batch` at once.
+    pub fn at(execution: Arc<Execution>, positions: Vec<u64>, batch: usize) -> Self {
+        let gatherer = Gatherer::new(Arc::clone(&execution));
+        let positions = PositionList::Held(positions);
+        let mut stream = Self::over(execution, gatherer, Positions::Sorted { positions, at: 0 }, batch);
+        if let Positions::Sorted { at, .. } = &mut stream.positions {
+            *at = 0;
+        }
+        stream
     }
 
     /// The rows that a sorted replica gave, where those are the answer and no other order is wanted; `None`
@@ -95,13 +151,20 @@ impl RowStream {
         if !bound.distinct {
             match &mut positions {
                 Positions::Ranked { rank, .. } => *rank = skip,
-                Positions::Sorted { positions, at } => *at = (skip.min(positions.len() as u64)) as usize,
+                Positions::Sorted { positions, at } => *at = skip.min(positions.len()),
                 Positions::Chosen { chosen, at } => *at = skip.min(chosen.count()) as usize,
             }
             skip = 0;
         }
-        let seen = bound.distinct.then(HashSet::new);
-        Self { execution, gatherer, positions, batch: batch.max(1), seen, skip, left }
+        let seen = bound.distinct.then(|| Distinct::new(&execution));
+        let most = execution.rows_fetched(bound.outputs.iter().map(|o| &o.value));
+        let batch = batch.clamp(1, most);
+        let together = match &positions {
+            Positions::Sorted { .. } => batch.max(most.min(MOST_TOGETHER)),
+            _ => batch,
+        };
+        let (ready, rest) = (Ready::default(), None);
+        Self { execution, gatherer, positions, batch, together, ready, seen, rest, skip, left }
     }
 
     /// The columns of the next rows; `None` after the last ones.
@@ -117,16 +180,14 @@ impl RowStream {
     /// # Errors
     /// Reading errors and `cancelled`.
     pub fn next_rows(&mut self) -> Result<Option<(Vec<u64>, Vec<Column>)>> {
-        while self.left > 0 {
-            let mut positions = self.positions.next(self.batch);
-            if positions.is_empty() {
-                return Ok(None);
-            }
-            if self.seen.is_none() {
-                self.window(&mut positions);
-            }
-            let mut columns = fetch(&mut self.gatherer, &self.execution.bound.outputs, &positions)?;
-            if let Some(kept) = self.distinct(&columns)? {
+        while self.left > 0 || (self.seen.is_none() && !self.ready.positions.is_empty()) {
+            self.execution.options.check_cancel()?;
+            let Some((mut positions, mut columns)) = self.fetched()? else { return self.next_of_rest() };
+            if let Some(mut seen) = self.seen.take() {
+                let kept = seen.new_ones(&columns, &self.execution.options);
+                self.seen = Some(seen);
+                let mut kept = kept?;
+                self.window(&mut kept);
                 columns = columns.iter().map(|c| c.take(&kept)).collect();
                 positions = kept.iter().map(|&i| positions[i]).collect();
             }
@@ -137,6 +198,61 @@ impl RowStream {
         Ok(None)
     }
 
+    /// The next rows before DISTINCT; `None` after the last ones.
+    fn fetched(&mut self) -> Result<Option<(Vec<u64>, Vec<Column>)>> {
+        let left = self.ready.positions.len() - self.ready.at;
+        if left == 0 {
+            let mut positions = self.positions.next(self.together)?;
+            if self.seen.is_none() {
+                self.window(&mut positions);
+            }
+            if positions.is_empty() {
+                return Ok(None);
+            }
+            let columns = fetch(&mut self.gatherer, &self.execution.bound.outputs, &positions)?;
+            if positions.len() <= self.batch {
+                return Ok(Some((positions, columns)));
+            }
+            self.ready = Ready { positions, columns, at: 0 };
+        }
+        let (start, ready) = (self.ready.at, &mut self.ready);
+        ready.at = ready.positions.len().min(start + self.batch);
+        let part: Vec<usize> = (start..ready.at).collect();
+        let given = (
+            ready.positions[start..ready.at].to_vec(),
+            ready.columns.iter().map(|c| c.take(&part)).collect(),
+        );
+        if ready.at == ready.positions.len() {
+            *ready = Ready::default();
+        }
+        Ok(Some(given))
+    }
+
+    /// The next of the rows that DISTINCT had no room for, once all others were given.
+    fn next_of_rest(&mut self) -> Result<Option<(Vec<u64>, Vec<Column>)>> {
+        let Some(seen) = &mut self.seen else { return Ok(None) };
+        let (numbers, mut at) = match self.rest.take() {
+            Some(known) => known,
+            None => (seen.rest(&self.execution.options)?, 0),
+        };
+        loop {
+            let mut part = numbers.read(at..at + self.batch as u64)?;
+            at += part.len() as u64;
+            let is_last = part.is_empty();
+            self.window(&mut part);
+            if part.is_empty() && !is_last && self.left > 0 {
+                continue;
+            }
+            self.rest = Some((numbers, at));
+            if part.is_empty() {
+                return Ok(None);
+            }
+            let positions = self.positions.at(&part)?;
+            let columns = fetch(&mut self.gatherer, &self.execution.bound.outputs, &positions)?;
+            return Ok(Some((positions, columns)));
+        }
+    }
+
     /// Applies what is left of OFFSET and LIMIT.
     fn window<T>(&mut self, rows: &mut Vec<T>) {
         let skipped = self.skip.min(rows.len() as u64);
@@ -144,28 +260,6 @@ impl RowStream {
         self.skip -= skipped;
         rows.truncate(usize::try_from(self.left).unwrap_or(usize::MAX));
         self.left -= rows.len() as u64;
-    }
-
-    /// The rows that were not met before and are wanted; `None`: all.
-    fn distinct(&mut self, columns: &[Column]) -> Result<Option<Vec<usize>>> {
-        let Some(mut seen) = self.seen.take() else { return Ok(None) };
-        let n = columns.first().map_or(0, Column::len);
-        let keys = columns.iter().map(Key::of_column).collect::<Result<Vec<_>>>()?;
-        let mut kept: Vec<usize> =
-            (0..n).filter(|&i| seen.insert(keys.iter().map(|k| k[i].clone()).collect())).collect();
-        let row: usize =
-            seen.iter().next().map_or(0, |r| 64 + r.iter().map(Key::memory_bytes).sum::<usize>());
-        let need = (seen.len() * row) as u64;
-        let memory = self.execution.options.memory;
-        if need > memory {
-            let message =
-                format!("DISTINCT remembers {} rows, about {need} bytes; the limit is {memory}", seen.len());
-            return Err(Error::new(ErrorKind::MemoryLimit, message)
-                .hint("raise the limit with --memory (memory= in Python)"));
-        }
-        self.seen = Some(seen);
-        self.window(&mut kept);
-        Ok(Some(kept))
     }
 }
 
@@ -179,6 +273,7 @@ pub fn fetch(gatherer: &mut Gatherer, outputs: &[Output], positions: &[u64]) -> 
 
 /// The values of one output at the given positions.
 pub(super) fn fetch_value(gatherer: &mut Gatherer, value: &Value, positions: &[u64]) -> Result<Column> {
+    gatherer.execution().options.check_cancel()?;
     if let Value::Array { array, raw } = value {
         return gatherer.column(*array, *raw, positions);
     }
@@ -186,43 +281,19 @@ pub(super) fn fetch_value(gatherer: &mut Gatherer, value: &Value, positions: &[u
     Column::from_vector(evaluate(value, &mut points)?, positions.len())
 }
 
-/// All positions in the order of ORDER BY, C order among equals.
-pub(super) fn sorted_positions(
-    execution: &Execution,
-    gatherer: &mut Gatherer,
-    selection: &Selection,
-) -> Result<Vec<u64>> {
-    let keys = &execution.bound.order_by;
-    let need = selection.len().saturating_mul(16 + 24 * keys.len() as u64);
-    if need > execution.options.memory {
-        return Err(Error::new(
-            ErrorKind::MemoryLimit,
-            format!(
-                "ORDER BY of {} rows needs about {need} bytes, the limit is {}",
-                selection.len(),
-                execution.options.memory
-            ),
-        )
-        .hint("select fewer rows, or raise the limit with --memory (memory= in Python)"));
-    }
-    let positions: Vec<u64> = selection.iter().collect();
-    let mut vectors = Vec::with_capacity(keys.len());
-    for key in keys {
-        let mut points = Points { gatherer, positions: &positions };
-        vectors.push(evaluate(&key.value, &mut points)?.into_rows(positions.len())?);
-    }
-    let order = order_by(keys, &vectors, positions.len());
-    Ok(order.into_iter().map(|i| positions[i]).collect())
-}
-
 /// The columns at some positions.
-struct Points<'a> {
-    gatherer: &'a mut Gatherer,
-    positions: &'a [u64],
+pub(super) struct Points<'a> {
+    pub(super) gatherer: &'a mut Gatherer,
+    pub(super) positions: &'a [u64],
 }
 
 impl Provider for Points<'_> {
     fn array(&mut self, array: usize, raw: bool) -> Result<Vector> {
+        self.gatherer.execution().options.check_cancel()?;
+        let (first, n) = (self.positions.first().copied().unwrap_or(0), self.positions.len() as u64);
+        if n > 1 && self.positions.is_sorted() && self.positions.last() == Some(&(first + n - 1)) {
+            return self.gatherer.run(array, raw, first..first + n)?.into_vector();
+        }
         self.gatherer.column(array, raw, self.positions)?.into_vector()
     }
 

@@ -1,21 +1,24 @@
 //! Counting and selecting: the positions of the row space that satisfy the condition.
 
-use sieva_types::{Bx, Error, ErrorKind, Result, Selection, SelectionBuilder};
+use sieva_types::{Bx, Error, Result, Selection, SelectionBuilder};
 
 use super::ahead::{Ahead, Work};
+use super::bands::Bands;
 use super::condition::Evaluator;
+use super::kept::{Found, Hits, Keeping};
 use super::leaves::Leaves;
-use super::pool::{Flow, fold, in_order_batched};
+use super::pool::{Flow, check, fold, in_order_batched};
 use super::prepare::{KnownMask, Node, Prepared};
 use super::prune::Candidate;
 use super::tiles::Tiles;
-use super::{ExecStats, Execution};
+use super::windows::Window;
+use super::{ExecOptions, ExecStats, Execution};
 use crate::bind::Condition;
 use crate::mask::Mask;
 
 impl Execution {
     /// The bound arrays that a condition reads.
-    pub(super) fn arrays_of(&self, condition: &Condition, out: &mut Vec<usize>) {
+    pub(crate) fn arrays_of(&self, condition: &Condition, out: &mut Vec<usize>) {
         match condition {
             Condition::All(parts) | Condition::Any(parts) => {
                 parts.iter().for_each(|p| self.arrays_of(p, out))
@@ -31,25 +34,75 @@ impl Execution {
     }
 
     /// The tiles of a prepared query; `also` are arrays read besides those of the condition.
-    pub(super) fn tiles(&self, prepared: &Prepared, also: &[usize]) -> Tiles {
+    pub(crate) fn tiles(&self, prepared: &Prepared, also: &[usize]) -> Tiles {
+        self.tiles_of(prepared, also, 0)
+    }
+
+    /// As [`Execution::tiles`], for work that takes `row` bytes for each position besides the condition.
+    pub(super) fn tiles_of(&self, prepared: &Prepared, also: &[usize], row: u64) -> Tiles {
+        let mut tested = Vec::new();
+        leaf_conditions(&prepared.node, &mut |c| tested.push(c));
+        self.tiles_over(&prepared.area, &tested, also, row)
+    }
+
+    /// The tiles of `area`, on which the conditions `tested` are evaluated.
+    pub(crate) fn tiles_over(&self, area: &Bx, tested: &[&Condition], also: &[usize], row: u64) -> Tiles {
         let mut arrays = also.to_vec();
-        leaf_conditions(&prepared.node, &mut |c| self.arrays_of(c, &mut arrays));
+        tested.iter().for_each(|c| self.arrays_of(c, &mut arrays));
+        let most = tested.iter().map(|c| self.condition_bytes(c)).max().unwrap_or(0);
         let axes: Vec<usize> = (0..self.bound.rows.shape.len()).collect();
-        Tiles::new(prepared.area.clone(), self.tile_shape(&arrays, &axes))
+        let mut shape = self.tile_shape(&arrays, &axes);
+        arrays.sort_unstable();
+        arrays.dedup();
+        let held: u64 = arrays.iter().map(|&a| self.element_bytes(a)).sum();
+        let rows = self.options.rows_at_work(most.max(row) + held + 1);
+        super::tiles::cut_to(&mut shape, rows);
+        Tiles::new(area.clone(), shape)
+    }
+
+    /// Bytes that a position takes while a condition is evaluated, the arrays' elements left out.
+    fn condition_bytes(&self, condition: &Condition) -> u64 {
+        match condition {
+            Condition::All(parts) | Condition::Any(parts) => {
+                parts.iter().map(|p| self.condition_bytes(p)).max().unwrap_or(0) + 1
+            }
+            Condition::Computed(value) => self.computing_bytes(value),
+            _ => 1,
+        }
     }
 
     /// The positions of one tile that satisfy the condition, and the way that they were found.
+    ///
+    /// # Errors
+    /// Reading errors; `arithmetic-overflow` where it depends on a value that cannot be represented.
     pub(super) fn tile_mask<'e>(
         &'e self,
         node: &Node,
         tile: &Bx,
         leaves: &mut Leaves<'e>,
     ) -> Result<(Mask, ExecStats)> {
+        let (mask, failure, did) = self.tile_until(node, tile, leaves)?;
+        failure.map_or(Ok((mask, did)), |f| Err(f.error))
+    }
+
+    /// As [`Execution::tile_mask`], for who may need the first positions alone: what failed is told apart.
+    fn tile_until<'e>(
+        &'e self,
+        node: &Node,
+        tile: &Bx,
+        leaves: &mut Leaves<'e>,
+    ) -> Result<(Mask, Option<Failure>, ExecStats)> {
         let mut mask = Mask::ones(tile.len() as usize);
         let mut evaluator = Evaluator::new(self, leaves);
-        evaluator.narrow(node, tile, &mut mask)?;
+        let failed = evaluator.narrow(node, tile, &mut mask)?;
         let did = evaluator.did();
-        Ok((mask, did))
+        // A tile's positions ascend in C order, and so do those of the row space that they stand for.
+        let first = failed.as_ref().and_then(|f| f.ones_iter().next());
+        let (Some(failed), Some(first)) = (failed, first) else { return Ok((mask, None, did)) };
+        mask.and_not(&failed);
+        let error = evaluator.error_at(node, tile, first)?;
+        let at = position(&self.bound.rows.shape, tile, first);
+        Ok((mask, Some(Failure { at, error }), did))
     }
 
     /// Threads that so many tiles are worth: starting one takes about as long as a tile does.
@@ -58,7 +111,24 @@ impl Execution {
     }
 }
 
-pub(super) fn leaf_conditions(node: &Node, visit: &mut impl FnMut(&Condition)) {
+/// The first position of the row space at which a tile's condition failed.
+pub(super) struct Failure {
+    pub(super) at: u64,
+    pub(super) error: Error,
+}
+
+/// The position of the row space of place `i` of a box.
+pub(super) fn position(shape: &[u64], bx: &Bx, i: usize) -> u64 {
+    let (mut rest, mut at, mut stride) = (i as u64, 0, 1);
+    for d in (0..shape.len()).rev() {
+        at += (bx.start[d] + rest % bx.shape[d]) * stride;
+        rest /= bx.shape[d];
+        stride *= shape[d];
+    }
+    at
+}
+
+pub(super) fn leaf_conditions<'n>(node: &'n Node, visit: &mut impl FnMut(&'n Condition)) {
     match node {
         Node::All(parts) | Node::Any(parts) => parts.iter().for_each(|p| leaf_conditions(p, visit)),
         Node::Leaf(c) => visit(c),
@@ -66,31 +136,71 @@ pub(super) fn leaf_conditions(node: &Node, visit: &mut impl FnMut(&Condition)) {
     }
 }
 
-/// The number of positions that satisfy the condition.
+/// What counting came to.
+pub struct Counted {
+    /// The number of positions that satisfy the condition.
+    pub count: u64,
+    /// Which they are, where tiles were tested and it was kept.
+    pub found: Option<Found>,
+    /// What was done.
+    pub did: ExecStats,
+}
+
+impl Counted {
+    /// A number that is known without testing tiles.
+    fn known(count: u64, did: ExecStats) -> Self {
+        Self { count, found: None, did }
+    }
+}
+
+/// The number of positions that satisfy the condition; which they are is kept, too, where that takes at most `keep` bytes.
 ///
 /// # Errors
 /// Reading errors and `cancelled`.
-pub fn count(execution: &Execution) -> Result<(u64, ExecStats)> {
+pub fn count(execution: &Execution, keep: u64) -> Result<Counted> {
     if let Some(n) = execution.count_by_replica()? {
-        return Ok((n, ExecStats { by_replica: n, ..ExecStats::default() }));
+        return Ok(Counted::known(n, ExecStats { by_replica: n, ..ExecStats::default() }));
     }
     let prepared = execution.prepare()?;
     let mut stats = execution.replica_stats();
     if let Some(n) = product(&prepared) {
-        return Ok((n, stats));
+        return Ok(Counted::known(n, stats));
     }
     let tiles = execution.tiles(&prepared, &[]);
-    let candidates = execution.candidates(&prepared, &tiles);
-    let mut total = stats.decided(&tiles, &candidates);
+    let (keeping, mut found) = (Keeping::new(keep), Found::new(tiles.clone()));
+    let mut total: u64 = 0;
+    for window in execution.windows(&prepared, &tiles) {
+        check(&execution.options.cancel)?;
+        total += stats.decided(&tiles, &window);
+        let mut hits = Vec::new();
+        if let Window::Open(_, candidates) = &window {
+            let (n, here) = count_open(execution, &prepared, (&tiles, candidates), &keeping, &mut stats)?;
+            total += n;
+            hits = here;
+        }
+        found.add(&window, hits, &keeping);
+    }
+    Ok(Counted { count: total, found: keeping.goes_on().then_some(found), did: stats })
+}
+
+/// The number of selected positions of those tiles of a window that are to be tested, and the positions as far as they are
+/// kept.
+fn count_open(
+    execution: &Execution,
+    prepared: &Prepared,
+    (tiles, candidates): (&Tiles, &[Candidate]),
+    keeping: &Keeping,
+    stats: &mut ExecStats,
+) -> Result<(u64, Vec<(usize, Hits)>)> {
     let open: Vec<usize> = candidates.iter().filter(|c| !c.all).map(|c| c.tile).collect();
-    let ahead = Ahead::new(execution, &prepared, &[], true);
-    let work = Work { jobs: open.len(), tiles: &tiles, tile: |job: usize| Some(open[job]) };
+    let ahead = Ahead::new(execution, prepared, &[], true);
+    let work = Work { jobs: open.len(), tiles, tile: |job: usize| Some(open[job]) };
     let states = fold(
         open.len(),
         execution.threads_for(open.len()),
         &execution.options.cancel,
-        || (Leaves::new(execution), 0, ExecStats::default()),
-        |(leaves, total, stats), i| {
+        || (Leaves::new(execution), 0, Vec::new(), ExecStats::default()),
+        |(leaves, total, kept, stats), i| {
             if let Some(ahead) = &ahead {
                 ahead.before(i, &work);
             }
@@ -99,20 +209,24 @@ pub fn count(execution: &Execution) -> Result<(u64, ExecStats)> {
             if let Some(ahead) = &ahead {
                 ahead.after(&tile, leaves);
             }
-            *total += mask.count();
+            let hits = mask.count();
+            *total += hits;
+            keeping.keep(kept, open[i], mask, hits);
             stats.merge(&did);
             Ok(())
         },
     )?;
-    for (_, n, did) in states {
+    let (mut total, mut all) = (0, Vec::new());
+    for (_, n, kept, did) in states {
         total += n;
+        all.extend(kept);
         stats.merge(&did);
     }
-    Ok((total, stats))
+    Ok((total, all))
 }
 
 /// The count where masks over separate axes say it all: the product of theirs and of the free axes' lengths.
-pub(super) fn product(prepared: &Prepared) -> Option<u64> {
+pub(crate) fn product(prepared: &Prepared) -> Option<u64> {
     let known: Vec<&KnownMask> = match &prepared.node {
         Node::Decided(false) => return Some(0),
         Node::Chosen(chosen) if chosen.rows_in(&prepared.area) => return Some(chosen.count()),
@@ -126,6 +240,9 @@ pub(super) fn product(prepared: &Prepared) -> Option<u64> {
     };
     let mut free = vec![true; prepared.area.rank()];
     let mut n = 1;
+    if known.iter().any(|k| k.failed.is_some()) {
+        return None;
+    }
     for k in known {
         // Later masks shrank the area: count what lies in it.
         for &axis in &k.axes {
@@ -139,19 +256,29 @@ pub(super) fn product(prepared: &Prepared) -> Option<u64> {
 }
 
 impl ExecStats {
-    /// Counts the tiles that are decided without reading; returns the positions that they select.
-    fn decided(&mut self, tiles: &Tiles, candidates: &[Candidate]) -> u64 {
-        let taken: Vec<&Candidate> = candidates.iter().filter(|c| c.all).collect();
-        self.tiles_taken += taken.len() as u64;
-        self.tiles_skipped += (tiles.len() - candidates.len() + taken.len()) as u64;
-        taken.iter().map(|c| tiles.tile(c.tile).len()).sum()
+    /// Counts the tiles of a window that are decided without reading; returns the positions that they select.
+    fn decided(&mut self, tiles: &Tiles, window: &Window) -> u64 {
+        let (skipped, taken, positions) = match window {
+            Window::None(n) => (*n, 0, 0),
+            Window::All(_, n, bx) => (*n, *n, bx.len()),
+            Window::Open(n, candidates) => {
+                let taken = candidates.iter().filter(|c| c.all);
+                let (taken, positions) =
+                    taken.fold((0, 0), |(n, sum), c| (n + 1, sum + tiles.tile(c.tile).len()));
+                (n - candidates.len() as u64 + taken, taken, positions)
+            }
+        };
+        self.tiles_skipped += skipped;
+        self.tiles_taken += taken;
+        positions
     }
 }
 
 /// The positions that satisfy the condition; at least the first `enough` of them, where not all are wanted.
 ///
 /// # Errors
-/// Reading errors, `cancelled`, and `memory-limit` where the selection itself does not fit.
+/// Reading errors, `cancelled`, `arithmetic-overflow` where the condition depends on a value that cannot be represented
+/// (of a row that comes before the last one that is wanted), and `memory-limit` where the selection itself does not fit.
 pub fn select(execution: &Execution, enough: Option<u64>) -> Result<(Selection, ExecStats)> {
     let rows = &execution.bound.rows;
     let mut builder = SelectionBuilder::new(rows.names.clone(), rows.shape.clone())?;
@@ -164,48 +291,106 @@ pub fn select(execution: &Execution, enough: Option<u64>) -> Result<(Selection, 
         return Ok((builder.finish(), stats));
     }
     let tiles = execution.tiles(&prepared, &[]);
-    let candidates = execution.candidates(&prepared, &tiles);
-    stats.decided(&tiles, &candidates);
-    let band = tiles.band();
-    let mut pending: Vec<(Bx, Mask)> = Vec::new();
-    let mut found = 0;
-    let ahead = Ahead::new(execution, &prepared, &[], enough.is_none());
+    if matches!(prepared.node, Node::Decided(true)) && prepared.area == Bx::whole(&rows.shape) {
+        // However many rows there are: none is looked at.
+        let n = tiles.len() as u64;
+        (stats.tiles_taken, stats.tiles_skipped) = (n, n);
+        return Ok((Selection::all(rows.names.clone(), rows.shape.clone())?, stats));
+    }
+    let mut bands = Bands::new(execution, builder, tiles.band(), enough);
+    for window in execution.windows(&prepared, &tiles) {
+        check(&execution.options.cancel)?;
+        stats.decided(&tiles, &window);
+        let flow = match window {
+            Window::None(n) => bands.pass(n)?,
+            Window::All(_, n, bx) => bands.take(n, &bx)?,
+            Window::Open(n, candidates) => {
+                let end = bands.next + n as usize;
+                select_open(execution, &prepared, &tiles, (&candidates, end), &mut bands, &mut stats)?
+            }
+        };
+        if flow.is_break() {
+            break;
+        }
+    }
+    Ok((bands.finish()?, stats))
+}
+
+/// Adds the positions of a window's candidates, behind which the tile `end` comes.
+fn select_open(
+    execution: &Execution,
+    prepared: &Prepared,
+    tiles: &Tiles,
+    (candidates, end): (&[Candidate], usize),
+    bands: &mut Bands<'_>,
+    stats: &mut ExecStats,
+) -> Result<Flow> {
+    let ahead = Ahead::new(execution, prepared, &[], bands.enough.is_none());
     let open = |job: usize| (!candidates[job].all).then_some(candidates[job].tile);
-    let work = Work { jobs: candidates.len(), tiles: &tiles, tile: open };
+    let work = Work { jobs: candidates.len(), tiles, tile: open };
+    let mut flow = Flow::Continue(());
     in_order_batched(
-        (candidates.len(), batch_of(&tiles, candidates.len())),
+        (candidates.len(), batch_of(tiles, candidates.len()), execution.options.at_work() / 2),
         execution.threads_for(candidates.len()),
         &execution.options.cancel,
+        |(_, _, mask, _, _): &(usize, Bx, Mask, Option<Failure>, ExecStats)| mask.len() as u64 / 8,
         || Leaves::new(execution),
         |leaves, i| {
             let Candidate { tile, all } = candidates[i];
             let bx = tiles.tile(tile);
             if all {
                 let mask = Mask::ones(bx.len() as usize);
-                return Ok((i, bx, mask, ExecStats::default()));
+                return Ok((i, bx, mask, None, ExecStats::default()));
             }
             if let Some(ahead) = &ahead {
                 ahead.before(i, &work);
             }
-            let (mask, did) = execution.tile_mask(&prepared.node, &bx, leaves)?;
+            let (mask, failure, did) = execution.tile_until(&prepared.node, &bx, leaves)?;
             if let Some(ahead) = &ahead {
                 ahead.after(&bx, leaves);
             }
-            Ok((i, bx, mask, did))
+            Ok((i, bx, mask, failure, did))
         },
-        |(i, tile, mask, did)| {
+        |(i, bx, mask, failure, did)| {
             stats.merge(&did);
-            found += mask.count();
-            pending.push((tile, mask));
-            // A band is done when the next tile to come is of another one.
-            if candidates.get(i + 1).is_some_and(|next| next.tile / band == candidates[i].tile / band) {
-                return Ok(Flow::Continue(()));
-            }
-            push_band(&mut builder, &rows.shape, &mut pending, execution.options.memory)?;
-            Ok(if enough.is_some_and(|n| found >= n) { Flow::Break(()) } else { Flow::Continue(()) })
+            bands.add(candidates[i].tile, bx, mask, failure)?;
+            flow = bands.go_to(candidates.get(i + 1).map_or(end, |next| next.tile))?;
+            Ok(flow)
         },
     )?;
-    Ok((builder.finish(), stats))
+    // Where none of them was a candidate.
+    if flow.is_continue() { bands.go_to(end) } else { Ok(flow) }
+}
+
+/// What a selection under construction holds at most.
+#[derive(Default)]
+pub(super) struct Held {
+    bytes: u64,
+}
+
+impl Held {
+    /// Counts `hits` of `n` positions more; what was built is looked at only where it may be too much.
+    pub(super) fn add(
+        &mut self,
+        hits: u64,
+        n: u64,
+        builder: &SelectionBuilder,
+        options: &ExecOptions,
+    ) -> Result<()> {
+        if hits == 0 || hits == n {
+            return Ok(());
+        }
+        // Bits, or two bytes for each of few.
+        self.bytes += (n / 8).min(2 * hits) + 64;
+        if self.bytes > options.room().bytes {
+            let was = self.bytes;
+            self.bytes = builder.memory_bytes();
+            options.room().check(self.bytes, "the positions that are selected")?;
+            // Not at each tile anew.
+            self.bytes = self.bytes.min(was - was / 8);
+        }
+        Ok(())
+    }
 }
 
 /// Positions whose masks are handed on together.
@@ -215,83 +400,4 @@ const BATCH_POSITIONS: u64 = 1 << 20;
 pub(super) fn batch_of(tiles: &Tiles, n: usize) -> usize {
     let tile: u64 = tiles.shape().iter().product();
     ((BATCH_POSITIONS / tile.max(1)) as usize).clamp(1, (n / 16).max(1))
-}
-
-/// Puts the tiles of one band together and adds their positions in C order.
-fn push_band(
-    builder: &mut SelectionBuilder,
-    shape: &[u64],
-    band: &mut Vec<(Bx, Mask)>,
-    memory: u64,
-) -> Result<()> {
-    if band.len() == 1 {
-        let (bx, mask) = &band[0];
-        if !mask.none() {
-            push_rows(builder, shape, bx, mask)?;
-        }
-        band.clear();
-        return Ok(());
-    }
-    let first = band
-        .iter()
-        .map(|(b, _)| b.start.clone())
-        .reduce(|a, b| a.iter().zip(&b).map(|(x, y)| *x.min(y)).collect());
-    let last: Option<Vec<u64>> = band
-        .iter()
-        .map(|(b, _)| (0..b.rank()).map(|d| b.end(d)).collect::<Vec<_>>())
-        .reduce(|a, b| a.iter().zip(&b).map(|(x, y)| *x.max(y)).collect());
-    let (Some(first), Some(last)) = (first, last) else { return Ok(()) };
-    let bx = Bx::new(first.clone(), last.iter().zip(&first).map(|(l, f)| l - f).collect());
-    if bx.len() / 8 > memory / 4 {
-        return Err(Error::new(
-            ErrorKind::MemoryLimit,
-            format!(
-                "the positions of {} rows must be put in order at once, which takes {} bytes",
-                bx.len(),
-                bx.len() / 8
-            ),
-        )
-        .hint("raise the limit with --memory (memory= in Python)"));
-    }
-    if band.iter().any(|(_, m)| !m.none()) {
-        let mut whole = Mask::zeros(bx.len() as usize);
-        for (part, mask) in band.iter().filter(|(_, m)| !m.none()) {
-            super::prepare::paste(&mut whole, &bx, part, mask);
-        }
-        push_rows(builder, shape, &bx, &whole)?;
-    }
-    band.clear();
-    Ok(())
-}
-
-/// Adds the positions of a box in C order: one piece for each run of the box that is contiguous in the row space.
-fn push_rows(builder: &mut SelectionBuilder, shape: &[u64], bx: &Bx, mask: &Mask) -> Result<()> {
-    let mut inner = 1;
-    let mut d = bx.rank();
-    while d > 0 && bx.shape[d - 1] == shape[d - 1] {
-        d -= 1;
-        inner *= shape[d];
-    }
-    let piece = if d > 0 { bx.shape[d - 1] * inner } else { inner };
-    for p in 0..mask.len() as u64 / piece.max(1) {
-        let (mut rest, mut at, mut stride) = (p, 0, inner);
-        for axis in (0..d).rev() {
-            let i = if axis + 1 == d { 0 } else { rest % bx.shape[axis] };
-            if axis + 1 != d {
-                rest /= bx.shape[axis];
-            }
-            at += (bx.start[axis] + i) * stride;
-            stride *= shape[axis];
-        }
-        if piece == mask.len() as u64 {
-            builder.push_bits(at, mask.words(), piece)?;
-        } else {
-            let mut part = Mask::zeros(piece as usize);
-            part.or_range(0, mask, (p * piece) as usize, piece as usize);
-            if !part.none() {
-                builder.push_bits(at, part.words(), piece)?;
-            }
-        }
-    }
-    Ok(())
 }

@@ -1,13 +1,15 @@
 //! How the row space is cut into tiles: the unit of reading, evaluation and parallel work.
 
 use sieva_format::layout::{Layout, Placement};
-use sieva_types::Bx;
+use sieva_types::{Bx, DType};
 
 use super::Execution;
 
 /// Elements of a tile where the layout does not say: 256 KiB of float32 stay in a core's own cache between being
 /// read and being tested, and are enough for a read to run at full speed. Smaller chunks are put together.
 const SMALL: u64 = 1 << 16;
+/// Bytes that an element takes at least while values are computed of it: what they are made of, and what they are.
+const COLUMN_BYTES: usize = 16;
 /// An array is cut into no more regions than about this many, so that what is known of them stays small.
 const MAX_REGIONS: u64 = 1 << 18;
 
@@ -40,6 +42,27 @@ impl Tiles {
         if self.area.is_empty() { 0 } else { self.grid.iter().product::<u64>() as usize }
     }
 
+    /// All of them as one block; `None` where there is none.
+    pub(crate) fn whole(&self) -> Option<Block> {
+        (!self.area.is_empty()).then(|| Block { first: vec![0; self.grid.len()], count: self.grid.clone() })
+    }
+
+    /// The positions of a block's tiles.
+    pub(crate) fn bx_of(&self, block: &Block) -> Bx {
+        let axes = || (0..self.grid.len()).map(|d| (self.first[d] + block.first[d], d));
+        let start: Vec<u64> = axes().map(|(c, d)| (c * self.shape[d]).max(self.area.start[d])).collect();
+        let end = |(c, d): (u64, usize)| {
+            (c + block.count[d]).saturating_mul(self.shape[d]).min(self.area.end(d)) - start[d]
+        };
+        let shape = axes().map(end).collect();
+        Bx::new(start, shape)
+    }
+
+    /// The number of a block's first tile.
+    pub(crate) fn first_of(&self, block: &Block) -> usize {
+        block.first.iter().zip(&self.grid).fold(0, |n, (c, g)| n * g + c) as usize
+    }
+
     /// The box of tile `i`, cut at the area.
     pub fn tile(&self, i: usize) -> Bx {
         let mut rest = i as u64;
@@ -51,7 +74,7 @@ impl Tiles {
         let start: Vec<u64> =
             (0..coords.len()).map(|d| (coords[d] * self.shape[d]).max(self.area.start[d])).collect();
         let shape = (0..coords.len())
-            .map(|d| ((coords[d] + 1) * self.shape[d]).min(self.area.end(d)) - start[d])
+            .map(|d| (coords[d] + 1).saturating_mul(self.shape[d]).min(self.area.end(d)) - start[d])
             .collect();
         Bx::new(start, shape)
     }
@@ -65,10 +88,35 @@ impl Tiles {
     }
 }
 
+/// Tiles that follow one another and make up a box.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Block {
+    /// Place of the first one in the grid, and their number along each axis: 1 along those before the first that is cut.
+    first: Vec<u64>,
+    count: Vec<u64>,
+}
+
+impl Block {
+    /// The number of tiles.
+    pub(crate) fn len(&self) -> u64 {
+        self.count.iter().product()
+    }
+
+    /// Its two halves in the order of the tiles; `None` of a single tile.
+    pub(crate) fn halves(mut self) -> Option<(Self, Self)> {
+        let d = self.count.iter().position(|&n| n > 1)?;
+        let mut second = self.clone();
+        self.count[d] /= 2;
+        second.first[d] += self.count[d];
+        second.count[d] -= self.count[d];
+        Some((self, second))
+    }
+}
+
 impl Execution {
     /// The tile shape for work that reads the bound arrays `arrays` over `axes` of the row space; shape
     /// entries are in the order of `axes`.
-    pub(super) fn tile_shape(&self, arrays: &[usize], axes: &[usize]) -> Vec<u64> {
+    pub(crate) fn tile_shape(&self, arrays: &[usize], axes: &[usize]) -> Vec<u64> {
         let lengths: Vec<u64> = axes.iter().map(|&a| self.bound.rows.shape[a].max(1)).collect();
         let chunked = arrays.iter().copied().filter(|&a| self.readers[a].layout().is_chunked());
         let driver =
@@ -77,6 +125,7 @@ impl Execution {
         let Some(driver) = driver else {
             shape = filled(shape, &lengths, SMALL);
             arrays.iter().for_each(|&a| self.within_files(a, axes, &mut shape));
+            self.within_memory(arrays, axes, &mut shape);
             return shape;
         };
         for (&axis, &chunk) in
@@ -86,11 +135,35 @@ impl Execution {
                 shape[d] = chunk.clamp(1, lengths[d]);
             }
         }
-        if shape.iter().product::<u64>() < SMALL {
+        if shape.iter().fold(1_u64, |n, &s| n.saturating_mul(s)) < SMALL {
             shape = filled(shape, &lengths, 2 * SMALL);
         }
         self.within_files(driver, axes, &mut shape);
+        self.within_memory(arrays, axes, &mut shape);
         shape
+    }
+
+    /// A tile of chunks that declare to be giant is cut, so that its mask and its part of each array have room: whether
+    /// such a chunk can be decoded at all is seen when it is read, if it was ever written.
+    fn within_memory(&self, arrays: &[usize], axes: &[usize], shape: &mut [u64]) {
+        let most = (self.options.memory / 2 / self.options.threads as u64).max(1 << 20);
+        let own = |a: usize, shape: &[u64]| {
+            let lengths = self.bound.arrays[a].axes.iter().filter_map(|x| axes.iter().position(|y| y == x));
+            lengths.fold(1_u64, |n, d| n.saturating_mul(shape[d]))
+        };
+        let fits = |shape: &[u64]| {
+            let mask = shape.iter().fold(1_u64, |n, &s| n.saturating_mul(s)) / 8;
+            let size = |a: usize| {
+                let layout = self.readers[a].layout();
+                let place = if layout.dtype == DType::Str { size_of::<String>() } else { COLUMN_BYTES };
+                layout.element_size.max(place) as u64
+            };
+            mask <= most && arrays.iter().all(|&a| own(a, shape).saturating_mul(size(a)) <= most)
+        };
+        while !fits(shape) {
+            let Some(d) = shape.iter().position(|&n| n > 1) else { return };
+            shape[d] = shape[d].div_ceil(2);
+        }
     }
 
     /// A tile of an array of many files spans no more of them than it must: files that hold nothing of interest are
@@ -109,13 +182,14 @@ impl Execution {
 /// The shape of the regions that an array of this layout is cut into: a tile of a query over it alone.
 pub fn region_shape(layout: &Layout, array: &[u64]) -> Vec<u64> {
     let lengths: Vec<u64> = array.iter().map(|&n| n.max(1)).collect();
-    let enough = array.iter().product::<u64>() / MAX_REGIONS;
+    let elements = |shape: &[u64]| shape.iter().fold(1_u64, |n, &s| n.saturating_mul(s));
+    let enough = elements(array) / MAX_REGIONS;
     let one = vec![1; array.len()];
     if !layout.is_chunked() {
         return filled(one, &lengths, SMALL.max(enough));
     }
     let chunk = layout.chunk_shape.iter().zip(&lengths).map(|(&c, &n)| c.clamp(1, n)).collect::<Vec<_>>();
-    if chunk.iter().product::<u64>() >= SMALL.max(enough) {
+    if elements(&chunk) >= SMALL.max(enough) {
         return chunk;
     }
     filled(chunk, &lengths, (2 * SMALL).max(enough))
@@ -123,7 +197,7 @@ pub fn region_shape(layout: &Layout, array: &[u64]) -> Vec<u64> {
 
 /// `shape` made larger in whole multiples, innermost axes first, up to about `target` elements.
 fn filled(mut shape: Vec<u64>, lengths: &[u64], target: u64) -> Vec<u64> {
-    let mut n: u64 = shape.iter().product();
+    let mut n: u64 = shape.iter().fold(1, |n: u64, &s| n.saturating_mul(s));
     for d in (0..shape.len()).rev() {
         let whole = lengths[d].div_ceil(shape[d]);
         let times = (target / n).clamp(1, whole);
@@ -136,9 +210,36 @@ fn filled(mut shape: Vec<u64>, lengths: &[u64], target: u64) -> Vec<u64> {
     shape
 }
 
+/// Cuts a tile down to about `most` positions, its outermost dimensions first.
+pub(crate) fn cut_to(shape: &mut [u64], most: u64) {
+    let mut n = shape.iter().fold(1, |n: u64, &m| n.saturating_mul(m));
+    for d in 0..shape.len() {
+        if n <= most {
+            return;
+        }
+        let inner = shape[d + 1..].iter().fold(1, |n: u64, &m| n.saturating_mul(m));
+        shape[d] = (most / inner.max(1)).clamp(1, shape[d]);
+        n = inner.saturating_mul(shape[d]);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn tiles_are_cut_to_what_memory_holds() {
+        let cut = |mut shape: Vec<u64>, most| {
+            cut_to(&mut shape, most);
+            shape
+        };
+        assert_eq!(cut(vec![4, 100, 100], 1 << 20), [4, 100, 100]);
+        assert_eq!(cut(vec![4, 100, 100], 25_000), [2, 100, 100]);
+        assert_eq!(cut(vec![4, 100, 100], 1234), [1, 12, 100]);
+        assert_eq!(cut(vec![4, 100, 100], 7), [1, 1, 7]);
+        assert_eq!(cut(vec![], 7), [0_u64; 0]);
+        assert_eq!(cut(vec![1 << 40, 1 << 40], 1), [1, 1]);
+    }
 
     #[test]
     fn tiles_cover_the_area_once() {

@@ -9,7 +9,11 @@ const SHOWN_WIDTH: usize = 100;
 pub(super) fn syntax_error(text: &str, offset: usize, what: &str) -> Error {
     let (line, column) = position(text, offset);
     let shown = excerpt(text, offset);
-    Error::new(ErrorKind::Syntax, format!("syntax error at line {line}, column {column}: {what}\n{shown}"))
+    let what = sieva_types::printable(what);
+    Error::of_lines(
+        ErrorKind::Syntax,
+        format!("syntax error at line {line}, column {column}: {what}\n{shown}"),
+    )
 }
 
 /// The line and the column of byte `offset`, in characters and from one.

@@ -49,7 +49,7 @@ impl Infix {
             Self::Test | Self::Compare => Precedence::Compare,
             Self::BitOr => Precedence::BitOr,
             Self::BitAnd => Precedence::BitAnd,
-            Self::Arithmetic(op) => op.precedence(),
+            Self::Arithmetic(op) => Precedence::of(op),
         }
     }
 
@@ -81,6 +81,9 @@ fn compare_op(symbol: Symbol) -> Option<CompareOp> {
         _ => return None,
     })
 }
+
+/// Most parts of the middle of a chain that holds conditions.
+const MAX_REPEATED: usize = 64;
 
 const PARENTHESES_HINT: &str = "write (a > 5) & (b < 3), or a > 5 AND b < 3";
 
@@ -228,7 +231,7 @@ impl Parser<'_> {
     fn arithmetic(&mut self, left: Node, op: BinaryOp) -> Result<Node> {
         let left = self.value(left)?;
         self.advance();
-        let right = self.binding(match op.precedence() {
+        let right = self.binding(match Precedence::of(op) {
             Precedence::Sum => Precedence::Product,
             _ => Precedence::Sign,
         })?;
@@ -281,20 +284,27 @@ impl Parser<'_> {
         Err(self.error_at(at, "nothing is equal to NULL, less or greater", Some(hint)))
     }
 
-    /// Refuses a middle of a chain that holds conditions itself: each level of such chains would double the tree.
+    /// Refuses a middle of a chain that is a condition or a subquery, or that holds conditions and is large: each level of
+    /// such chains would double the tree.
     fn repeatable(&self, middle: &Expr) -> Result<()> {
-        let mut is_plain = true;
+        let is_condition = |e: &Expr| (Precedence::Or..=Precedence::Compare).contains(&e.precedence());
+        let (mut parts, mut holds_condition, mut holds_subquery) = (0, false, false);
         middle.walk(&mut |e| {
-            let is_condition = (Precedence::Or..=Precedence::Compare).contains(&e.precedence());
-            is_plain &= !is_condition && !matches!(e, Expr::Subquery(_));
+            parts += 1;
+            holds_condition |= is_condition(e);
+            holds_subquery |= matches!(e, Expr::Subquery(_));
         });
-        if is_plain {
+        if !is_condition(middle) && !holds_subquery && (!holds_condition || parts <= MAX_REPEATED) {
             return Ok(());
         }
         let at = self.current().span.start;
         Err(self.error_at(
             at,
-            "a chain of comparisons cannot go on behind a condition or a subquery",
+            if holds_subquery || is_condition(middle) {
+                "a chain of comparisons cannot go on behind a condition or a subquery"
+            } else {
+                "a chain of comparisons cannot go on behind a large value that holds conditions"
+            },
             Some("write each comparison on its own and join them with AND"),
         ))
     }
@@ -332,7 +342,8 @@ impl Parser<'_> {
             return Err(self.expected("'(' and a list of values"));
         }
         self.open_paren();
-        let (list, height) = self.expressions()?;
+        // Nothing is one of no values: programs write such lists.
+        let (list, height) = if self.at(Symbol::RightParen) { (Vec::new(), 0) } else { self.expressions()? };
         self.close_paren("','")?;
         let expr = Expr::InList { expr: Box::new(left.expr), list, negated };
         self.node(expr, height.max(left.height), Form::Comparison)

@@ -5,6 +5,8 @@ use super::token::{Keyword, Symbol, TokenKind};
 
 const NO_JOIN: &str = "one query reads one source; joins and windows are left to DuckDB and Polars, which read sieva as a \
                        pyarrow dataset";
+const LATE_CROSS: &str = "CROSS stands once, before WHERE: SELECT ... FROM source CROSS WHERE ...; of a condition alone the \
+                          product is asked for by cross=True or --cross";
 const READ_ONLY: &str = "sieva only reads: a query begins with SELECT";
 
 impl Parser<'_> {
@@ -92,7 +94,7 @@ impl Parser<'_> {
             }
             _ if self.previous_is(Symbol::Comma) => "there is a comma too many, or a value missing behind it",
             _ if keyword.starts_clause() && self.previous().is_some_and(|t| t.kind.ends_value()) => {
-                "each clause may come once, in the order SELECT, FROM, WHERE, GROUP BY, HAVING, ORDER BY, LIMIT, OFFSET"
+                "each clause may come once, in the order SELECT, FROM, CROSS, WHERE, GROUP BY, HAVING, ORDER BY, LIMIT, OFFSET"
             }
             _ if keyword.starts_clause() => return None,
             _ => return Some(format!("to name an array {0}, write \"{0}\"", self.source(self.current()))),
@@ -108,6 +110,11 @@ impl Parser<'_> {
 
     fn word_hint(&self) -> Option<String> {
         let word = self.source(self.current());
+        if word.eq_ignore_ascii_case("cross") {
+            let next = self.tokens.get(self.index + 1).map(|token| self.source(token));
+            let is_join = next.is_some_and(|next| next.eq_ignore_ascii_case("join"));
+            return Some(if is_join { NO_JOIN } else { LATE_CROSS }.to_owned());
+        }
         if let Some(hint) = foreign_word(&word.to_ascii_uppercase()) {
             return Some(hint.to_owned());
         }
@@ -132,8 +139,8 @@ impl Parser<'_> {
 /// What to do instead of using a word of other dialects.
 fn foreign_word(word: &str) -> Option<&'static str> {
     Some(match word {
-        "JOIN" | "INNER" | "LEFT" | "RIGHT" | "FULL" | "CROSS" | "NATURAL" | "ON" | "USING" | "OVER"
-        | "WINDOW" | "PARTITION" | "QUALIFY" => NO_JOIN,
+        "JOIN" | "INNER" | "LEFT" | "RIGHT" | "FULL" | "NATURAL" | "ON" | "USING" | "OVER" | "WINDOW"
+        | "PARTITION" | "QUALIFY" => NO_JOIN,
         "INSERT" | "UPDATE" | "DELETE" | "CREATE" | "DROP" | "ALTER" | "COPY" | "REPLACE" | "TRUNCATE" => {
             READ_ONLY
         }

@@ -1,7 +1,7 @@
 //! Text to tree, by hand-written lexer and precedence climbing.
 //!
 //! ```text
-//! select     = SELECT [DISTINCT] (* | item, ...) [FROM source] [WHERE expr] [GROUP BY expr, ...] [HAVING expr]
+//! select     = SELECT [DISTINCT] (* | item, ...) [FROM source] [CROSS] [WHERE expr] [GROUP BY expr, ...] [HAVING expr]
 //!              [ORDER BY expr [ASC | DESC] [NULLS FIRST | NULLS LAST], ...] [LIMIT n] [OFFSET n] [;]
 //! item       = expr [AS name]
 //! source     = 'file, glob, URL or catalog name' | "the same" | catalog_name | collection('name')
@@ -43,7 +43,7 @@ pub(crate) use path::is_bare_name;
 
 use crate::ast::{Expr, MAX_DEPTH, Select};
 use error::{position, shorten, syntax_error};
-use sieva_types::{Error, Result};
+use sieva_types::{Error, ErrorKind, Result};
 use token::{Keyword, Symbol, Token, TokenKind};
 
 /// Parses a condition such as `TEMP > 5 AND z_t < 5000`.
@@ -51,7 +51,7 @@ use token::{Keyword, Symbol, Token, TokenKind};
 /// # Errors
 /// [`Syntax`](sieva_types::ErrorKind::Syntax), with the place and, for a typical mistake, a hint.
 pub fn parse_condition(text: &str) -> Result<Expr> {
-    Parser::new(text, None).whole_expression("a condition")
+    Parser::new(text, None)?.whole_expression("a condition")
 }
 
 /// Parses any expression such as `TEMP * 1.8 + 32`.
@@ -59,7 +59,7 @@ pub fn parse_condition(text: &str) -> Result<Expr> {
 /// # Errors
 /// As [`parse_condition`].
 pub fn parse_expression(text: &str) -> Result<Expr> {
-    Parser::new(text, None).whole_expression("an expression")
+    Parser::new(text, None)?.whole_expression("an expression")
 }
 
 /// Parses a query such as `SELECT TEMP FROM 'pop.nc' WHERE TEMP > 5`.
@@ -67,7 +67,7 @@ pub fn parse_expression(text: &str) -> Result<Expr> {
 /// # Errors
 /// As [`parse_condition`].
 pub fn parse_select(text: &str) -> Result<Select> {
-    Parser::new(text, None).whole_select()
+    Parser::new(text, None)?.whole_select()
 }
 
 /// [`parse_condition`] where the arrays are known: an unquoted path with slashes that `is_known` refuses is
@@ -78,7 +78,7 @@ pub fn parse_select(text: &str) -> Result<Select> {
 /// # Errors
 /// As [`parse_condition`].
 pub fn parse_condition_with(text: &str, is_known: IsKnown<'_>) -> Result<Expr> {
-    Parser::new(text, Some(is_known)).whole_expression("a condition")
+    Parser::new(text, Some(is_known))?.whole_expression("a condition")
 }
 
 /// [`parse_expression`] where the arrays are known, see [`parse_condition_with`].
@@ -86,7 +86,7 @@ pub fn parse_condition_with(text: &str, is_known: IsKnown<'_>) -> Result<Expr> {
 /// # Errors
 /// As [`parse_condition`].
 pub fn parse_expression_with(text: &str, is_known: IsKnown<'_>) -> Result<Expr> {
-    Parser::new(text, Some(is_known)).whole_expression("an expression")
+    Parser::new(text, Some(is_known))?.whole_expression("an expression")
 }
 
 /// [`parse_select`] where the arrays are known, see [`parse_condition_with`].
@@ -94,8 +94,12 @@ pub fn parse_expression_with(text: &str, is_known: IsKnown<'_>) -> Result<Expr> 
 /// # Errors
 /// As [`parse_condition`].
 pub fn parse_select_with(text: &str, is_known: IsKnown<'_>) -> Result<Select> {
-    Parser::new(text, Some(is_known)).whole_select()
+    Parser::new(text, Some(is_known))?.whole_select()
 }
+
+/// Bytes that a query's text may have: a list of some hundred thousand values. Its tree takes about a hundred times as
+/// many.
+pub const MAX_TEXT: usize = 4 << 20;
 
 /// The tokens and how far they are read.
 struct Parser<'a> {
@@ -110,8 +114,13 @@ struct Parser<'a> {
 }
 
 impl<'a> Parser<'a> {
-    fn new(text: &'a str, is_known: Option<IsKnown<'_>>) -> Self {
-        Self { text, tokens: lex::tokenize(text, is_known), index: 0, depth: 0, open: Vec::new() }
+    fn new(text: &'a str, is_known: Option<IsKnown<'_>>) -> Result<Self> {
+        if text.len() > MAX_TEXT {
+            let message = format!("the text has {} bytes; a query has {MAX_TEXT} at most", text.len());
+            return Err(Error::new(ErrorKind::Syntax, message)
+                .hint("ask in several queries, or by ranges in place of single values"));
+        }
+        Ok(Self { text, tokens: lex::tokenize(text, is_known), index: 0, depth: 0, open: Vec::new() })
     }
 
     fn whole_expression(mut self, what: &str) -> Result<Expr> {

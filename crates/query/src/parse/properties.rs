@@ -92,7 +92,12 @@ fn query(inner: BoxedStrategy<Expr>) -> impl Strategy<Value = Select> {
     let order_by = (inner.clone(), any::<bool>(), any::<Option<bool>>())
         .prop_map(|(expr, descending, nulls_first)| OrderBy { expr, descending, nulls_first });
     (
-        (projection, any::<bool>(), option::of("[a-z/:.*' ]{1,9}"), option::of(inner.clone())),
+        (
+            projection,
+            any::<bool>(),
+            (option::of("[a-z/:.*' ]{1,9}"), any::<bool>()),
+            option::of(inner.clone()),
+        ),
         (
             prop::collection::vec(inner.clone(), 0..2),
             option::of(inner),
@@ -101,12 +106,17 @@ fn query(inner: BoxedStrategy<Expr>) -> impl Strategy<Value = Select> {
         (any::<Option<u64>>(), any::<Option<u64>>()),
     )
         .prop_map(
-            |((projection, distinct, from, condition), (group_by, having, order_by), (limit, offset))| {
+            |(
+                (projection, distinct, (from, cross), condition),
+                (group_by, having, order_by),
+                (limit, offset),
+            )| {
                 Select {
                     projection,
                     distinct,
                     from,
                     collection: None,
+                    cross,
                     condition,
                     group_by,
                     having,

@@ -5,8 +5,13 @@ use super::token::{Keyword, Symbol, TokenKind};
 use crate::ast::{Expr, MAX_DEPTH, OrderBy, Projection, Select, SelectItem};
 use sieva_types::{Error, Result};
 
+/// Columns that a query may have.
+pub const MAX_COLUMNS: usize = 10_000;
+/// Keys that GROUP BY and ORDER BY may have.
+pub const MAX_KEYS: usize = 256;
+
 /// The clauses behind the columns, in the order they must have.
-const CLAUSES: [&str; 7] = ["FROM", "WHERE", "GROUP BY", "HAVING", "ORDER BY", "LIMIT", "OFFSET"];
+const CLAUSES: [&str; 8] = ["FROM", "CROSS", "WHERE", "GROUP BY", "HAVING", "ORDER BY", "LIMIT", "OFFSET"];
 
 /// A query and what the parser must know of it.
 #[derive(Default)]
@@ -63,18 +68,23 @@ impl Parser<'_> {
             }
             parsed.passed(1, false);
         }
+        if self.accept_word("cross") {
+            parsed.select.cross = true;
+            parsed.passed(2, false);
+        }
         if self.accept_keyword(Keyword::Where) {
-            parsed.select.condition = Some(self.clause(&mut parsed, 2)?);
+            parsed.select.condition = Some(self.clause(&mut parsed, 3)?);
         }
         if self.accept_keyword(Keyword::Group) {
             self.expect_keyword(Keyword::By, "BY behind GROUP")?;
             let (group_by, height) = self.expressions()?;
+            self.at_most(group_by.len(), MAX_KEYS, "keys of GROUP BY")?;
             parsed.height = parsed.height.max(height);
             parsed.select.group_by = group_by;
-            parsed.passed(3, true);
+            parsed.passed(4, true);
         }
         if self.accept_keyword(Keyword::Having) {
-            parsed.select.having = Some(self.clause(&mut parsed, 4)?);
+            parsed.select.having = Some(self.clause(&mut parsed, 5)?);
         }
         if self.accept_keyword(Keyword::Order) {
             self.order_by(&mut parsed)?;
@@ -84,6 +94,15 @@ impl Parser<'_> {
             return Err(self.too_deep());
         }
         Ok(parsed)
+    }
+
+    /// Refuses more of something than there may be.
+    fn at_most(&self, n: usize, most: usize, what: &str) -> Result<()> {
+        if n <= most {
+            return Ok(());
+        }
+        let message = format!("more than {most} {what}");
+        Err(self.error_at(self.current().span.start, &message, Some("ask in several queries")))
     }
 
     /// The expression of a clause that is one of the first `clauses`.
@@ -107,6 +126,7 @@ impl Parser<'_> {
             if !self.accept(Symbol::Comma) {
                 break;
             }
+            self.at_most(items.len() + 1, MAX_COLUMNS, "columns")?;
         }
         parsed.select.projection = Projection::Items(items);
         Ok(())
@@ -193,7 +213,7 @@ impl Parser<'_> {
     fn order_by(&mut self, parsed: &mut ParsedSelect) -> Result<()> {
         self.expect_keyword(Keyword::By, "BY behind ORDER")?;
         loop {
-            let expr = self.clause(parsed, 5)?;
+            let expr = self.clause(parsed, 6)?;
             let descending = self.accept_word("desc");
             if !descending {
                 self.accept_word("asc");
@@ -203,6 +223,7 @@ impl Parser<'_> {
             if !self.accept(Symbol::Comma) {
                 return Ok(());
             }
+            self.at_most(parsed.select.order_by.len() + 1, MAX_KEYS, "keys of ORDER BY")?;
         }
     }
 
@@ -229,7 +250,7 @@ impl Parser<'_> {
         }
         if self.accept_keyword(Keyword::Limit) {
             parsed.select.limit = Some(self.row_count()?);
-            parsed.passed(if offset_first { 7 } else { 6 }, false);
+            parsed.passed(if offset_first { 8 } else { 7 }, false);
         }
         if !offset_first && self.accept_keyword(Keyword::Offset) {
             parsed.select.offset = Some(self.row_count()?);

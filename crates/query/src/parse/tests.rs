@@ -63,6 +63,10 @@ fn chains_of_comparisons_hold_pairwise() {
         ("1 < x < 2 or y", "1 < x AND x < 2 OR y"),
         ("a and 1 < x < 2", "a AND 1 < x AND x < 2"),
         ("not 1 < x < 2", "NOT (1 < x AND x < 2)"),
+        ("1 < if(x > 2, x, 0) < 5", "1 < if(x > 2, x, 0) AND if(x > 2, x, 0) < 5"),
+        ("1 < 2 * (x > 2) < 5", "1 < 2 * (x > 2) AND 2 * (x > 2) < 5"),
+        ("x in ()", "x IN ()"),
+        ("x + 1 NOT IN ( )", "x + 1 NOT IN ()"),
     ]);
 }
 
@@ -212,6 +216,10 @@ fn queries() {
         ("select * from 'pop.nc'", "SELECT * FROM 'pop.nc'"),
         ("SELECT * FROM \"s3://b/*.nc\";", "SELECT * FROM 's3://b/*.nc'"),
         ("SELECT TEMP FROM pop", "SELECT TEMP FROM 'pop'"),
+        ("select a, b from 'x' cross where a > b", "SELECT a, b FROM 'x' CROSS WHERE a > b"),
+        ("SELECT a, cross Cross LIMIT 1", "SELECT a, cross CROSS LIMIT 1"),
+        ("SELECT cross FROM cross", "SELECT cross FROM 'cross'"),
+        ("SELECT a FROM collection('c') CROSS", "SELECT a FROM collection('c') CROSS"),
         ("SELECT TEMP", "SELECT TEMP"),
         (
             "SELECT TEMP AS t, SALT*2 AS \"twice it\", limit AS offset",
@@ -284,7 +292,6 @@ fn errors_of_conditions() {
             ("SELECT a", "1: expected a value, found SELECT", "sql()"),
             ("a > 5 AND and", "11: expected a value, found AND", "write \"and\""),
             ("x IN [1, 2]", "6: unexpected character '['", "BETWEEN 1 AND 3"),
-            ("x IN ()", "7: expected a value, found ')'", ""),
             ("x IN 5", "6: expected '(' and a list of values, found '5'", ""),
             ("x IN (SELECT a)", "7: expected a value, found SELECT", "single value"),
             ("x BETWEEN 1, 2", "12: expected AND and the upper end of BETWEEN, found ','", ""),
@@ -340,7 +347,7 @@ fn errors_of_conditions() {
 
 #[test]
 fn errors_of_queries() {
-    let next = "expected one of an operator, ',', AS, FROM, WHERE, GROUP BY, HAVING, ORDER BY, LIMIT, OFFSET or the \
+    let next = "expected one of an operator, ',', AS, FROM, CROSS, WHERE, GROUP BY, HAVING, ORDER BY, LIMIT, OFFSET or the \
                 end of the text";
     let table = [
         ("", "1: expected SELECT, found the end of the text".to_owned(), ""),
@@ -379,15 +386,27 @@ fn errors_of_queries() {
         ),
         (
             "SELECT * FROM 'a' JOIN 'b'",
-            "19: expected one of WHERE, GROUP BY, HAVING, ORDER BY, LIMIT, OFFSET or the end of the text, found 'JOIN'"
+            "19: expected one of CROSS, WHERE, GROUP BY, HAVING, ORDER BY, LIMIT, OFFSET or the end of the text, found 'JOIN'"
                 .into(),
             "joins and windows are left to DuckDB",
         ),
         (
             "SELECT * FROM a, b",
-            "16: expected one of WHERE, GROUP BY, HAVING, ORDER BY, LIMIT, OFFSET or the end of the text, found ','"
+            "16: expected one of CROSS, WHERE, GROUP BY, HAVING, ORDER BY, LIMIT, OFFSET or the end of the text, found ','"
                 .into(),
             "left to DuckDB",
+        ),
+        (
+            "SELECT a CROSS JOIN b",
+            "16: expected one of WHERE, GROUP BY, HAVING, ORDER BY, LIMIT, OFFSET or the end of the text, found 'JOIN'".into(),
+            "left to DuckDB",
+        ),
+        (
+            "SELECT * FROM 'a' WHERE a > b CROSS",
+            "31: expected one of an operator, GROUP BY, HAVING, ORDER BY, LIMIT, OFFSET or the end of the text, found \
+             'CROSS'"
+                .into(),
+            "CROSS stands once, before WHERE",
         ),
         ("SELECT sum(a) OVER (b)", format!("15: {next}, found 'OVER'"), "left to DuckDB"),
         (
@@ -478,4 +497,26 @@ fn a_collection_is_named_behind_from() {
     let e = parse_select("SELECT flux FROM collection(5)").unwrap_err();
     assert!(e.message().contains("the name of a collection in quotes"), "{}", e.message());
     assert!(parse_select("SELECT flux FROM collection('a'").is_err());
+}
+
+#[test]
+fn what_a_text_may_have_is_limited() {
+    let of = |what: &str, n: usize| vec![what; n].join(", ");
+    let refused = |text: String| {
+        let e = parse_select(&text).expect_err("too much");
+        assert_eq!(e.kind(), ErrorKind::Syntax);
+        e.message().to_owned()
+    };
+    assert!(parse_select(&format!("SELECT {}", of("max(a)", 10_000))).is_ok());
+    assert!(refused(format!("SELECT {}", of("max(a)", 10_001))).contains("more than 10000 columns"));
+    let keys = |n| format!("SELECT max(b) GROUP BY {}", of("a", n));
+    assert!(parse_select(&keys(256)).is_ok());
+    assert!(refused(keys(257)).contains("more than 256 keys of GROUP BY"));
+    let order = |n| format!("SELECT b ORDER BY {}", of("a DESC", n));
+    assert!(parse_select(&order(256)).is_ok());
+    assert!(refused(order(257)).contains("more than 256 keys of ORDER BY"));
+    let long = format!("SELECT a WHERE b = '{}'", "x".repeat(MAX_TEXT));
+    assert!(refused(long).starts_with("the text has 4194325 bytes; a query has 4194304 at most"));
+    let name = "n".repeat(MAX_TEXT - 20);
+    assert!(parse_select(&format!("SELECT {name}")).is_ok());
 }

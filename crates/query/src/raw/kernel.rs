@@ -68,6 +68,18 @@ impl RawTest {
             Typed::F64(t) => t.test(data.as_slice(), out),
         }
     }
+
+    /// As [`RawTest::test`], of the `n` elements from `at` on.
+    pub fn test_part(&self, data: &Buffer, at: usize, n: usize, out: &mut [u64]) {
+        macro_rules! test {
+            ($($kind:ident),*) => {
+                match &self.0 {
+                    $(Typed::$kind(t) => t.test(&data.as_slice()[at..at + n], out),)*
+                }
+            };
+        }
+        test!(I8, I16, I32, I64, U8, U16, U32, U64, F32, F64);
+    }
 }
 
 /// More intervals than this (an IN list) are searched by bisection instead of one after the other.

@@ -13,4 +13,5 @@ mod order;
 pub use kernel::RawTest;
 pub use keys::{Comparison, StoredDomain};
 pub use order::compare_exact;
+pub(crate) use order::value_of_key;
 pub use sieva_types::KeySet;

@@ -35,7 +35,7 @@ fn int_with_float(i: i128, f: f64) -> Option<Ordering> {
 }
 
 /// The stored value of a key.
-pub(super) fn value_of_key(dtype: DType, key: i128) -> Number {
+pub(crate) fn value_of_key(dtype: DType, key: i128) -> Number {
     match dtype {
         DType::F16 | DType::F32 => Number::Float(f64::from(f32_of_key(key))),
         DType::F64 => Number::Float(f64_of_key(key)),

@@ -1,11 +1,11 @@
 //! Arithmetic operators.
 //!
-//! Integers stay integers and are exact: a result out of range is an error, never wrapped. `/` and `^` are always
+//! Integers stay integers and are exact: a row whose result is out of range fails, and is never wrapped. `/` and `^` are always
 //! `float64`, as numpy's `/` is (for `^` so that `2 ^ -1` and `2 ^ 1` are of one type). Everything in `float64` is
 //! what numpy computes. Of two `uint64` the result is `uint64`; of `uint64` and another integer it is `int64`.
 //! Integer division by zero is missing, for there is no infinity to give.
 
-use super::{Shape, ValueType, Values, Vector, all_valid, narrow, overflow, zip_with};
+use super::{Failed, Shape, ValueType, Values, Vector, all_valid, narrow, overflow, zip_with};
 use crate::ast::BinaryOp;
 use sieva_types::{Error, ErrorKind, Result};
 use std::fmt::Display;
@@ -35,7 +35,7 @@ pub fn arithmetic_type(op: BinaryOp, a: Option<ValueType>, b: Option<ValueType>)
 /// `a op b`, row by row; missing where either is.
 ///
 /// # Errors
-/// `TypeMismatch` for text, `Overflow` if an integer result is out of range.
+/// `TypeMismatch` for text. Rows whose integer result is out of range fail with `Overflow`: see [`Vector::sound`].
 pub fn arithmetic(op: BinaryOp, a: &Vector, b: &Vector) -> Result<Vector> {
     let result = arithmetic_type(op, a.value_type(), b.value_type())?;
     let shape = Shape::common(&[a, b])?;
@@ -43,16 +43,17 @@ pub fn arithmetic(op: BinaryOp, a: &Vector, b: &Vector) -> Result<Vector> {
         return Ok(Vector::missing(result, shape));
     }
     let valid = all_valid(&[a, b], shape);
-    match (&a.values, &b.values, result) {
+    let computed = match (&a.values, &b.values, result) {
         (_, _, ValueType::F64) => {
             let values = on_floats(op, &a.to_f64()?, &b.to_f64()?, shape, b.is_constant());
-            Ok(Vector::from_parts(Values::F64(values), valid, shape))
+            Vector::from_parts(Values::F64(values), valid, shape)
         }
         (Values::I64(x), Values::I64(y), _) => on_integers(op, x, y, valid, shape),
         (Values::U64(x), Values::U64(y), _) => on_integers(op, x, y, valid, shape),
         // 128 bits hold every result of mixed operands; it is narrowed at the end.
         _ => on_integers(op, &a.to_i128()?, &b.to_i128()?, valid, shape),
-    }
+    };
+    Ok(computed.after(&[a, b]))
 }
 
 /// The type of `-a`; `None` is the untyped NULL.
@@ -70,19 +71,20 @@ pub fn negate_type(a: Option<ValueType>) -> Result<ValueType> {
 /// `-a`, of integers always `int64`.
 ///
 /// # Errors
-/// `TypeMismatch` for text, `Overflow` if an integer result is out of range.
+/// `TypeMismatch` for text. Rows fail as those of [`arithmetic`].
 pub fn negate(a: &Vector) -> Result<Vector> {
     let result = negate_type(a.value_type())?;
     let shape = Shape::of(a);
-    match &a.values {
-        _ if a.value_type().is_none() => Ok(Vector::missing(result, shape)),
+    let negated = match &a.values {
+        _ if a.value_type().is_none() => Vector::missing(result, shape),
         Values::F64(v) => {
             let values = Values::F64(v.iter().map(|x| -x).collect());
-            Ok(Vector::from_parts(values, a.valid.clone(), shape))
+            Vector::from_parts(values, a.valid.clone(), shape)
         }
         Values::I64(v) => on_integers(BinaryOp::Sub, &[0], v, a.valid.clone(), shape),
         _ => on_integers(BinaryOp::Sub, &[0], &a.to_i128()?, a.valid.clone(), shape),
-    }
+    };
+    Ok(negated.after(&[a]))
 }
 
 /// How a type is called in a message.
@@ -95,7 +97,8 @@ trait Integer: Copy + PartialEq + Display {
     const ZERO: Self;
     /// The result, and whether it is wrong because it left the range. A divisor is not zero.
     fn apply(self, op: BinaryOp, other: Self) -> (Self, bool);
-    fn into_values(results: Vec<Self>, valid: Option<&[bool]>) -> Result<Values>;
+    /// The results as values, and those of which the type does not hold them.
+    fn into_values(results: Vec<Self>, valid: Option<&[bool]>) -> (Values, Option<Failed>);
 }
 
 /// The operators of one signed or unsigned type; `$floor` corrects a quotient and remainder rounded toward zero.
@@ -126,8 +129,8 @@ impl Integer for i64 {
         integer_operators!(self, op, b, floor)
     }
 
-    fn into_values(results: Vec<Self>, _: Option<&[bool]>) -> Result<Values> {
-        Ok(Values::I64(results))
+    fn into_values(results: Vec<Self>, _: Option<&[bool]>) -> (Values, Option<Failed>) {
+        (Values::I64(results), None)
     }
 }
 
@@ -139,8 +142,8 @@ impl Integer for u64 {
         integer_operators!(self, op, b, |q, r| (q, r))
     }
 
-    fn into_values(results: Vec<Self>, _: Option<&[bool]>) -> Result<Values> {
-        Ok(Values::U64(results))
+    fn into_values(results: Vec<Self>, _: Option<&[bool]>) -> (Values, Option<Failed>) {
+        (Values::U64(results), None)
     }
 }
 
@@ -153,8 +156,8 @@ impl Integer for i128 {
         integer_operators!(self, op, b, floor)
     }
 
-    fn into_values(results: Vec<Self>, valid: Option<&[bool]>) -> Result<Values> {
-        Ok(Values::I64(narrow(&results, valid, ValueType::I64)?))
+    fn into_values(results: Vec<Self>, valid: Option<&[bool]>) -> (Values, Option<Failed>) {
+        narrow(&results, valid, ValueType::I64)
     }
 }
 
@@ -164,7 +167,7 @@ fn on_integers<T: Integer>(
     b: &[T],
     mut valid: Option<Vec<bool>>,
     shape: Shape,
-) -> Result<Vector> {
+) -> Vector {
     let by_zero = matches!(op, BinaryOp::FloorDiv | BinaryOp::Rem) && b.contains(&T::ZERO);
     if by_zero {
         let divisible = zip_with(a, b, shape, |_, &y| y != T::ZERO);
@@ -189,16 +192,19 @@ fn on_integers<T: Integer>(
         other => run(other),
     };
     let is_valid = |i: usize| valid.as_ref().is_none_or(|v| v[i]);
-    if any_overflow {
+    let (values, unfit) = T::into_values(results, valid.as_deref());
+    let failed = any_overflow.then(|| {
         // Only what is there counts: the place of a missing value may hold anything.
-        let flags = zip_with(a, b, shape, |&x, &y| (x, y, y != T::ZERO || !by_zero));
-        let first = flags.iter().enumerate().find(|&(i, &(x, y, ok))| ok && is_valid(i) && x.apply(op, y).1);
-        if let Some((_, (x, y, _))) = first {
-            return Err(overflow(format!("{x} {} {y} is out of the range of its integer type", op.symbol())));
-        }
-    }
-    let values = T::into_values(results, valid.as_deref())?;
-    Ok(Vector::from_parts(values, valid, shape))
+        let operands = zip_with(a, b, shape, |&x, &y| (x, y, !by_zero || y != T::ZERO));
+        Failed::find(operands.len(), |i| {
+            let (x, y, ok) = operands[i];
+            let fails = ok && is_valid(i) && x.apply(op, y).1;
+            fails
+                .then(|| overflow(format!("{x} {} {y} is out of the range of its integer type", op.symbol())))
+        })
+    });
+    let failed = failed.flatten();
+    Vector::from_parts(values, valid, shape).failing(unfit).failing(failed)
 }
 
 fn on_floats(op: BinaryOp, a: &[f64], b: &[f64], shape: Shape, is_constant: bool) -> Vec<f64> {
@@ -262,7 +268,11 @@ mod tests {
     use BinaryOp::*;
 
     fn of(op: BinaryOp, a: Vector, b: Vector) -> Vector {
-        arithmetic(op, &a, &b).unwrap()
+        arithmetic(op, &a, &b).unwrap().sound().unwrap()
+    }
+
+    fn error(op: BinaryOp, a: Vector, b: Vector) -> Error {
+        arithmetic(op, &a, &b).unwrap().sound().unwrap_err()
     }
 
     #[test]
@@ -277,15 +287,15 @@ mod tests {
 
     #[test]
     fn overflow_names_the_operation() {
-        let e = arithmetic(Add, &ints(&[i64::MAX]), &constant(Scalar::I64(1))).unwrap_err();
+        let e = error(Add, ints(&[0, i64::MAX]), constant(Scalar::I64(1)));
         assert_eq!(e.kind(), ErrorKind::Overflow);
         assert_eq!(e.message(), "9223372036854775807 + 1 is out of the range of its integer type");
         assert_eq!(e.hint_text(), Some("compute in floating point: float64(x)"));
-        let e = arithmetic(Mul, &unsigned(&[u64::MAX]), &ints(&[i64::MIN])).unwrap_err();
+        let e = error(Mul, unsigned(&[u64::MAX]), ints(&[i64::MIN]));
         assert_eq!(e.kind(), ErrorKind::Overflow);
-        assert!(arithmetic(FloorDiv, &ints(&[i64::MIN]), &ints(&[-1])).is_err());
-        assert!(negate(&ints(&[i64::MIN])).is_err());
-        assert!(arithmetic(Sub, &unsigned(&[1]), &unsigned(&[2])).is_err());
+        error(FloorDiv, ints(&[i64::MIN]), ints(&[-1]));
+        assert!(negate(&ints(&[i64::MIN])).unwrap().sound().is_err());
+        error(Sub, unsigned(&[1]), unsigned(&[2]));
     }
 
     #[test]
@@ -350,7 +360,7 @@ mod tests {
     fn minus_makes_integers_signed() {
         assert_eq!(negate(&unsigned(&[3])).unwrap(), ints(&[-3]));
         assert_eq!(negate(&floats(&[0.0])).unwrap().scalar(0), Scalar::F64(-0.0));
-        assert!(negate(&unsigned(&[u64::MAX])).is_err());
+        assert!(negate(&unsigned(&[u64::MAX])).unwrap().sound().is_err());
         assert_eq!(negate(&unsigned(&[1 << 63])).unwrap(), ints(&[i64::MIN]));
     }
 }

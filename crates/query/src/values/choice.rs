@@ -8,43 +8,52 @@ use std::borrow::Cow;
 /// The first argument that is not missing.
 pub(super) fn coalesce(args: &[&Vector], result: ValueType) -> Result<Vector> {
     let shape = Shape::common(args)?;
-    pick(args, result, shape, |row| args.iter().position(|a| a.is_valid(row)))
+    pick(args, result, shape, |row| args.iter().position(|a| !a.is_missing(row)))
 }
 
 /// The least or the greatest of the arguments that are not missing, the first of several such.
 pub(super) fn extreme(args: &[&Vector], result: ValueType, greatest: bool) -> Result<Vector> {
+    let shape = Shape::common(args)?;
+    let args = args.iter().map(|a| a.widen(result)).collect::<Result<Vec<_>>>()?;
     let Some((first, rest)) = args.split_first() else {
         return Err(Error::new(ErrorKind::Internal, "least or greatest of nothing"));
     };
     let op = if greatest { CompareOp::Gt } else { CompareOp::Lt };
-    let mut best = first.widen(result)?;
+    let mut best = Cow::Borrowed(&**first);
     for next in rest {
-        let next = next.widen(result)?;
-        let shape = Shape::common(&[&best, &next])?;
-        let better = compare(op, &next, &best)?;
-        best = Cow::Owned(pick(&[&best, &next], result, shape, |row| {
+        let shape = Shape::common(&[&best, next])?;
+        let better = compare(op, next, &best)?;
+        best = Cow::Owned(pick(&[&best, next], result, shape, |row| {
             let is_better = better.is_valid(row) && truth(&better, row);
-            let next_is_valid = next.is_valid(row);
             match best.is_valid(row) {
                 true => Some(usize::from(is_better)),
-                false => next_is_valid.then_some(1),
+                false => next.is_valid(row).then_some(1),
             }
         })?);
     }
-    Ok(best.into_owned())
+    if args.iter().all(|a| a.failed_rows().is_none()) {
+        return Ok(best.into_owned());
+    }
+    // Which of them is the least is not known where one of them failed.
+    let failed = |row: usize| args.iter().map(|a| &**a).find(|a| a.is_failed(row));
+    Ok(best.into_owned().after_each(shape, failed))
 }
 
 /// `a` where `condition` is true, else `b`: also where it is missing, as in SQL's CASE.
 pub(super) fn if_else(condition: &Vector, a: &Vector, b: &Vector, result: ValueType) -> Result<Vector> {
     let shape = Shape::common(&[condition, a, b])?;
-    pick(&[a, b], result, shape, |row| Some(usize::from(!(condition.is_valid(row) && truth(condition, row)))))
+    let choose = |row| Some(usize::from(!(condition.is_valid(row) && truth(condition, row))));
+    let picked = pick(&[a, b], result, shape, |row| choose(row).filter(|_| !condition.is_failed(row)))?;
+    Ok(if condition.failed_rows().is_some() { picked.after_each(shape, |_| Some(condition)) } else { picked })
 }
 
 /// `a`, missing where it equals `b`.
 pub(super) fn null_if(a: &Vector, b: &Vector, result: ValueType) -> Result<Vector> {
     let shape = Shape::common(&[a, b])?;
     let equal = compare(CompareOp::Eq, a, b)?;
-    pick(&[a], result, shape, |row| (!(equal.is_valid(row) && truth(&equal, row))).then_some(0))
+    let picked =
+        pick(&[a], result, shape, |row| (!(equal.is_valid(row) && truth(&equal, row))).then_some(0))?;
+    Ok(if equal.failed_rows().is_some() { picked.after_each(shape, |_| Some(&equal)) } else { picked })
 }
 
 fn truth(condition: &Vector, row: usize) -> bool {
@@ -60,20 +69,24 @@ fn pick(
     choose: impl Fn(usize) -> Option<usize>,
 ) -> Result<Vector> {
     let args = args.iter().map(|a| a.widen(result)).collect::<Result<Vec<_>>>()?;
-    match result {
-        ValueType::Bool => pick_values::<bool>(&args, shape, choose),
-        ValueType::I64 => pick_values::<i64>(&args, shape, choose),
-        ValueType::U64 => pick_values::<u64>(&args, shape, choose),
-        ValueType::F64 => pick_values::<f64>(&args, shape, choose),
-        ValueType::Str => pick_values::<String>(&args, shape, choose),
+    let picked = match result {
+        ValueType::Bool => pick_values::<bool>(&args, shape, &choose),
+        ValueType::I64 => pick_values::<i64>(&args, shape, &choose),
+        ValueType::U64 => pick_values::<u64>(&args, shape, &choose),
+        ValueType::F64 => pick_values::<f64>(&args, shape, &choose),
+        ValueType::Str => pick_values::<String>(&args, shape, &choose),
+    };
+    if args.iter().all(|a| a.failed_rows().is_none()) {
+        return Ok(picked);
     }
+    Ok(picked.after_each(shape, |row| choose(row).map(|arg| &*args[arg])))
 }
 
 fn pick_values<T: Element>(
     args: &[Cow<'_, Vector>],
     shape: Shape,
     choose: impl Fn(usize) -> Option<usize>,
-) -> Result<Vector> {
+) -> Vector {
     let mut values = Vec::with_capacity(shape.len());
     let mut valid = Vec::with_capacity(shape.len());
     for row in 0..shape.len() {
@@ -85,7 +98,7 @@ fn pick_values<T: Element>(
         values.push(value.cloned().unwrap_or_default());
     }
     let valid = valid.contains(&false).then_some(valid);
-    Ok(Vector::from_parts(T::wrap(values), valid, shape))
+    Vector::from_parts(T::wrap(values), valid, shape)
 }
 
 #[cfg(test)]

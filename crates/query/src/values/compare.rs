@@ -34,7 +34,7 @@ pub fn compare(op: CompareOp, a: &Vector, b: &Vector) -> Result<Vector> {
         return Ok(Vector::missing(ValueType::Bool, shape));
     }
     let values = compare_values(op, &a.values, &b.values, shape);
-    Ok(Vector::from_parts(Values::Bool(values), all_valid(&[a, b], shape), shape))
+    Ok(Vector::from_parts(Values::Bool(values), all_valid(&[a, b], shape), shape).after(&[a, b]))
 }
 
 fn compare_values(op: CompareOp, a: &Values, b: &Values, shape: Shape) -> Vec<bool> {

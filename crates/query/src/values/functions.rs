@@ -2,6 +2,7 @@
 //!
 //! Mathematical functions compute in `float64` by the C library, as numpy does where it has no vector routines of
 //! its own (on x86 with AVX-512 it has, and many of its results then differ by one unit in the last place);
+//! `sqrt` and `cbrt` are the nearest `float64` (std's `cbrt` is not the C library's);
 //! outside of their domain the result is NaN, which is missing. Where numpy and SQL dialects disagree, numpy is followed, since the
 //! answers are held against it: `log` is the natural logarithm (as also in MySQL, SQL Server and ClickHouse;
 //! in PostgreSQL and DuckDB it is of base 10: write `ln` or `log10` to be clear), and `round` rounds halves to
@@ -195,7 +196,7 @@ impl Function {
     /// The result for these arguments, row by row.
     ///
     /// # Errors
-    /// As [`Function::result_type`], and `Overflow` if an integer does not fit.
+    /// As [`Function::result_type`]. Rows whose integer does not fit fail with `Overflow`: see [`Vector::sound`].
     pub fn apply(self, args: &[&Vector]) -> Result<Vector> {
         let types: Vec<_> = args.iter().map(|a| a.value_type()).collect();
         let result = self.result_type(&types)?;
@@ -210,7 +211,7 @@ impl Function {
         if types.contains(&None) {
             return Ok(Vector::missing(result, Shape::common(args)?));
         }
-        match self {
+        let computed = match self {
             Self::Lower => text::lower(args[0]),
             Self::Upper => text::upper(args[0]),
             Self::Length => text::length(args[0]),
@@ -225,7 +226,8 @@ impl Function {
             Self::IsInf => math::test(args[0], f64::is_infinite),
             _ if result != ValueType::F64 => math::of_integers(self, args[0], result),
             _ => math::of_floats(self, args[0]),
-        }
+        };
+        Ok(computed?.after(args))
     }
 
     fn check_arity(self, got: usize) -> Result<()> {

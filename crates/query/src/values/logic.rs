@@ -1,4 +1,4 @@
-//! Three-valued logic (Kleene's, as in SQL): what is missing may be either.
+//! Three-valued logic (Kleene's, as in SQL): what is missing may be either, and so may what failed.
 
 use super::{Shape, ValueType, Values, Vector};
 use sieva_types::{Error, ErrorKind, Result};
@@ -29,7 +29,7 @@ pub fn not(a: &Vector) -> Result<Vector> {
         return Ok(Vector::missing(ValueType::Bool, shape));
     }
     let values = Values::Bool(condition(a)?.iter().map(|v| !v).collect());
-    Ok(Vector::from_parts(values, a.valid.clone(), shape))
+    Ok(Vector::from_parts(values, a.valid.clone(), shape).after(&[a]))
 }
 
 /// `a IS NULL`; never missing.
@@ -39,7 +39,8 @@ pub fn is_null(a: &Vector) -> Vector {
         Some(valid) => valid.iter().map(|ok| !ok).collect(),
         None => vec![false; shape.len()],
     };
-    Vector::from_parts(Values::Bool(missing), None, shape)
+    let found = Vector::from_parts(Values::Bool(missing), None, shape);
+    if a.failed_rows().is_some() { found.after_each(shape, |_| Some(a)) } else { found }
 }
 
 /// AND and OR: `decisive` is the operand that settles the result whatever the other one is.
@@ -57,7 +58,13 @@ fn connect(a: &Vector, b: &Vector, decisive: bool) -> Result<Vector> {
             valid[i] = decided | (v_ok & w_ok);
         }
     }
-    Ok(Vector::from_parts(Values::Bool(values), valid, shape))
+    let found = Vector::from_parts(Values::Bool(values), valid, shape);
+    if a.failed_rows().is_none() && b.failed_rows().is_none() {
+        return Ok(found);
+    }
+    // What failed matters unless the other one is decisive.
+    let decided: Vec<bool> = (0..n).map(|i| [&x, &y].iter().any(|t| t.at(i) == (decisive, true))).collect();
+    Ok(found.after_each(shape, |i| [a, b].into_iter().find(|o| o.is_failed(i)).filter(|_| !decided[i])))
 }
 
 /// An operand, row by row.

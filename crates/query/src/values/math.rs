@@ -1,7 +1,7 @@
 //! Functions of numbers.
 
 use super::{
-    Function, Shape, ValueType, Values, Vector, all_valid, narrow, not_a_number, overflow, zip_with,
+    Failed, Function, Shape, ValueType, Values, Vector, all_valid, narrow, not_a_number, overflow, zip_with,
 };
 use sieva_types::Result;
 
@@ -78,15 +78,13 @@ pub(super) fn of_integers(function: Function, x: &Vector, result: ValueType) -> 
         _ => return x.widen(result).map(|v| v.into_owned()),
     };
     let wide: Vec<_> = x.to_i128()?.into_iter().map(f).collect();
-    from_wide(&wide, x.valid.clone(), result, Shape::of(x))
+    Ok(from_wide(&wide, x.valid.clone(), result, Shape::of(x)))
 }
 
-fn from_wide(wide: &[i128], valid: Option<Vec<bool>>, to: ValueType, shape: Shape) -> Result<Vector> {
-    let values = match to {
-        ValueType::U64 => Values::U64(narrow(wide, valid.as_deref(), to)?),
-        _ => Values::I64(narrow(wide, valid.as_deref(), ValueType::I64)?),
-    };
-    Ok(Vector::from_parts(values, valid, shape))
+fn from_wide(wide: &[i128], valid: Option<Vec<bool>>, to: ValueType, shape: Shape) -> Vector {
+    let to = if to == ValueType::U64 { to } else { ValueType::I64 };
+    let (values, failed) = narrow(wide, valid.as_deref(), to);
+    Vector::from_parts(values, valid, shape).failing(failed)
 }
 
 /// `round(x, digits)`; of integers exactly.
@@ -100,7 +98,7 @@ pub(super) fn round(x: &Vector, digits: &Vector, result: ValueType) -> Result<Ve
         return Ok(Vector::from_parts(Values::F64(values), valid, shape));
     }
     let wide = zip_with(&x.to_i128()?, &digits, shape, |&x, &d| round_integer(x, d));
-    from_wide(&wide, valid, result, shape)
+    Ok(from_wide(&wide, valid, result, shape))
 }
 
 /// As numpy's `round`, which scales, rounds and scales back, and so is not always the nearest decimal.
@@ -131,11 +129,14 @@ pub(super) fn to_int64(x: &Vector) -> Result<Vector> {
     };
     const LIMIT: f64 = 9_223_372_036_854_775_808.0;
     let outside = |v: f64| !(-LIMIT..LIMIT).contains(&v);
-    if let Some(v) = values.iter().enumerate().find(|&(i, &v)| outside(v) && x.is_valid(i)).map(|(_, v)| v) {
-        return Err(overflow(format!("{v:?} does not fit in int64")).hint("leave it in floating point"));
-    }
+    let failed = Failed::find(values.len(), |i| {
+        let fails = outside(values[i]) && x.is_valid(i);
+        fails.then(|| {
+            overflow(format!("{:?} does not fit in int64", values[i])).hint("leave it in floating point")
+        })
+    });
     let values = values.iter().map(|&v| v as i64).collect();
-    Ok(Vector::from_parts(Values::I64(values), x.valid.clone(), Shape::of(x)))
+    Ok(Vector::from_parts(Values::I64(values), x.valid.clone(), Shape::of(x)).failing(failed))
 }
 
 #[cfg(test)]
@@ -177,7 +178,7 @@ mod tests {
         assert_eq!(call("abs", &[&ints(&[-near])]), ints(&[near]));
         assert_eq!(call("sign", &[&unsigned(&[0, 9])]), unsigned(&[0, 1]));
         assert_eq!(call("trunc", &[&bools(&[Some(true)])]), ints(&[1]));
-        let e = Function::Abs.apply(&[&ints(&[i64::MIN])]).unwrap_err();
+        let e = Function::Abs.apply(&[&ints(&[i64::MIN])]).unwrap().sound().unwrap_err();
         assert_eq!(
             (e.kind(), e.message()),
             (ErrorKind::Overflow, "9223372036854775808 does not fit in int64")
@@ -200,7 +201,8 @@ mod tests {
         assert_eq!(call("int64", &[&floats(&[-1.9, 1.9])]), ints(&[-1, 1]));
         let x = without(floats(&[1e300, 1.0]), &[0]);
         assert_eq!(call("int64", &[&x]).scalar(0), Scalar::Null);
-        let e = Function::Int64.apply(&[&floats(&[9_223_372_036_854_775_808.0])]).unwrap_err();
+        let e = Function::Int64.apply(&[&floats(&[9_223_372_036_854_775_808.0])]).unwrap();
+        let e = e.sound().unwrap_err();
         assert_eq!(e.message(), "9.223372036854776e18 does not fit in int64");
     }
 

@@ -11,9 +11,13 @@
 pub mod arithmetic;
 mod choice;
 pub mod compare;
+mod equal;
+mod failed;
 pub mod functions;
 pub mod logic;
 mod math;
+mod memory;
+mod one_of;
 mod scalar;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -23,9 +27,11 @@ pub use arithmetic::{arithmetic, arithmetic_type, negate, negate_type};
 pub use compare::{check_comparable, compare};
 pub use functions::Function;
 pub use logic::{and, is_null, not, or};
+pub use one_of::Constants;
 pub use scalar::Scalar;
 pub use text::{LikePattern, like};
 
+use failed::Failed;
 use sieva_types::{DType, Error, ErrorKind, Result};
 use std::borrow::Cow;
 use std::fmt;
@@ -206,7 +212,8 @@ enum Extent {
 
 /// A column of values, some of which may be missing; or one value that stands for all rows.
 ///
-/// A valid `float64` is never NaN. What a missing value's place holds means nothing.
+/// A valid `float64` is never NaN. What a missing value's place holds means nothing. Of a row that failed the value
+/// counts as missing until [`Vector::sound`] tells.
 #[derive(Clone, Debug)]
 pub struct Vector {
     /// The values.
@@ -214,6 +221,8 @@ pub struct Vector {
     /// Which of them are there; none: all are.
     pub valid: Option<Vec<bool>>,
     extent: Extent,
+    /// Rows whose value cannot be represented; they are not valid.
+    failed: Option<Box<Failed>>,
 }
 
 impl Vector {
@@ -232,7 +241,7 @@ impl Vector {
         let values = match value {
             Scalar::Null => {
                 let (values, valid) = (Values::F64(vec![0.0]), Some(vec![false]));
-                return Ok(Self { values, valid, extent: Extent::UntypedNull });
+                return Ok(Self { values, valid, extent: Extent::UntypedNull, failed: None });
             }
             Scalar::Bool(v) => Values::Bool(vec![*v]),
             Scalar::I64(v) => Values::I64(vec![*v]),
@@ -252,13 +261,18 @@ impl Vector {
         if let Values::F64(v) = &values {
             mark_nan(v, &mut valid);
         }
-        Self { values, valid, extent: shape.extent() }
+        Self { values, valid, extent: shape.extent(), failed: None }
     }
 
     /// Nothing but missing values of a type.
     pub(crate) fn missing(value_type: ValueType, shape: Shape) -> Self {
         let len = shape.len();
-        Self { values: Values::zeros(value_type, len), valid: Some(vec![false; len]), extent: shape.extent() }
+        Self {
+            values: Values::zeros(value_type, len),
+            valid: Some(vec![false; len]),
+            extent: shape.extent(),
+            failed: None,
+        }
     }
 
     /// How many values are held: one for a constant, else one for each row.
@@ -312,7 +326,8 @@ impl Vector {
         }
         let values = map_values!(self.values, v => v.into_iter().cycle().take(rows).collect());
         let valid = self.valid.map(|v| v.into_iter().cycle().take(rows).collect());
-        Ok(Self { values, valid, extent: Extent::Rows })
+        let failed = self.failed.and_then(|f| f.repeated(rows)).map(Box::new);
+        Ok(Self { values, valid, extent: Extent::Rows, failed })
     }
 
     /// The rows that `keep` selects; a constant stays as it is.
@@ -325,10 +340,12 @@ impl Vector {
         }
         let values = map_values!(&self.values, v => filtered(v, keep));
         let valid = self.valid.as_ref().map(|v| filtered(v, keep));
-        Ok(Self { values, valid, extent: Extent::Rows })
+        let failed = self.failed.as_ref().and_then(|f| f.filtered(keep)).map(Box::new);
+        Ok(Self { values, valid, extent: Extent::Rows, failed })
     }
 
-    /// The rows where this condition is true, neither false nor missing.
+    /// The rows where this condition is true, neither false nor missing. Rows that failed are left out: see
+    /// [`Vector::sound`].
     pub fn mask(&self, rows: usize) -> Result<Vec<bool>> {
         if self.value_type().is_none() {
             return Ok(vec![false; rows]);
@@ -349,7 +366,7 @@ impl Vector {
     }
 
     /// The same values in another type: any number in `float64`, rounded to the nearest, and integers and bool in
-    /// the integer types, an error if one does not fit. The untyped NULL takes any type.
+    /// the integer types, where a row fails that does not fit. The untyped NULL takes any type.
     pub fn widen(&self, to: ValueType) -> Result<Cow<'_, Vector>> {
         let shape = Shape::of(self);
         if self.value_type().is_none() {
@@ -359,16 +376,16 @@ impl Vector {
         if from == to {
             return Ok(Cow::Borrowed(self));
         }
-        let values = match to {
-            ValueType::F64 => Values::F64(self.to_f64()?.into_owned()),
-            ValueType::I64 => Values::I64(narrow(&self.to_i128()?, self.valid.as_deref(), to)?),
-            ValueType::U64 => Values::U64(narrow(&self.to_i128()?, self.valid.as_deref(), to)?),
+        let (values, failed) = match to {
+            ValueType::F64 => (Values::F64(self.to_f64()?.into_owned()), None),
+            ValueType::I64 | ValueType::U64 => narrow(&self.to_i128()?, self.valid.as_deref(), to),
             ValueType::Bool | ValueType::Str => {
                 let message = format!("{from} cannot be used as {to}");
                 return Err(Error::new(ErrorKind::TypeMismatch, message));
             }
         };
-        Ok(Cow::Owned(Self { values, valid: self.valid.clone(), extent: self.extent }))
+        let (valid, extent, known) = (self.valid.clone(), self.extent, self.failed.clone());
+        Ok(Cow::Owned(Self { values, valid, extent, failed: known }.failing(failed)))
     }
 
     /// The numbers as `float64`.
@@ -393,16 +410,6 @@ impl Vector {
                 return Err(Error::new(ErrorKind::TypeMismatch, message));
             }
         })
-    }
-}
-
-/// Vectors are equal if their types and rows are; what stands in a missing value's place does not matter.
-impl PartialEq for Vector {
-    fn eq(&self, other: &Self) -> bool {
-        self.extent == other.extent
-            && self.values.value_type() == other.values.value_type()
-            && self.len() == other.len()
-            && (0..self.len()).all(|i| self.scalar(i) == other.scalar(i))
     }
 }
 
@@ -485,20 +492,21 @@ fn mark_nan(values: &[f64], valid: &mut Option<Vec<bool>>) {
     }
 }
 
-/// Integers in the type `to`; one that is valid and does not fit is an error.
-pub(crate) fn narrow<T>(wide: &[i128], valid: Option<&[bool]>, to: ValueType) -> Result<Vec<T>>
-where
-    T: TryFrom<i128> + Default,
-{
-    let mut out = Vec::with_capacity(wide.len());
-    for (i, &x) in wide.iter().enumerate() {
-        match T::try_from(x) {
-            Ok(x) => out.push(x),
-            Err(_) if valid.is_some_and(|v| !v[i]) => out.push(T::default()),
-            Err(_) => return Err(overflow(format!("{x} does not fit in {to}"))),
-        }
-    }
-    Ok(out)
+/// Integers in the type `to`, and the rows that are valid and do not fit.
+fn narrow(wide: &[i128], valid: Option<&[bool]>, to: ValueType) -> (Values, Option<Failed>) {
+    let does_not_fit = |x: i128| match to {
+        ValueType::U64 => u64::try_from(x).is_err(),
+        _ => i64::try_from(x).is_err(),
+    };
+    let failed = Failed::find(wide.len(), |i| {
+        let fails = does_not_fit(wide[i]) && valid.is_none_or(|v| v[i]);
+        fails.then(|| overflow(format!("{} does not fit in {to}", wide[i])))
+    });
+    let values = match to {
+        ValueType::U64 => Values::U64(wide.iter().map(|&x| x as u64).collect()),
+        _ => Values::I64(wide.iter().map(|&x| x as i64).collect()),
+    };
+    (values, failed)
 }
 
 pub(crate) fn overflow(message: String) -> Error {
@@ -570,7 +578,7 @@ mod tests {
     #[test]
     fn widen_refuses_what_does_not_fit() {
         let v = unsigned(&[7, u64::MAX]);
-        let e = v.widen(ValueType::I64).unwrap_err();
+        let e = v.widen(ValueType::I64).unwrap().into_owned().sound().unwrap_err();
         assert_eq!(
             (e.kind(), e.message()),
             (ErrorKind::Overflow, "18446744073709551615 does not fit in int64")

@@ -8,6 +8,7 @@ use sieva_types::{Error, ErrorKind, Result};
 pub struct LikePattern {
     /// What stands between the `%`: the first begins the text and the last ends it.
     pieces: Vec<Piece>,
+    text: String,
 }
 
 /// Characters in a row; `None` stands for any one.
@@ -20,6 +21,11 @@ enum Piece {
 }
 
 impl LikePattern {
+    /// The pattern as it was given.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
     /// Reads a pattern; a character behind `escape` stands for itself.
     ///
     /// # Errors
@@ -43,7 +49,7 @@ impl LikePattern {
             }
         }
         pieces.push(Piece::new(piece));
-        Ok(Self { pieces })
+        Ok(Self { pieces, text: pattern.to_owned() })
     }
 
     /// Whether the whole of `text` is of this form.

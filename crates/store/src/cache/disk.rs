@@ -2,13 +2,16 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::Write;
 use std::ops::Range;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 
 use xxhash_rust::xxh3::xxh3_64;
+
+use crate::local::{self, Aside, Trust};
 
 /// Before the bytes of a segment: this, its length, and its checksum, both little-endian.
 const MAGIC: &[u8; 8] = b"sievablk";
@@ -57,7 +60,7 @@ impl DiskCache {
             return None;
         };
         // The time of modification is the time of last use: the order in which segments go.
-        let _ = fs::File::open(&path).and_then(|f| f.set_modified(SystemTime::now()));
+        let _ = local::open_regular(&path).and_then(|f| f.set_modified(SystemTime::now()));
         let from = HEADER + usize::try_from(range.start - start).ok()?;
         let to = HEADER + usize::try_from(range.end - start).ok()?;
         bytes.truncate(to);
@@ -81,20 +84,15 @@ impl DiskCache {
     }
 
     fn try_write(&self, start: u64, bytes: &[u8]) -> std::io::Result<()> {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        fs::create_dir_all(&self.dir)?;
-        let mut whole = Vec::with_capacity(HEADER + bytes.len());
-        whole.extend_from_slice(MAGIC);
-        whole.extend_from_slice(&(bytes.len() as u64).to_le_bytes());
-        whole.extend_from_slice(&xxh3_64(bytes).to_le_bytes());
-        whole.extend_from_slice(bytes);
-        let aside = self.dir.join(format!("aside-{}-{}", std::process::id(), NEXT.fetch_add(1, Relaxed)));
-        let done =
-            fs::write(&aside, &whole).and_then(|()| fs::rename(&aside, self.path(start, bytes.len() as u64)));
-        if done.is_err() {
-            let _ = fs::remove_file(&aside);
-        }
-        done
+        // What somebody was allowed to read is nobody else's.
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.dir)?;
+        let mut aside = Aside::new(&self.path(start, bytes.len() as u64), 0o600)?;
+        let file = aside.file()?;
+        file.write_all(MAGIC)?;
+        file.write_all(&(bytes.len() as u64).to_le_bytes())?;
+        file.write_all(&xxh3_64(bytes).to_le_bytes())?;
+        file.write_all(bytes)?;
+        aside.publish(false)
     }
 
     /// Looks the directory through after every sixteenth of the limit written, and removes what was used longest ago
@@ -129,10 +127,14 @@ fn parse_name(name: &str) -> Option<(u64, u64)> {
 }
 
 fn read_segment(path: &Path, len: u64) -> Option<Vec<u8>> {
-    if fs::metadata(path).ok()?.len() != len.checked_add(HEADER as u64)? {
+    let file = local::open_regular(path).ok()?;
+    let meta = file.metadata().ok()?;
+    // In a directory that is shared somebody else may have put it there.
+    Trust::default().check(&meta).ok()?;
+    if meta.len() != len.checked_add(HEADER as u64)? {
         return None;
     }
-    let bytes = fs::read(path).ok()?;
+    let bytes = local::read_file(&file, meta.len()).ok()?;
     let (header, data) = bytes.split_at_checked(HEADER)?;
     let said = header.get(8..16)?.try_into().map(u64::from_le_bytes).ok()?;
     let sum = header.get(16..24)?.try_into().map(u64::from_le_bytes).ok()?;
@@ -178,6 +180,27 @@ mod tests {
         fs::write(&path, &bytes).unwrap();
         assert_eq!(again.read(&(100..101)), None);
         assert!(!path.exists());
+        fs::remove_dir_all(root).unwrap();
+    }
+
+    /// Checksums are no obstacle to somebody who means to: what others may write is not read.
+    #[test]
+    fn segments_that_others_could_have_written_are_not_believed() {
+        use std::os::unix::fs::{PermissionsExt, chown};
+        let root = dir("others");
+        let cache = DiskCache::open(&root, 1 << 20, b"x");
+        let write = || {
+            cache.write(0, b"0123456789");
+            assert_eq!(cache.read(&(0..2)).unwrap(), b"01");
+        };
+        write();
+        fs::set_permissions(cache.path(0, 10), fs::Permissions::from_mode(0o620)).unwrap();
+        assert_eq!(cache.read(&(0..2)), None);
+        write();
+        // Only root can give files away.
+        if chown(cache.path(0, 10), Some(65534), None).is_ok() {
+            assert_eq!(cache.read(&(0..2)), None);
+        }
         fs::remove_dir_all(root).unwrap();
     }
 

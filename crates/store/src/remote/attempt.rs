@@ -9,6 +9,7 @@ use sieva_types::{Error, ErrorKind};
 
 use super::failure::{Failure, refused, stale};
 use super::landing::Landing;
+use super::redirect;
 use super::retry;
 use super::s3::error_code;
 use super::swift::TOKEN;
@@ -132,7 +133,7 @@ impl<'a> Attempt<'a> {
         }
         self.counters.add_request(0);
         let what = format!("cannot read '{}'", self.name);
-        self.client.execute(request).await.map_err(|e| Failure::connection(e, &what))
+        redirect::follow(self.transport, self.client, request, &what).await
     }
 
     /// 206: part of the object.

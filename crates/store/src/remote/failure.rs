@@ -5,6 +5,8 @@ use std::time::Duration;
 use http::StatusCode;
 use sieva_types::{Error, ErrorKind};
 
+use super::address::NotPublic;
+
 /// The end of one attempt that brought no bytes.
 #[derive(Debug)]
 pub(crate) enum Failure {
@@ -27,6 +29,9 @@ impl Failure {
     /// address: addresses may hold secrets.
     pub(crate) fn connection(e: reqwest::Error, what: &str) -> Self {
         let e = e.without_url();
+        if let Some(cause) = causes(&e).find(|cause| cause.is::<NotPublic>()) {
+            return Self::Final(Error::new(ErrorKind::PermissionDenied, format!("{what}: {cause}")));
+        }
         if e.is_builder() || e.is_redirect() {
             return Self::Final(Error::new(ErrorKind::Io, format!("{what}: {}", innermost(&e))));
         }
@@ -41,12 +46,15 @@ impl Failure {
     }
 }
 
-fn innermost(e: &dyn std::error::Error) -> String {
-    let mut at = e;
-    while let Some(source) = at.source() {
-        at = source;
-    }
-    let text = at.to_string();
+/// An error and what it came of.
+fn causes<'a>(
+    e: &'a (dyn std::error::Error + 'static),
+) -> impl Iterator<Item = &'a (dyn std::error::Error + 'static)> {
+    std::iter::successors(Some(e), |e| e.source())
+}
+
+fn innermost(e: &(dyn std::error::Error + 'static)) -> String {
+    let text = causes(e).last().map(ToString::to_string).unwrap_or_default();
     text.split(" (os error ").next().unwrap_or_default().to_owned()
 }
 

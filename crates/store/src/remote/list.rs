@@ -17,6 +17,7 @@ pub(crate) fn can_list(service: &Service) -> bool {
 
 /// All objects whose whole keys begin with `prefix`.
 pub(crate) async fn all(transport: &Transport, prefix: &str, counters: &Counters) -> Result<Vec<Entry>> {
+    transport.check(prefix)?;
     let is_swift = matches!(transport.service, Service::Swift(_));
     let mut entries = Vec::new();
     let mut next: Option<String> = None;

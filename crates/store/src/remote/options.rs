@@ -31,6 +31,9 @@ pub struct RemoteOptions {
     pub cache_dir: Option<PathBuf>,
     /// Bytes kept in `cache_dir`.
     pub disk_bytes: u64,
+    /// Whether hosts are refused that are no public ones: private, loopback and link-local addresses, whatever name leads
+    /// there. For servers, which are inside of networks that those who ask are not in.
+    pub public_only: bool,
 }
 
 impl Default for RemoteOptions {
@@ -46,6 +49,7 @@ impl Default for RemoteOptions {
             cache_bytes: 256 << 20,
             cache_dir: None,
             disk_bytes: 8 << 30,
+            public_only: false,
         }
     }
 }

@@ -96,10 +96,28 @@ impl Service {
         }
     }
 
+    /// The normal form of an object's address, by which it is asked whether it may be opened.
+    pub(crate) fn place(&self, key: &str) -> Result<Url> {
+        match self {
+            Self::Http(base) => below(base, key),
+            Self::S3(s3) => within("s3", &s3.bucket, key),
+            Self::Swift(swift) => within("swift", &swift.container, key),
+        }
+    }
+
     /// Whether redirects are followed: only where no secret of ours goes with the request in a header.
     pub(crate) fn follows_redirects(&self) -> bool {
         matches!(self, Self::Http(_))
     }
+}
+
+fn within(scheme: &str, container: &str, key: &str) -> Result<Url> {
+    address(
+        &Url::parse(&format!("{scheme}://{container}/"))
+            .map_err(|e| Error::new(ErrorKind::InvalidValue, e.to_string()))?,
+        key,
+        &[],
+    )
 }
 
 /// Whether an address carries its own permission: Amazon's, Swift's temporary and Azure's signed addresses.

@@ -10,12 +10,14 @@ use sieva_types::{Error, ErrorKind, Result};
 use tokio::sync::Semaphore;
 
 use super::RemoteOptions;
+use super::address::PublicOnly;
 use super::attempt::{Ask, Attempt, Fetched};
 use super::coalesce::{LONGEST, SEGMENT};
 use super::failure::{Failure, gave_up};
 use super::landing::Landing;
 use super::retry;
 use super::service::Service;
+use crate::guard::{Gate, Purpose};
 use crate::{Counters, Span};
 
 /// A server and how it is talked to.
@@ -23,15 +25,31 @@ use crate::{Counters, Span};
 pub(crate) struct Transport {
     pub(crate) service: Service,
     pub(crate) options: RemoteOptions,
+    /// Who is asked before a request is sent, and what for.
+    pub(crate) gate: Gate,
+    purpose: Purpose,
     client: Client,
     permits: Arc<Semaphore>,
 }
 
 impl Transport {
-    pub(crate) fn new(service: Service, options: &RemoteOptions) -> Result<Arc<Self>> {
-        let client = client(options, service.follows_redirects())?;
+    pub(crate) fn new(
+        service: Service,
+        options: &RemoteOptions,
+        gate: &Gate,
+        purpose: Purpose,
+    ) -> Result<Arc<Self>> {
+        let client = client(options)?;
         let permits = permits(service.authority(), options.parallel.clamp(1, 1024));
-        Ok(Arc::new(Self { service, options: options.clone(), client, permits }))
+        Ok(Arc::new(Self { service, options: options.clone(), gate: gate.clone(), purpose, client, permits }))
+    }
+
+    /// Whether the object at `key`, or those whose keys begin with it, may be asked for.
+    pub(crate) fn check(&self, key: &str) -> Result<()> {
+        if self.gate.is_open() {
+            return Ok(());
+        }
+        self.gate.check_parsed(&self.service.place(key)?, self.purpose)
     }
 
     /// The longest body that is read without having been asked for by its length.
@@ -51,6 +69,10 @@ impl Transport {
         counters: &Counters,
         landing: Option<&mut Landing>,
     ) -> Result<Fetched> {
+        // A page of a listing was asked for by its prefix.
+        if ask.query.is_empty() {
+            self.check(ask.key)?;
+        }
         let closed = |_| Error::new(ErrorKind::Internal, "the network was closed");
         let _permit = self.permits.acquire().await.map_err(closed)?;
         let name = self.service.name(ask.key);
@@ -102,39 +124,32 @@ impl Transport {
 }
 
 /// The connections of the process, by what distinguishes them.
-fn client(options: &RemoteOptions, follows_redirects: bool) -> Result<Client> {
+fn client(options: &RemoteOptions) -> Result<Client> {
     type Key = (Duration, Duration, bool);
     static CLIENTS: Mutex<BTreeMap<Key, Client>> = Mutex::new(BTreeMap::new());
-    let key = (options.connect_timeout, options.read_timeout, follows_redirects);
+    let key = (options.connect_timeout, options.read_timeout, options.public_only);
     let mut clients = CLIENTS.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(client) = clients.get(&key) {
         return Ok(client.clone());
     }
     // An error says that another has been installed, which is as good.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let client = Client::builder()
+    // Redirects are followed by hand, where each is looked at; the address never goes to another host.
+    let mut builder = Client::builder()
         .connect_timeout(options.connect_timeout)
         .read_timeout(options.read_timeout)
-        .redirect(if follows_redirects { careful_redirects() } else { Policy::none() })
-        .user_agent(concat!("sieva/", env!("CARGO_PKG_VERSION")))
+        .redirect(Policy::none())
+        .referer(false)
+        .user_agent(concat!("sieva/", env!("CARGO_PKG_VERSION")));
+    if options.public_only {
+        // A proxy would look the names up itself.
+        builder = builder.dns_resolver(Arc::new(PublicOnly)).no_proxy();
+    }
+    let client = builder
         .build()
         .map_err(|e| Error::new(ErrorKind::Io, format!("cannot set up HTTP: {}", e.without_url())))?;
     clients.insert(key, client.clone());
     Ok(client)
-}
-
-/// Follows up to ten redirects, but none that gives up encryption.
-fn careful_redirects() -> Policy {
-    Policy::custom(|attempt| {
-        let was_secure = attempt.previous().last().is_some_and(|url| url.scheme() == "https");
-        if was_secure && attempt.url().scheme() != "https" {
-            return attempt.error("a redirect from https to http is refused");
-        }
-        if attempt.previous().len() > 10 {
-            return attempt.error("too many redirects");
-        }
-        attempt.follow()
-    })
 }
 
 /// The right to send requests to a server, shared by all who talk to it.

@@ -100,6 +100,13 @@ impl SelectionBuilder {
         rising.clear();
     }
 
+    /// The memory that the positions take so far, about.
+    pub fn memory_bytes(&self) -> u64 {
+        let s = self.bits.statistics();
+        let containers = s.n_bytes_array_containers + s.n_bytes_run_containers + s.n_bytes_bitset_containers;
+        self.done.memory_bytes() + containers + (BLOCK_WORDS * size_of::<u64>()) as u64
+    }
+
     /// The selection of all positions that were added.
     pub fn finish(mut self) -> Selection {
         self.flush_block();

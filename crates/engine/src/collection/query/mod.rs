@@ -72,7 +72,7 @@ struct Inner {
     /// Types of the keys in use.
     classes: Vec<Class>,
     sources: Vec<SourceObjects>,
-    /// The query of one object, with placeholders in place of what differs between objects. It is never run; groups of
+    /// The query of one object, with slots in the place of what differs between objects. It is never run; groups of
     /// all objects are given to it to be finished.
     template: Query,
     /// Types of what the aggregates take in.
@@ -93,6 +93,7 @@ impl CollectionQuery {
         options: &QueryOptions,
     ) -> Result<Self> {
         let started = Instant::now();
+        let options = &QueryOptions { cross: options.cross || select.cross, ..options.clone() };
         let shape = Shape::of(names, &select)?;
         let find = Find::new(shape.filter.clone()).collection(collection.name());
         let sources = objects::find(&collection.catalog, find, &shape)?;
@@ -211,14 +212,14 @@ impl CollectionQuery {
                 s.catalog_seconds, s.run_seconds
             );
         }
-        Ok(out)
+        Ok(sieva_types::printable_lines(&out).into_owned())
     }
 
     /// The aggregates of a query of one group.
     fn totals(&self) -> Result<Vec<Scalar>> {
         self.inner.make_groups()?;
         let groups = self.inner.template.groups()?;
-        Ok(groups.aggregates.iter().filter_map(|of_groups| of_groups.first().cloned()).collect())
+        Ok(groups.aggregates.iter().filter(|a| !a.is_empty()).map(|a| a.scalar(0)).collect())
     }
 
     /// Locations of the sources that hold its objects.
@@ -356,9 +357,8 @@ impl Inner {
         let (groups, _) = partial_groups(&query.execution)?;
         let (count, has_groups) = (own.count, !self.shape.by.is_empty());
         let keys = own.keys;
-        let rekeyed = groups.rekeyed(&own.order, |old, states| {
-            let hits = states.get(count).map(|s| (*s).clone().finish()).transpose()?;
-            if has_groups && hits == Some(Scalar::I64(0)) {
+        let rekeyed = groups.rekeyed(&own.order, |old, value| {
+            if has_groups && value(count)? == Scalar::I64(0) {
                 return Ok(None);
             }
             let mut old = old.into_iter();

@@ -62,10 +62,7 @@ impl ObjectSelect {
 
 /// The meaning of a key that is one name of a constant.
 fn plain(key: &Expr) -> Option<Meaning> {
-    match key {
-        Expr::Name(name) => Meaning::of_mark(name).filter(|m| !matches!(m, Meaning::Array(_))),
-        _ => None,
-    }
+    Meaning::of_expr(key).filter(|m| !matches!(m, Meaning::Array(_)))
 }
 
 type Replace<'r> = dyn FnMut(&Meaning) -> Result<Option<Expr>> + 'r;
@@ -103,7 +100,7 @@ pub(super) fn inputs(query: &Query) -> Vec<Option<ValueType>> {
     }
 }
 
-/// The query with placeholders, bound to an object that has all arrays.
+/// The query with slots in the place of keys, bound to an object that has all arrays.
 pub(super) fn template(
     collection: &Collection,
     shape: &Shape,
@@ -143,7 +140,7 @@ fn template_of(
         let source = opener::open(found, hint, &collection.options)?;
         for object in &found.objects {
             tried += 1;
-            if let Some(select) = placeholders(shape, classes, &source, &object.group)? {
+            if let Some(select) = unfilled(shape, classes, &source, &object.group)? {
                 return Query::of_select(&source, select, options).map(Some);
             }
         }
@@ -154,16 +151,16 @@ fn template_of(
     Ok(None)
 }
 
-/// The whole query on one object, with constants that tell its keys apart in place of their values.
-fn placeholders(shape: &Shape, classes: &[Class], source: &Source, group: &str) -> Result<Option<Select>> {
+/// The whole query on one object, with slots in the place of its keys' values.
+fn unfilled(shape: &Shape, classes: &[Class], source: &Source, group: &str) -> Result<Option<Select>> {
     let mut replace = |m: &Meaning| {
         Ok(match m {
-            Meaning::Object => Some(Class::Text.placeholder(0)),
-            Meaning::Source => Some(Class::Text.placeholder(1)),
+            Meaning::Object => Some(Class::Text.slot(0)),
+            Meaning::Source => Some(Class::Text.slot(1)),
             Meaning::Array(name) => array_of(source.schema(), group, name)?.map(Expr::name),
             Meaning::Key(key) => {
                 let n = shape.keys.iter().position(|k| k == key);
-                n.map(|n| classes[n].placeholder(n + 1000))
+                n.map(|n| classes[n].slot(n + 2))
             }
         })
     };

@@ -45,6 +45,9 @@ fn senseless(what: impl std::fmt::Display) -> Error {
     Error::corrupt(format!("reference set: {what}")).hint("expected is kerchunk's JSON, version 0 or 1")
 }
 
+/// The longest URL that a template may make: nobody serves longer ones, and each reference has its own.
+const LONGEST_URL: usize = 8192;
+
 fn program(text: &str) -> Error {
     let message = format!("reference set with the template '{text}', which is a program");
     Error::new(ErrorKind::Unsupported, message).hint(
@@ -111,6 +114,10 @@ impl Importer {
             out.push_str(before);
             out.push_str(filling);
             rest = after;
+            if out.len() > LONGEST_URL {
+                let message = format!("a template makes a URL of more than {LONGEST_URL} bytes");
+                return Err(Error::corrupt(message));
+            }
         }
         out.push_str(rest);
         Ok(out)

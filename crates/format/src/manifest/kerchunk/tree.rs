@@ -1,6 +1,6 @@
 //! A reference set as the tree of objects that a Zarr reader opens.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -17,6 +17,10 @@ pub struct ReferenceTree {
     references: References,
     opener: Opener,
     opened: Mutex<HashMap<Arc<str>, Arc<dyn RangedRead>>>,
+    /// Length and version of objects when the set was opened, where somebody noted them.
+    noted: HashMap<Arc<str>, (u64, String)>,
+    /// Whether a url leads over a network.
+    is_far: bool,
     name: String,
     counters: Counters,
 }
@@ -34,14 +38,26 @@ impl ReferenceTree {
         allowed: &dyn Fn(&str) -> bool,
     ) -> Result<Self> {
         let name = name.into();
-        let urls: BTreeSet<&Arc<str>> = references.entries.values().filter_map(Reference::url).collect();
-        if let Some(url) = urls.into_iter().find(|url| !allowed(url)) {
+        let urls = urls_of(&references);
+        if let Some(url) = urls.iter().find(|url| !allowed(url)) {
             let message = format!("'{name}' refers to '{url}', outside of the roots that it may lead to");
             return Err(Error::new(ErrorKind::LinkRefused, message)
-                .hint("name its directory with --external (external_roots= in Python) if you trust it"));
+                .hint("name its directory with --external (external= in Python) if you trust it"));
         }
+        // Those of networks have a scheme.
+        let is_far = urls.iter().any(|url| url.contains("://") && !url.starts_with("file:"));
         let (opened, counters) = (Mutex::default(), Counters::default());
-        Ok(Self { references, opener, opened, name, counters })
+        let noted = HashMap::new();
+        Ok(Self { references, opener, opened, noted, is_far, name, counters })
+    }
+
+    /// The same; `state` tells length and version of the object at a url as it is now, as far as that is known without opening
+    /// it. They are part of the version of each reference to it, and an object that has others when it is opened is stale.
+    #[must_use]
+    pub fn noting(mut self, state: &dyn Fn(&str) -> Option<(u64, String)>) -> Self {
+        let urls = urls_of(&self.references);
+        self.noted = urls.into_iter().filter_map(|url| Some((Arc::clone(url), state(url)?))).collect();
+        self
     }
 
     /// The reference set.
@@ -56,6 +72,18 @@ impl ReferenceTree {
         }
         // Not under the lock: opening may take a network's time. Two may open it, one is kept.
         let object = (self.opener)(url).map_err(|e| e.at(&self.name))?;
+        if self
+            .noted
+            .get(url)
+            .is_some_and(|(len, version)| (*len, version) != (object.len(), &object.version()))
+        {
+            let message = format!(
+                "'{}', to which '{}' refers, was changed since that was opened",
+                object.name(),
+                self.name
+            );
+            return Err(Error::new(ErrorKind::StaleSource, message).hint("open the source again"));
+        }
         let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
         Ok(Arc::clone(opened.entry(Arc::clone(url)).or_insert(object)))
     }
@@ -114,6 +142,10 @@ impl ObjectTree for ReferenceTree {
 
     fn list(&self, prefix: &str) -> Result<Option<Vec<Entry>>> {
         let mut found = Vec::new();
+        let mut versions: HashMap<*const u8, String> = HashMap::new();
+        let version = |url: &Arc<str>| {
+            self.noted.get(url).map_or_else(String::new, |(len, version)| format!("{len} bytes {version}"))
+        };
         for (key, reference) in self.references.entries.range(prefix.to_owned()..) {
             if !key.starts_with(prefix) {
                 break;
@@ -123,7 +155,11 @@ impl ObjectTree for ReferenceTree {
                 Reference::Range { len, .. } => *len,
                 Reference::Whole { url } => self.object(url)?.len(),
             };
-            found.push(Entry { key: key.clone(), size, version: String::new() });
+            let version = match reference.url() {
+                Some(url) => versions.entry(url.as_ptr()).or_insert_with(|| version(url)).clone(),
+                None => String::new(),
+            };
+            found.push(Entry { key: key.clone(), size, version });
         }
         Ok(Some(found))
     }
@@ -159,12 +195,16 @@ impl ObjectTree for ReferenceTree {
         }
     }
 
+    fn check_unchanged(&self) -> Result<()> {
+        let opened: Vec<Arc<dyn RangedRead>> =
+            self.opened.lock().unwrap_or_else(PoisonError::into_inner).values().cloned().collect();
+        opened.iter().try_for_each(|object| object.check_unchanged())
+    }
+
     fn is_remote(&self) -> bool {
         let opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
-        // Before anything is open the urls tell: those of networks have a scheme.
-        let far = |url: &Arc<str>| url.contains("://") && !url.starts_with("file:");
-        opened.values().any(|object| object.is_remote())
-            || opened.is_empty() && self.references.entries.values().filter_map(Reference::url).any(far)
+        // Before anything is open the urls tell.
+        opened.values().any(|object| object.is_remote()) || opened.is_empty() && self.is_far
     }
 
     fn name(&self) -> &str {
@@ -174,6 +214,13 @@ impl ObjectTree for ReferenceTree {
     fn counters(&self) -> &Counters {
         &self.counters
     }
+}
+
+/// The urls of a set, in order. A hundred thousand references may share a long one: it is compared once.
+fn urls_of(references: &References) -> BTreeSet<&Arc<str>> {
+    let mut seen = HashSet::new();
+    let urls = references.entries.values().filter_map(Reference::url);
+    urls.filter(|url| seen.insert(Arc::as_ptr(url))).collect()
 }
 
 /// A part of an object as an object.

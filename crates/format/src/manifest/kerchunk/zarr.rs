@@ -7,7 +7,7 @@ use std::fmt::Write;
 use sieva_types::{DType, Endian};
 
 use super::{base64, json};
-use crate::decoding::Number;
+use crate::decoding::{Decoding, Number};
 use crate::filters::Filter;
 use crate::layout::Layout;
 use crate::schema::{ArrayInfo, Attr, AttrValue, Schema};
@@ -24,6 +24,9 @@ const HOUSEKEEPING: [&str; 9] = [
     "_nc3_strict",
     "_ARRAY_DIMENSIONS",
 ];
+
+/// Attributes of CF that say what stored values mean.
+const MEANING: [&str; 5] = ["_FillValue", "missing_value", "scale_factor", "add_offset", "_Unsigned"];
 
 /// The stored type as numpy writes it, of elements of `size` bytes.
 pub fn dtype(layout: &Layout, size: u64) -> String {
@@ -138,13 +141,53 @@ pub fn array(shape: &[u64], chunks: &[u64], dtype: &str, fill: Option<&str>, cod
     out
 }
 
-/// `.zattrs` of an array: its attributes and the names of its dimensions.
+/// `.zattrs` of an array: its attributes, those that say what its stored values mean among them, and the names of its
+/// dimensions.
 pub fn array_attrs(schema: &Schema, array: &ArrayInfo, drop_fill: bool) -> String {
+    let told = meaning(array);
     let kept: Vec<&Attr> =
         array.attrs.iter().filter(|(name, _)| !(drop_fill && name == "_FillValue")).collect();
+    let kept: Vec<&Attr> = match &told {
+        None => kept,
+        Some(told) => {
+            kept.into_iter().filter(|(name, _)| !MEANING.contains(&name.as_str())).chain(told).collect()
+        }
+    };
     let dims: Vec<&str> =
         array.dims.iter().filter_map(|&d| schema.dims.get(d)).map(|d| d.name.as_str()).collect();
     attrs(&kept, Some(&dims))
+}
+
+/// What stored values mean in the words of CF, where the attributes do not say it: other formats have words of their own
+/// (FITS: BSCALE, BZERO, BLANK).
+fn meaning(array: &ArrayInfo) -> Option<Vec<Attr>> {
+    let told = Decoding::from_attrs(array.dtype, &array.attrs, &mut Vec::new());
+    let meant = &array.decoding;
+    if (told.stored, told.packing, &told.missing) == (meant.stored, meant.packing, &meant.missing) {
+        return None;
+    }
+    let mut attrs = Vec::new();
+    if let Some((scale, offset)) = meant.packing {
+        attrs.push(("scale_factor".into(), AttrValue::Floats(DType::F64, vec![scale])));
+        // One that is not given is -0.0.
+        if offset.to_bits() != (-0.0_f64).to_bits() {
+            attrs.push(("add_offset".into(), AttrValue::Floats(DType::F64, vec![offset])));
+        }
+    }
+    if meant.stored != array.dtype {
+        let unsigned = (meant.stored == array.dtype.as_unsigned()).to_string();
+        attrs.push(("_Unsigned".into(), AttrValue::Text(unsigned)));
+    }
+    let ints: Vec<i128> =
+        meant.missing.iter().filter_map(|n| if let Number::Int(i) = n { Some(*i) } else { None }).collect();
+    let floats: Vec<f64> =
+        meant.missing.iter().filter_map(|n| if let Number::Float(f) = n { Some(*f) } else { None }).collect();
+    if !ints.is_empty() {
+        attrs.push(("missing_value".into(), AttrValue::Ints(meant.stored, ints)));
+    } else if !floats.is_empty() {
+        attrs.push(("missing_value".into(), AttrValue::Floats(meant.stored, floats)));
+    }
+    Some(attrs)
 }
 
 /// `.zattrs` of a group.

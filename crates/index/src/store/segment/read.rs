@@ -7,7 +7,6 @@ use sieva_store::Counters;
 use sieva_types::{Error, Result};
 
 use super::super::bytes::{corrupt, verify};
-use super::super::files::open_plain;
 use super::super::{ArrayHeader, SegmentName};
 use crate::place::{OpenError, Place, Readable};
 
@@ -33,7 +32,7 @@ impl Segment {
         listed: &SegmentName,
         counters: &Counters,
     ) -> std::result::Result<Result<Self>, OpenError> {
-        let file = place.open_sized(&listed.name, listed.bytes, open_plain)?;
+        let file = place.open_sized(&listed.name, listed.bytes)?;
         let len = file.len();
         let mut segment = Self { name: listed.name.clone(), file, end: 0, directory: Directory::default() };
         let read = segment.read_directory(listed, len, counters);

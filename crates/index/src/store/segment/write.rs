@@ -2,15 +2,14 @@
 
 use std::collections::HashMap;
 use std::io::{BufWriter, Write};
-use std::path::Path;
 use std::sync::Arc;
 
 use sieva_types::{Error, ErrorKind, Result};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::super::draft::Draft;
-use super::super::files::{sync_dir, write_error};
-use super::super::{ArrayHeader, SegmentName};
+use super::super::files::write_error;
+use super::super::{ArrayHeader, Home, SegmentName};
 use super::layout::{ALIGN, Block, Directory, HeadEntry, Kind, MAX_RECORD, StatsEntry, Trailer, file_header};
 
 /// Bytes of a block at which it is written.
@@ -69,14 +68,14 @@ impl Part {
 }
 
 impl SegmentWriter {
-    /// Begins a segment in the store `dir`, which is made if there is none.
+    /// Begins a segment in the store `home`, which is made if there is none.
     ///
     /// # Errors
     /// `permission-denied` where the place is read-only, with a hint; `unsupported` where the file system has no
     /// locks; `io-error`.
-    pub fn create(dir: &Path) -> Result<Self> {
-        let draft = Draft::file(dir)?;
-        let file = draft.locked.0.try_clone().map_err(|e| write_error(draft.path(), &e))?;
+    pub fn create(home: impl Into<Home>) -> Result<Self> {
+        let draft = Draft::file(&home.into())?;
+        let file = draft.locked.0.try_clone().map_err(|e| write_error(&draft.path(), &e))?;
         let mut writer = Self {
             draft,
             out: BufWriter::with_capacity(GATHERED, file),
@@ -233,7 +232,7 @@ impl SegmentWriter {
     }
 
     fn write(&mut self, bytes: &[u8]) -> Result<()> {
-        self.out.write_all(bytes).map_err(|e| write_error(self.draft.path(), &e))?;
+        self.out.write_all(bytes).map_err(|e| write_error(&self.draft.path(), &e))?;
         self.at += bytes.len() as u64;
         Ok(())
     }
@@ -242,13 +241,14 @@ impl SegmentWriter {
     fn settle(&mut self, durable: bool) -> Result<()> {
         let path = self.draft.path();
         let len = self.out.flush().and_then(|()| {
+            self.draft.give()?;
             if durable {
                 self.out.get_ref().sync_all()?;
-                path.parent().map_or(Ok(()), sync_dir)?;
+                self.draft.sync_dir()?;
             }
             Ok(self.out.get_ref().metadata()?.len())
         });
-        if len.map_err(|e| write_error(path, &e))? == self.at {
+        if len.map_err(|e| write_error(&path, &e))? == self.at {
             return Ok(());
         }
         // After a write that failed: its position is not what it was taken for.

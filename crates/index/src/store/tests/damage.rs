@@ -5,7 +5,6 @@ use std::os::unix::fs::{FileExt, symlink};
 
 use sieva_types::ErrorKind;
 
-use super::super::manifest::Manifest;
 use super::*;
 
 /// A store of two segments and one sorted replica, and the names of its segments.
@@ -158,7 +157,7 @@ fn names_that_lead_out_of_the_store_are_refused() {
         let draft = None;
         let segment = SegmentName { name: name.into(), bytes: 1, directory: 2, durable: true, draft };
         let listing = Listing { segments: vec![segment], sorted: Vec::new() };
-        Manifest { fingerprint: fingerprint(), listing }.write(&dir, false, || ()).unwrap();
+        write(&dir, listing);
         let e = Store::open(&dir).unwrap_err();
         assert_eq!(e.kind(), ErrorKind::CorruptIndex, "{name}");
         assert!(e.message().contains("no name of a store"), "{e}");

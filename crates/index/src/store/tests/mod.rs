@@ -7,6 +7,7 @@ mod hostile;
 mod killed;
 mod publishing;
 mod round_trip;
+mod trust;
 
 use std::path::{Path, PathBuf};
 
@@ -57,6 +58,12 @@ fn replace(dir: &Path, listing: &Listing) {
 
 fn open(dir: &Path) -> Store {
     Store::open(dir).unwrap().unwrap()
+}
+
+/// Writes a manifest with this listing, whatever it lists.
+fn write(dir: &Path, listing: Listing) {
+    let (home, manifest) = (Home::from(dir), manifest::Manifest { fingerprint: fingerprint(), listing });
+    manifest.write(&home.create().unwrap(), &home, false, || ()).unwrap();
 }
 
 /// Names of all that is in a directory, sorted.

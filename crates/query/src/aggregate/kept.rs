@@ -1,0 +1,283 @@
+//! Quantiles and medians: exact, so the values of all groups are kept until the end.
+
+use std::any::Any;
+
+use super::Aggregate;
+use super::accumulator::{
+    Accumulator, Finished, Piece, Target, bytes, internal, is_there, same, wrong_piece,
+};
+use super::quantile::{self, Ranked};
+use crate::values::{Scalar, ValueType};
+use sieva_types::Result;
+
+/// Room that is left free is this part of what is in use: it counts as memory.
+const SPARE: u64 = 8;
+
+/// Groups of which the quantiles are found by one thread at least.
+const SHARE: usize = 1 << 8;
+
+pub(super) fn make(aggregate: &Aggregate, input: ValueType) -> Option<Box<dyn Accumulator>> {
+    let probability = match *aggregate {
+        Aggregate::Quantile(q) => Some(q),
+        Aggregate::Median => None,
+        _ => return None,
+    };
+    match input {
+        ValueType::U64 => Some(Box::new(Kept::<u64>::new(probability))),
+        ValueType::F64 => Some(Box::new(Kept::<f64>::new(probability))),
+        // Bool counts as 0 and 1.
+        ValueType::Bool | ValueType::I64 => Some(Box::new(Kept::<i64>::new(probability))),
+        ValueType::Str => None,
+    }
+}
+
+/// The values of all groups in the order in which they came, each with its group.
+#[derive(Debug)]
+struct Kept<T> {
+    groups: usize,
+    values: Vec<T>,
+    /// Left empty while there is but one group.
+    group_of: Vec<u32>,
+    /// Of a quantile; of a median none.
+    probability: Option<f64>,
+}
+
+impl<T: Ranked> Kept<T> {
+    fn new(probability: Option<f64>) -> Self {
+        Self { groups: 0, values: Vec::new(), group_of: Vec::new(), probability }
+    }
+
+    fn has_groups(&self) -> bool {
+        self.groups > 1
+    }
+
+    /// Bytes of a value with its group.
+    fn value_bytes(&self) -> u64 {
+        size_of::<T>() as u64 + if self.has_groups() { size_of::<u32>() as u64 } else { 0 }
+    }
+
+    /// Bytes once there are `more` values. Where that moves them, old and new are held for a moment: both may take all of a
+    /// limit, of which three quarters are for what is kept.
+    fn with_more(&self, more: u64) -> u64 {
+        let held = self.values.capacity() as u64 * self.value_bytes();
+        let need = more.saturating_add(self.values.len() as u64).saturating_mul(self.value_bytes());
+        let grown = need.saturating_add(need / SPARE);
+        if need <= held { held } else { grown.max(held.saturating_add(grown) / 4 * 3) }
+    }
+
+    fn reserve(&mut self, more: usize) {
+        fn make_room<T>(v: &mut Vec<T>, more: usize) {
+            let need = v.len() + more;
+            if need > v.capacity() {
+                v.reserve_exact(more + need / SPARE as usize);
+            }
+        }
+        make_room(&mut self.values, more);
+        if self.has_groups() {
+            make_room(&mut self.group_of, more);
+        }
+    }
+
+    #[inline(always)]
+    fn push(&mut self, group: usize, value: T) {
+        self.values.push(value);
+        if self.groups > 1 {
+            self.group_of.push(group as u32);
+        }
+    }
+
+    fn of(&self, values: &mut [T]) -> Option<f64> {
+        match self.probability {
+            Some(q) => quantile::quantile(values, q),
+            None => quantile::median(values),
+        }
+    }
+
+    /// Puts the values of each group side by side, and returns where each group's begin, and the end.
+    fn sort_by_group(&mut self) -> Vec<usize> {
+        let mut starts = vec![0; self.groups + 1];
+        if !self.has_groups() {
+            starts.iter_mut().skip(1).for_each(|end| *end = self.values.len());
+            return starts;
+        }
+        self.group_of.iter().for_each(|&g| starts[g as usize + 1] += 1);
+        for g in 0..self.groups {
+            starts[g + 1] += starts[g];
+        }
+        // Each value is exchanged with the one in its place, until one comes that belongs here.
+        let mut next = starts.clone();
+        for g in 0..self.groups {
+            while next[g] < starts[g + 1] {
+                let at = next[g];
+                let group = self.group_of[at] as usize;
+                let to = next[group];
+                next[group] += 1;
+                self.values.swap(at, to);
+                self.group_of.swap(at, to);
+            }
+        }
+        starts
+    }
+}
+
+/// What goes into a [`Kept`] of each type.
+trait Keep: Ranked {
+    fn add(kept: &mut Kept<Self>, target: Target<'_>, piece: &Piece<'_>) -> Result<()>;
+}
+
+impl Keep for f64 {
+    fn add(kept: &mut Kept<f64>, target: Target<'_>, piece: &Piece<'_>) -> Result<()> {
+        match piece {
+            Piece::F32(_) | Piece::F64(_) => piece.each_float(target, |g, x| kept.push(g, x)),
+            _ => Err(wrong_piece(piece)),
+        }
+    }
+}
+
+impl Keep for i64 {
+    fn add(kept: &mut Kept<i64>, target: Target<'_>, piece: &Piece<'_>) -> Result<()> {
+        match *piece {
+            Piece::I64(v, p) => target.each(v.len(), |i| is_there(p, i), |g, i| kept.push(g, v[i])),
+            Piece::Bool(v, p) => target.each(v.len(), |i| is_there(p, i), |g, i| kept.push(g, v[i].into())),
+            _ => return Err(wrong_piece(piece)),
+        }
+        Ok(())
+    }
+}
+
+impl Keep for u64 {
+    fn add(kept: &mut Kept<u64>, target: Target<'_>, piece: &Piece<'_>) -> Result<()> {
+        let Piece::U64(v, p) = *piece else { return Err(wrong_piece(piece)) };
+        target.each(v.len(), |i| is_there(p, i), |g, i| kept.push(g, v[i]));
+        Ok(())
+    }
+}
+
+impl<T: Keep> Accumulator for Kept<T> {
+    fn len(&self) -> usize {
+        self.groups
+    }
+
+    fn resize(&mut self, groups: usize) {
+        if self.groups <= 1 && groups > 1 {
+            self.group_of = Vec::with_capacity(self.values.capacity());
+            self.group_of.resize(self.values.len(), 0);
+        }
+        self.groups = self.groups.max(groups);
+    }
+
+    fn update(&mut self, target: Target<'_>, piece: &Piece<'_>) -> Result<()> {
+        self.reserve(piece.len());
+        T::add(self, target, piece)
+    }
+
+    fn repeat(&mut self, group: usize, one: &Piece<'_>, n: u64) -> Result<()> {
+        let before = self.values.len();
+        if n > 0 {
+            T::add(self, Target::One(group), one)?;
+        }
+        if self.values.len() > before {
+            let value = self.values[before];
+            self.reserve(n as usize - 1);
+            (1..n).for_each(|_| self.push(group, value));
+        }
+        Ok(())
+    }
+
+    fn merge(&mut self, other: &dyn Accumulator, to: &[u32]) -> Result<()> {
+        let other = same::<Self>(other)?;
+        if other.probability != self.probability {
+            return Err(internal("states of different aggregates merged"));
+        }
+        self.reserve(other.values.len());
+        for (i, &value) in other.values.iter().enumerate() {
+            let group = to[other.group_of.get(i).copied().unwrap_or_default() as usize];
+            if group != super::NO_GROUP {
+                self.push(group as usize, value);
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, order: &[usize], threads: usize) -> Result<Finished> {
+        let starts = self.sort_by_group();
+        let mut values = std::mem::take(&mut self.values);
+        let mut found = vec![f64::NAN; self.groups];
+        // Each thread has the values of so many groups.
+        let share = self.groups.div_ceil(threads.max(1)).max(SHARE);
+        std::thread::scope(|scope| {
+            let (mut rest, mut done) = (&mut values[..], 0);
+            for (n, found) in found.chunks_mut(share).enumerate() {
+                let starts = &starts[n * share..n * share + found.len() + 1];
+                let (own, others) = std::mem::take(&mut rest).split_at_mut(starts[found.len()] - done);
+                (rest, done) = (others, starts[found.len()]);
+                let this = &*self;
+                scope.spawn(move || {
+                    for (g, found) in found.iter_mut().enumerate() {
+                        let of = starts[g] - starts[0]..starts[g + 1] - starts[0];
+                        *found = this.of(&mut own[of]).unwrap_or(f64::NAN);
+                    }
+                });
+            }
+        });
+        Finished::floats(order.iter().map(|&g| found[g]).collect())
+    }
+
+    fn value(&self, group: usize) -> Result<Scalar> {
+        let is_of = |i: usize| self.group_of.get(i).copied().unwrap_or_default() as usize == group;
+        let mut own: Vec<T> = (0..self.values.len()).filter(|&i| is_of(i)).map(|i| self.values[i]).collect();
+        Ok(self.of(&mut own).map_or(Scalar::Null, Scalar::from_f64))
+    }
+
+    fn memory_bytes(&self) -> u64 {
+        bytes(&self.values) + bytes(&self.group_of)
+    }
+
+    fn growth(&self, values: u64) -> u64 {
+        self.with_more(values).saturating_sub(self.memory_bytes())
+    }
+
+    fn merging(&self, other: &dyn Accumulator) -> u64 {
+        same::<Self>(other).map_or(0, |other| self.growth(other.values.len() as u64))
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is held while they are moved stays under a limit of which the bytes that are foreseen are three quarters.
+    #[test]
+    fn moving_values_is_foreseen() {
+        let (mut kept, mut part) = (Kept::<f64>::new(None), Kept::<f64>::new(None));
+        kept.resize(1);
+        part.resize(1);
+        part.update(Target::One(0), &Piece::F64(&[1.0; 5000])).unwrap();
+        for _ in 0..50 {
+            let (held, foreseen) = (kept.memory_bytes(), kept.memory_bytes() + kept.merging(&part));
+            kept.merge(&part, &[0]).unwrap();
+            let moved = if kept.memory_bytes() > held { held } else { 0 };
+            assert!(kept.memory_bytes() <= foreseen && moved + kept.memory_bytes() <= foreseen / 3 * 4 + 16);
+        }
+    }
+
+    #[test]
+    fn groups_are_put_side_by_side() {
+        let mut kept = Kept::<i64>::new(None);
+        kept.resize(4);
+        let groups: Vec<u32> =
+            (0..1000_u32).map(|i| [3, 0, 1][(i.wrapping_mul(2_654_435_761) >> 7) as usize % 3]).collect();
+        let values: Vec<i64> = groups.iter().map(|&g| i64::from(g) * 10).collect();
+        kept.update(Target::Each(&groups), &Piece::I64(&values, None)).unwrap();
+        let starts = kept.sort_by_group();
+        for g in 0..4 {
+            let own = &kept.values[starts[g]..starts[g + 1]];
+            assert_eq!(own.len(), groups.iter().filter(|&&of| of as usize == g).count());
+            assert!(own.iter().all(|&x| x == 10 * g as i64));
+        }
+    }
+}

@@ -1,0 +1,21 @@
+//! Groups: rows are taken into the aggregates of the group that their keys name.
+//!
+//! Where keys are coordinates, positions or what is computed of them, the group of a row follows from its position
+//! ([`dense`]); else the rows' keys are hashed ([`hashed`]).
+
+mod columns;
+mod combined;
+mod dense;
+mod feed;
+mod hashed;
+mod stored;
+mod table;
+mod tiles;
+mod walk;
+
+pub use hashed::Groups;
+pub use table::GroupTable;
+
+pub(super) use hashed::Kind;
+pub(super) use table::{Made, finish};
+pub(super) use tiles::{Sink, Wanted, add_window};

@@ -1,0 +1,227 @@
+//! Finished groups: sorted by key, HAVING applied.
+
+use std::cmp::Ordering;
+
+use sieva_types::{Error, ErrorKind, Result};
+
+use super::columns::{from_scalars, taken};
+use super::dense::{Dense, Plan};
+use super::hashed::{Groups, Kind};
+use crate::aggregate::Finished;
+use crate::bind::{Body, Value};
+use crate::exec::Execution;
+use crate::exec::evaluate::{Provider, evaluate};
+use crate::exec::keys::{compare_keys, sort_rows};
+use crate::values::{Scalar, Vector};
+
+/// Groups, sorted by their keys, with what the aggregates came to.
+#[derive(Debug)]
+pub struct GroupTable {
+    /// Number of groups.
+    pub len: usize,
+    /// For each key, its values.
+    pub keys: Vec<Vector>,
+    /// For each aggregate, its results.
+    pub aggregates: Vec<Finished>,
+}
+
+/// Groups of which all rows are in.
+pub(in crate::exec) enum Made {
+    /// Found by hashing.
+    Hashed(Groups),
+    /// Found by position.
+    Dense(Plan, Dense),
+}
+
+impl Made {
+    /// What an aggregate of the only group of a query without keys comes to.
+    ///
+    /// # Errors
+    /// `arithmetic-overflow`.
+    pub(in crate::exec) fn value(&self, aggregate: usize) -> Result<Scalar> {
+        let states = match self {
+            Self::Hashed(groups) => groups.states(),
+            Self::Dense(_, dense) => &dense.states,
+        };
+        states[aggregate].value(0)
+    }
+
+    /// The groups as those that are merged with others of like queries.
+    ///
+    /// # Errors
+    /// `memory-limit`.
+    pub(in crate::exec) fn into_groups(
+        self,
+        execution: &Execution,
+        keys: usize,
+        kinds: &[Kind],
+    ) -> Result<Groups> {
+        let (plan, dense) = match self {
+            Self::Hashed(groups) => return Ok(groups),
+            Self::Dense(plan, dense) => (plan, dense),
+        };
+        let order = plan.order(dense.seen.as_deref(), keys);
+        let columns: Vec<Vector> = (0..keys).filter_map(|k| plan.key(k, &order)).collect();
+        let mut groups = Groups::new(keys, kinds, execution.options.room())?;
+        groups.take_dense(&order, &columns, dense)?;
+        Ok(groups)
+    }
+}
+
+/// The table of groups.
+///
+/// # Errors
+/// `arithmetic-overflow`; `cancelled`.
+pub(in crate::exec) fn finish(execution: &Execution, made: Made) -> Result<GroupTable> {
+    let Body::Groups { keys: key_values, having, .. } = &execution.bound.body else {
+        return Err(Error::new(ErrorKind::Internal, "groups of a query without them"));
+    };
+    let (order, keys, states) = match made {
+        Made::Dense(plan, dense) => {
+            let order = plan.order(dense.seen.as_deref(), key_values.len());
+            let keys: Vec<Vector> = (0..key_values.len()).filter_map(|k| plan.key(k, &order)).collect();
+            (order, keys, dense.states)
+        }
+        Made::Hashed(groups) => {
+            let order = hashed_order(execution, &groups)?;
+            let (keys, states) = groups.into_parts();
+            let types = key_values.iter().map(|value| execution.bound.type_of(value));
+            let keys = keys.into_iter().zip(types).map(|(key, of)| key.into_vector(&order, of));
+            (order.clone(), keys.collect::<Result<_>>()?, states)
+        }
+    };
+    let mut table = GroupTable { len: order.len(), keys, aggregates: Vec::new() };
+    // Column by column, so that the states of one are gone before the next are finished.
+    for mut state in states {
+        execution.options.check_cancel()?;
+        table.aggregates.push(state.finish(&order, execution.options.threads)?);
+    }
+    drop(order);
+    match having {
+        Some(having) => table.having(execution, having),
+        None => Ok(table),
+    }
+}
+
+/// The groups in the order of their keys.
+fn hashed_order(execution: &Execution, groups: &Groups) -> Result<Vec<usize>> {
+    let mut order: Vec<usize> = (0..groups.len()).collect();
+    sort_rows(&mut order, &execution.options.cancel, |a, b| groups.compare(a, b))?;
+    Ok(order)
+}
+
+impl Groups {
+    /// The order of two groups by their keys.
+    fn compare(&self, a: usize, b: usize) -> Ordering {
+        let (a, b) = (self.key(a), self.key(b));
+        let mut each = a.iter().zip(&b).map(|(a, b)| compare_keys(a, b));
+        each.find(|o| o.is_ne()).unwrap_or(Ordering::Equal)
+    }
+}
+
+impl Finished {
+    /// The values for which `keep` is true.
+    fn filter(&self, keep: &[bool]) -> Result<Self> {
+        Ok(match self {
+            Self::Values(v) => Self::Values(v.filter(keep)?),
+            Self::Histograms(v) => {
+                let kept = v.iter().zip(keep).filter(|(_, k)| **k).map(|(h, _)| h.clone());
+                Self::Histograms(kept.collect())
+            }
+        })
+    }
+
+    /// The values at some places.
+    fn take(&self, order: &[usize]) -> Result<Self> {
+        Ok(match self {
+            Self::Values(v) => Self::Values(taken(v, order)?),
+            Self::Histograms(v) => Self::Histograms(order.iter().map(|&i| v[i].clone()).collect()),
+        })
+    }
+
+    /// Bytes that they take.
+    fn memory_bytes(&self) -> u64 {
+        let of_histogram = |s: &Scalar| match s {
+            Scalar::Histogram { edges, counts } => 8 * (edges.capacity() + counts.capacity()),
+            _ => 0,
+        };
+        match self {
+            Self::Values(v) => v.memory_bytes(),
+            Self::Histograms(v) => {
+                (v.capacity() * size_of::<Scalar>() + v.iter().map(of_histogram).sum::<usize>()) as u64
+            }
+        }
+    }
+}
+
+/// The columns of groups.
+struct GroupProvider<'a> {
+    execution: &'a Execution,
+    table: &'a GroupTable,
+}
+
+impl Provider for GroupProvider<'_> {
+    fn array(&mut self, _: usize, _: bool) -> Result<Vector> {
+        Err(Error::new(ErrorKind::Internal, "an array that varies within a group"))
+    }
+
+    fn position(&mut self, _: usize) -> Result<Vector> {
+        Err(Error::new(ErrorKind::Internal, "a position that varies within a group"))
+    }
+
+    fn units(&self, _: usize) -> Option<&sieva_format::cf::TimeUnits> {
+        None
+    }
+
+    fn key(&mut self, key: usize) -> Result<Vector> {
+        Ok(self.table.keys[key].clone())
+    }
+
+    fn aggregated(&mut self, aggregate: usize) -> Result<Vector> {
+        match &self.table.aggregates[aggregate] {
+            Finished::Values(v) => Ok(v.clone()),
+            // Binding has refused conditions on them.
+            Finished::Histograms(v) => {
+                from_scalars(v.iter().cloned(), self.execution.bound.type_of(&Value::Aggregated(aggregate)))
+            }
+        }
+    }
+}
+
+impl GroupTable {
+    /// Bytes that it takes, histograms and texts with what they hold.
+    pub fn memory_bytes(&self) -> u64 {
+        let keys: u64 = self.keys.iter().map(Vector::memory_bytes).sum();
+        keys + self.aggregates.iter().map(Finished::memory_bytes).sum::<u64>()
+    }
+
+    /// The groups of these numbers.
+    ///
+    /// # Errors
+    /// `internal-error` where lengths disagree.
+    pub fn pick(&self, order: &[usize]) -> Result<GroupTable> {
+        Ok(GroupTable {
+            len: order.len(),
+            keys: self.keys.iter().map(|k| taken(k, order)).collect::<Result<_>>()?,
+            aggregates: self.aggregates.iter().map(|a| a.take(order)).collect::<Result<_>>()?,
+        })
+    }
+
+    /// The groups for which a condition holds.
+    fn having(mut self, execution: &Execution, having: &Value) -> Result<GroupTable> {
+        let kept = evaluate(having, &mut GroupProvider { execution, table: &self })?;
+        let kept = kept.sound()?.mask(self.len)?;
+        self.keys = self.keys.iter().map(|k| k.filter(&kept)).collect::<Result<_>>()?;
+        self.aggregates = self.aggregates.iter().map(|a| a.filter(&kept)).collect::<Result<_>>()?;
+        self.len = kept.iter().filter(|&&k| k).count();
+        Ok(self)
+    }
+
+    /// A value over the groups.
+    ///
+    /// # Errors
+    /// `arithmetic-overflow`, `type-mismatch`.
+    pub fn evaluate(&self, execution: &Execution, value: &Value) -> Result<Vector> {
+        evaluate(value, &mut GroupProvider { execution, table: self })?.into_rows(self.len)?.sound()
+    }
+}

@@ -1,0 +1,333 @@
+//! The rows of tiles, taken into their groups.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
+
+use sieva_types::{Bx, Result};
+
+use super::columns::{numbered, taken};
+use super::combined::Combined;
+use super::dense::{Dense, Plan};
+use super::feed::{Hits, at_hits, needed, own_indices};
+use super::hashed::{Groups, Kind};
+use super::table::Made;
+use super::walk::add_tile;
+use crate::aggregate::{Aggregate, Piece, Target, with_piece};
+use crate::bind::Value;
+use crate::exec::ahead::{Ahead, Work};
+use crate::exec::evaluate::evaluate;
+use crate::exec::leaves::{BoxProvider, Leaves};
+use crate::exec::pool::{Flow, fold, in_order_batched};
+use crate::exec::prepare::{Node, Prepared};
+use crate::exec::prune::Candidate;
+use crate::exec::tiles::Tiles;
+use crate::exec::{ExecStats, Execution};
+use crate::values::{ValueType, Vector};
+
+/// What is grouped by, what is aggregated, and the arrays that are read for them.
+pub(in crate::exec) struct Wanted<'w> {
+    pub(in crate::exec) keys: &'w [Value],
+    pub(in crate::exec) aggregates: &'w [(Aggregate, Option<Value>)],
+    pub(in crate::exec) arrays: &'w [usize],
+    /// The aggregates with the types of what they take in.
+    pub(in crate::exec) kinds: &'w [Kind],
+}
+
+/// What takes rows in.
+pub(in crate::exec) enum Sink {
+    /// By the hash of their keys.
+    Hashed(Groups),
+    /// By their positions.
+    Dense(Plan, Tables),
+}
+
+/// Tables of states, one for each thread that has made one.
+#[derive(Default)]
+pub(in crate::exec) struct Tables {
+    made: Mutex<Vec<Dense>>,
+    count: AtomicU64,
+    /// Bytes that came to those of all tables.
+    pub(super) grown: AtomicU64,
+}
+
+impl Tables {
+    /// A table that no thread has.
+    fn take(&self, plan: &Plan, kinds: &[Kind]) -> Result<Dense> {
+        let known = self.made.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        if let Some(table) = known {
+            return Ok(table);
+        }
+        self.count.fetch_add(1, Relaxed);
+        plan.table(kinds)
+    }
+
+    /// How many were made.
+    pub(super) fn count(&self) -> u64 {
+        self.count.load(Relaxed)
+    }
+
+    fn give(&self, table: Dense) {
+        self.made.lock().unwrap_or_else(PoisonError::into_inner).push(table);
+    }
+}
+
+impl Sink {
+    /// Of no rows.
+    ///
+    /// # Errors
+    /// `memory-limit`, `cancelled`.
+    pub(in crate::exec) fn new(
+        execution: &Execution,
+        prepared: &Prepared,
+        keys: &[Value],
+        kinds: &[Kind],
+    ) -> Result<Self> {
+        if let Some(plan) = Plan::new(execution, prepared, keys, kinds)? {
+            return Ok(Self::Dense(plan, Tables::default()));
+        }
+        Ok(Self::Hashed(Groups::new(keys.len(), kinds, execution.options.room())?))
+    }
+
+    /// Takes in all rows of a box that belong to one group: for each aggregate values, each a column of one row, that come
+    /// to the same, and how often each is there.
+    ///
+    /// # Errors
+    /// `memory-limit`.
+    pub(in crate::exec) fn repeat(
+        &mut self,
+        execution: &Execution,
+        kinds: &[Kind],
+        bx: &Bx,
+        key: &[Vector],
+        values: &[Vec<(Option<Vector>, u64)>],
+    ) -> Result<()> {
+        match self {
+            Self::Hashed(groups) => {
+                let group = groups.group(key.iter().map(|k| k.scalar(0)).collect())?;
+                each_row(kinds, values, |i, one, n| groups.repeat(i, group, one, n))
+            }
+            Self::Dense(plan, tables) => {
+                let (mut table, group) = (tables.take(plan, kinds)?, plan.group_at(&bx.start));
+                if let Some(seen) = &mut table.seen {
+                    seen[group] = true;
+                }
+                let before = table.grown();
+                each_row(kinds, values, |i, one, n| {
+                    let growth = if one.has_first() { table.states[i].repeating(n) } else { 0 };
+                    if growth > 0 {
+                        let held = tables.grown.load(Relaxed).saturating_add(growth);
+                        plan.check(execution, tables.count(), held)?;
+                    }
+                    table.states[i].repeat(group, one, n)
+                })?;
+                tables.grown.fetch_add(table.grown().saturating_sub(before), Relaxed);
+                tables.give(table);
+                Ok(())
+            }
+        }
+    }
+
+    /// The groups, of which all rows are in.
+    ///
+    /// # Errors
+    /// `memory-limit`.
+    pub(in crate::exec) fn made(self, execution: &Execution, kinds: &[Kind]) -> Result<Made> {
+        let (plan, tables) = match self {
+            Self::Hashed(groups) => return Ok(Made::Hashed(groups)),
+            Self::Dense(plan, tables) => (plan, tables),
+        };
+        let made = tables.made.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let mut all = made.into_iter();
+        let Some(mut first) = all.next() else {
+            let table = plan.table(kinds)?;
+            return Ok(Made::Dense(plan, table));
+        };
+        let same: Vec<u32> = if all.len() > 0 { (0..plan.groups as u32).collect() } else { Vec::new() };
+        for other in all {
+            execution.options.check_cancel()?;
+            for (to, from) in first.states.iter_mut().zip(other.states) {
+                let need = to.merging(&*from);
+                if need > 0 {
+                    plan.check(execution, 1, to.memory_bytes() + from.memory_bytes() + need)?;
+                }
+                to.merge(&*from, &same)?;
+            }
+            if let (Some(to), Some(from)) = (&mut first.seen, other.seen) {
+                to.iter_mut().zip(from).for_each(|(to, from)| *to |= from);
+            }
+        }
+        Ok(Made::Dense(plan, first))
+    }
+}
+
+/// Calls `add` with the number of each aggregate, with each of its values and how often that is there.
+fn each_row(
+    kinds: &[Kind],
+    values: &[Vec<(Option<Vector>, u64)>],
+    mut add: impl FnMut(usize, &Piece<'_>, u64) -> Result<()>,
+) -> Result<()> {
+    for (i, rows) in values.iter().enumerate() {
+        let input = kinds[i].1.unwrap_or(ValueType::F64);
+        for (value, n) in rows.iter().filter(|(_, n)| *n > 0) {
+            match value {
+                None => add(i, &Piece::Rows(1), *n)?,
+                Some(v) => with_piece(v, input, 1, |one| add(i, one, *n))?,
+            }
+        }
+    }
+    Ok(())
+}
+
+impl Plan {
+    /// Checks that so many tables, and so many bytes besides, are allowed.
+    pub(super) fn check(&self, execution: &Execution, tables: u64, more: u64) -> Result<()> {
+        let of_tables = self.table_bytes().saturating_mul(tables);
+        let need = of_tables.saturating_add(self.finishing_bytes()).saturating_add(more);
+        let what =
+            format_args!("{} groups of {} aggregates, before all rows are in,", self.groups, self.aggregates);
+        execution.options.room().check(need, what)
+    }
+}
+
+/// Adds the groups of the candidates of one window.
+pub(in crate::exec) fn add_window<'e>(
+    execution: &'e Execution,
+    prepared: &Prepared,
+    tiles: &Tiles,
+    candidates: &[Candidate],
+    wanted: &Wanted<'_>,
+    sink: &mut Sink,
+    stats: &mut ExecStats,
+) -> Result<()> {
+    let ahead = Ahead::new(execution, prepared, wanted.arrays, true);
+    let tile_of = |job: usize| Some(candidates[job].tile);
+    let work = Work { jobs: candidates.len(), tiles, tile: tile_of };
+    let all = Node::Decided(true);
+    let before = |i: usize| {
+        if let Some(ahead) = &ahead {
+            ahead.before(i, &work);
+        }
+        (if candidates[i].all { &all } else { &prepared.node }, tiles.tile(candidates[i].tile))
+    };
+    let after = |bx: &Bx, leaves: &Leaves<'_>| {
+        if let Some(ahead) = &ahead {
+            ahead.after(bx, leaves);
+        }
+    };
+    let threads = execution.threads_for(candidates.len());
+    let cancel = &execution.options.cancel;
+    match sink {
+        Sink::Dense(plan, tables) => {
+            let (plan, tables) = (&*plan, &*tables);
+            let state = || (Leaves::new(execution), None, ExecStats::default());
+            let add = |(leaves, table, did): &mut (Leaves<'e>, Option<Dense>, ExecStats), i: usize| {
+                let (node, bx) = before(i);
+                let mut own = match table.take() {
+                    Some(own) => own,
+                    None => tables.take(plan, wanted.kinds)?,
+                };
+                did.merge(&add_tile(execution, node, &bx, leaves, wanted, (plan, tables), &mut own)?);
+                *table = Some(own);
+                after(&bx, leaves);
+                Ok(())
+            };
+            let threads = plan.threads(execution.options.room().bytes, threads);
+            for (_, table, did) in fold(candidates.len(), threads, cancel, state, add)? {
+                stats.merge(&did);
+                table.into_iter().for_each(|t| tables.give(t));
+            }
+            Ok(())
+        }
+        Sink::Hashed(groups) => {
+            let jobs = (candidates.len(), 1, execution.options.at_work() / 2);
+            let weigh = |(part, _): &(Groups, ExecStats)| part.memory_bytes();
+            let work_on = |leaves: &mut Leaves<'e>, i: usize| {
+                let (node, bx) = before(i);
+                let done = hashed_tile(execution, node, &bx, leaves, wanted)?;
+                after(&bx, leaves);
+                Ok(done)
+            };
+            let state = || Leaves::new(execution);
+            in_order_batched(jobs, threads, cancel, weigh, state, work_on, |(part, did)| {
+                stats.merge(&did);
+                groups.merge(part)?;
+                Ok(Flow::Continue(()))
+            })
+        }
+    }
+}
+
+/// The groups of one tile, by hashing.
+fn hashed_tile<'e>(
+    execution: &'e Execution,
+    node: &Node,
+    bx: &Bx,
+    leaves: &mut Leaves<'e>,
+    wanted: &Wanted<'_>,
+) -> Result<(Groups, ExecStats)> {
+    let (mask, mut did) = execution.tile_mask(node, bx, leaves)?;
+    // What a tile has is bounded by its rows.
+    let mut groups = Groups::new(wanted.keys.len(), wanted.kinds, execution.options.room())?;
+    if mask.none() {
+        return Ok((groups, did));
+    }
+    if did.tiles_skipped == 1 && wanted.aggregates.iter().any(|(_, v)| v.is_some()) {
+        (did.tiles_scanned, did.tiles_skipped) = (1, 0);
+    }
+    let hits = Hits::new(&mask);
+    let group_of = group_numbers(execution, bx, leaves, wanted.keys, &hits, &mut groups)?;
+    groups.check_rows(hits.len() as u64)?;
+    let target = Target::Each(&group_of);
+    for (i, (_, value)) in wanted.aggregates.iter().enumerate() {
+        let Some(value) = value else {
+            groups.states_mut()[i].update(target, &Piece::Rows(hits.len()))?;
+            continue;
+        };
+        let vector = at_hits(execution, bx, leaves, value, &hits)?;
+        let input = wanted.kinds[i].1.unwrap_or(ValueType::F64);
+        with_piece(&vector, input, hits.len(), |all| groups.states_mut()[i].update(target, all))?;
+    }
+    Ok((groups, did))
+}
+
+/// For each hit, the number of its group in `groups`.
+fn group_numbers<'e>(
+    execution: &'e Execution,
+    bx: &Bx,
+    leaves: &mut Leaves<'e>,
+    keys: &[Value],
+    hits: &Hits,
+    groups: &mut Groups,
+) -> Result<Vec<u32>> {
+    // Each key's values are numbered on the key's own axes; a hit's numbers are then combined into one.
+    let mut combined = Combined::new(hits.len());
+    let mut numbered_keys = Vec::with_capacity(keys.len());
+    for key in keys {
+        let axes = execution.bound.axes_of(key);
+        let vector = evaluate(key, &mut BoxProvider { leaves, bx, axes: &axes })?;
+        let order = own_indices(bx, &axes, hits);
+        let vector = needed(vector, &order, leaves, key, bx)?;
+        // Of the rows that are selected alone, so that a key is shown as the first of them has it.
+        let vector = match order {
+            None => vector,
+            Some(order) if vector.is_constant() => vector.into_rows(order.len())?,
+            Some(order) => taken(&vector, &order)?,
+        };
+        let (numbers, first) = numbered(&vector, hits.len());
+        combined.by(&numbers, first.len());
+        numbered_keys.push(vector);
+    }
+    let (mut known, mut next) = (std::collections::HashMap::new(), Vec::with_capacity(hits.len()));
+    for (hit, code) in combined.codes.into_iter().enumerate() {
+        let number = match known.get(&code) {
+            Some(&n) => n,
+            None => {
+                let n = groups.group(numbered_keys.iter().map(|v| v.scalar(hit)).collect())? as u32;
+                known.insert(code, n);
+                n
+            }
+        };
+        next.push(number);
+    }
+    Ok(next)
+}

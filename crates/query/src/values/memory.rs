@@ -1,0 +1,19 @@
+//! What values take.
+
+use super::{Values, Vector};
+
+impl Vector {
+    /// Bytes that they take.
+    pub fn memory_bytes(&self) -> u64 {
+        let values = match &self.values {
+            Values::Bool(v) => v.capacity(),
+            Values::I64(v) => 8 * v.capacity(),
+            Values::U64(v) => 8 * v.capacity(),
+            Values::F64(v) => 8 * v.capacity(),
+            Values::Str(v) => {
+                size_of::<String>() * v.capacity() + v.iter().map(String::capacity).sum::<usize>()
+            }
+        };
+        (values + self.valid.as_ref().map_or(0, Vec::capacity)) as u64
+    }
+}

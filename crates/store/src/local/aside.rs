@@ -1,0 +1,99 @@
+//! A new file written beside its final name, and put there when it is complete.
+
+use std::fs::File;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Mode, OFlags};
+
+use super::Dir;
+
+/// A file under a name that nobody could foresee, in the directory of its final name. Dropped without
+/// [`Aside::publish`], it is removed.
+#[derive(Debug)]
+pub struct Aside {
+    dir: Dir,
+    file: Option<File>,
+    name: PathBuf,
+    target: PathBuf,
+}
+
+impl Aside {
+    /// A new file that will be `path`, with these permissions (less those that the process' umask takes).
+    ///
+    /// # Errors
+    /// Those of the system; `InvalidInput` where `path` names no file.
+    pub fn new(path: &Path, mode: u32) -> io::Result<Self> {
+        let folder = match path.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent,
+            _ => Path::new("."),
+        };
+        let target =
+            path.file_name().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "no file name"))?;
+        let dir = Dir::open(folder)?;
+        // A name is at most 255 bytes long: that of the target is only repeated as far as it fits.
+        let shown: String = target.to_string_lossy().chars().take(40).collect();
+        for _ in 0..100 {
+            let name = PathBuf::from(format!(".{shown}.{:016x}.part", random()));
+            let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
+            match dir.open_file(&name, flags, Mode::from_raw_mode(mode)) {
+                Ok(file) => return Ok(Self { dir, file: Some(file), name, target: target.into() }),
+                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(e) => return Err(e),
+            }
+        }
+        Err(io::Error::new(io::ErrorKind::AlreadyExists, "every name that was drawn is taken"))
+    }
+
+    /// The file to write to.
+    ///
+    /// # Errors
+    /// Never, before [`Aside::publish`].
+    pub fn file(&mut self) -> io::Result<&mut File> {
+        self.file.as_mut().ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+
+    /// The path that it has meanwhile, for writers that want one.
+    pub fn path(&self) -> PathBuf {
+        self.dir.path().join(&self.name)
+    }
+
+    /// Puts it under its final name, in place of what is there; `durable` waits for the disk first.
+    ///
+    /// # Errors
+    /// Those of the system; it is removed then.
+    pub fn publish(mut self, durable: bool) -> io::Result<()> {
+        let Some(mut file) = self.file.take() else { return Err(io::ErrorKind::NotFound.into()) };
+        let moved = (|| {
+            file.flush()?;
+            if durable {
+                file.sync_all()?;
+            }
+            self.dir.rename(&self.name, &self.target)?;
+            if durable {
+                self.dir.sync()?;
+            }
+            Ok(())
+        })();
+        if moved.is_err() {
+            let _ = self.dir.remove_file(&self.name);
+        }
+        moved
+    }
+}
+
+impl Drop for Aside {
+    fn drop(&mut self) {
+        if self.file.is_some() {
+            let _ = self.dir.remove_file(&self.name);
+        }
+    }
+}
+
+/// A number that others cannot foresee: the hasher's keys are drawn by the operating system.
+fn random() -> u64 {
+    let mut hasher = RandomState::new().build_hasher();
+    hasher.write_u64(std::time::UNIX_EPOCH.elapsed().map_or(0, |t| t.as_nanos() as u64));
+    hasher.finish()
+}

@@ -1,0 +1,135 @@
+"""A session: what queries share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from sieva import _native, errors
+from sieva._memory import memory_bytes
+from sieva._printable import shown
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Sequence
+    from types import TracebackType
+    from typing import Self
+
+    from sieva._catalog import Catalog
+    from sieva._query import Query
+    from sieva._source import Source
+
+
+class Session:
+    """Sources and queries that share a limit of memory, and what was found before.
+
+    What a query decoded, found and fetched is kept for the next ones, as far as the session's caches allow:
+    the same question asked again, by the same or another `Query`, reads nothing. A file that has changed is
+    read anew; one that changed within the last two seconds is not kept.
+    `sieva.open` and `sieva.sql` use a session of the process, which keeps nothing from query to query.
+
+    Parameters
+    ----------
+    memory
+        What queries and caches may take together: bytes, or text such as ``"4GiB"``. A query has a share of
+        it while it runs; one that finds no room waits. None: half of the system's memory, at least 1 GiB.
+    cache
+        The part of it for caches. None: a quarter, at most 1 GiB; 0 keeps nothing.
+    threads
+        Threads of a query that does not say how many. None: one for each core.
+    queries
+        Queries that may run at once. None: four for each thread.
+    catalog, allow
+        As in `sieva.open`, for all sources of the session.
+
+    Examples
+    --------
+    >>> with sieva.Session(memory="4GiB") as session:  # doctest: +SKIP
+    ...     src = session.open("pop.nc")
+    ...     src.query("TEMP > 25").count()  # reads
+    ...     src.query("TEMP > 25").read("TEMP")  # reads what is not known
+    ...     src.query("TEMP > 25").read("TEMP")  # reads nothing
+    """
+
+    def __init__(
+        self,
+        *,
+        memory: int | str | None = None,
+        cache: int | str | None = None,
+        threads: int | None = None,
+        queries: int | None = None,
+        catalog: Catalog | str | os.PathLike[str] | bool | None = None,
+        allow: Sequence[str | os.PathLike[str]] | None = None,
+    ) -> None:
+        self._native = _native.Session(
+            memory=memory_bytes(memory), cache=_cache_bytes(cache), threads=threads, queries=queries
+        )
+        self._catalog = catalog
+        self._allow = allow
+
+    def open(self, path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], **options: Any) -> Source:  # noqa: ANN401 - those of `sieva.open`, checked there
+        """Open a file, or several as one source, as `sieva.open` does; its queries belong to the session."""
+        from sieva._open import open_in
+
+        return open_in(self._native, path, **self._given(options))
+
+    def sql(self, text: str, **options: Any) -> Query:  # noqa: ANN401 - those of `sieva.sql`, checked there
+        """Return the query of a SELECT whose FROM names the file, as `sieva.sql` does."""
+        from sieva._open import sql_in
+
+        return sql_in(self._native, text, **self._given(options))
+
+    def query(self, plan: _native.Plan, **options: Any) -> Query:  # noqa: ANN401 - those of `Source.query`, checked there
+        """Return the query of a plan that names its source, as `Query.plan` makes it.
+
+        Raises
+        ------
+        InvalidValue
+            The plan names no file.
+        """
+        path = plan.source
+        if path is None:
+            raise errors.InvalidValue("the plan names no file", "open the source, and ask it for the plan")
+        return self.open(path).query(plan, **options)
+
+    def _given(self, options: dict[str, Any]) -> dict[str, Any]:
+        own = {"catalog": self._catalog, "allow": self._allow}
+        return {name: value for name, value in own.items() if value is not None} | options
+
+    def stats(self) -> dict[str, int]:
+        """Return what the session did and holds: queries, evaluations, shares of memory, caches."""
+        return self._native.stats()
+
+    def cancel(self) -> None:
+        """Stop the queries that run now, in whatever thread: they raise `Cancelled`, and stay stopped."""
+        self._native.cancel()
+
+    def forget(self) -> None:
+        """Drop what is kept from query to query."""
+        self._native.forget()
+
+    def close(self) -> None:
+        """Stop its queries, drop what is kept, and let no more queries of it run."""
+        self._native.close()
+
+    @property
+    def closed(self) -> bool:
+        """Whether it was closed."""
+        return self._native.closed
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @shown
+    def __repr__(self) -> str:
+        stats = self._native.stats()
+        state = "closed" if self.closed else f"{stats['running']} of {stats['queries']} queries run"
+        return f"<sieva.Session {stats['memory']} bytes: {state}>"
+
+
+def _cache_bytes(cache: int | str | None) -> int | None:
+    return 0 if cache == 0 else memory_bytes(cache)
