@@ -170,3 +170,21 @@ def test_options_of_the_command_line(server):
         refused = run([*command, wrong])
         assert refused.returncode == 1
         assert "is a whole number, not negative and not too large, got" in refused.stderr
+
+
+def test_many_objects_are_told_of_ahead(tmp_path, monkeypatch):
+    """One thread reads; the next files are opened, and their bytes fetched, side by side before."""
+    monkeypatch.setenv("SIEVA_CACHE", str(tmp_path / "cache"))
+    values = np.random.default_rng(5).normal(0, 1, (40, 400, 1000)).astype("f4")
+    for n in range(40):
+        with h5py.File(tmp_path / f"part.{n:02}.h5", "w") as file:
+            file.create_dataset("v", data=values[n], chunks=(100, 1000))
+    names = [f"part.{n:02}.h5" for n in range(40)]
+    with RangeServer(tmp_path) as server:
+        source = sieva.open([f"{server.url}/{name}" for name in names], join="file")
+        server.reset()
+        server.behaviour.latency = 0.02
+        query = source.query("v > 1.5", select=["v"], threads=1)
+        assert query.count() == np.count_nonzero(values > 1.5)
+        assert server.traffic.most_at_once >= 4
+        assert np.array_equal(query.read("v"), values[values > 1.5])

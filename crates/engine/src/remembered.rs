@@ -10,14 +10,12 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use sieva_format::ArraySource;
 use sieva_format::layout::{Layout, Placement};
 use sieva_format::manifest::{Layouts, Manifest, ManifestSource};
-use sieva_format::read::Part;
-use sieva_format::schema::Schema;
+use sieva_format::{ArraySource, Wrapped};
 use sieva_store::RangedRead;
 use sieva_store::local::{self, Aside, Trust};
-use sieva_types::{Bx, Result};
+use sieva_types::Result;
 
 use crate::open::OpenOptions;
 
@@ -125,9 +123,9 @@ impl Drop for Remembered {
     }
 }
 
-impl ArraySource for Remembered {
-    fn schema(&self) -> &Schema {
-        self.source.schema()
+impl Wrapped for Remembered {
+    fn inner(&self) -> &dyn ArraySource {
+        &*self.source
     }
 
     fn layout(&self, array: usize) -> Result<Arc<Layout>> {
@@ -136,37 +134,5 @@ impl ArraySource for Remembered {
             self.found.lock().unwrap_or_else(PoisonError::into_inner).insert(array);
         }
         Ok(layout)
-    }
-
-    fn store(&self) -> &Arc<dyn RangedRead> {
-        self.source.store()
-    }
-
-    fn fetch_chunk(&self, array: usize, number: u64, most: u64, out: &mut Vec<u8>) -> Result<bool> {
-        self.source.fetch_chunk(array, number, most, out)
-    }
-
-    fn will_need_layouts(&self, arrays: &[usize]) {
-        self.source.will_need_layouts(arrays);
-    }
-
-    fn part(&self, array: usize, piece: usize) -> Result<Part> {
-        self.source.part(array, piece)
-    }
-
-    fn will_need_chunks(&self, array: usize, numbers: &[u64]) {
-        self.source.will_need_chunks(array, numbers);
-    }
-
-    fn read_library(&self, array: usize, bx: &Bx, out: &mut [u8]) -> Result<()> {
-        self.source.read_library(array, bx, out)
-    }
-
-    fn is_unwritten(&self, array: usize, bx: &Bx) -> bool {
-        self.source.is_unwritten(array, bx)
-    }
-
-    fn read_library_strings(&self, array: usize, bx: &Bx) -> Result<Vec<String>> {
-        self.source.read_library_strings(array, bx)
     }
 }

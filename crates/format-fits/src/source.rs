@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use sieva_format::ArraySource;
 use sieva_format::Warnings;
 use sieva_format::decoding::Decoding;
 use sieva_format::layout::Layout;
 use sieva_format::schema::Schema;
+use sieva_format::{ArraySource, ObjectChunks};
 use sieva_store::RangedRead;
-use sieva_types::{Bx, Error, ErrorKind, Result};
+use sieva_types::{Error, ErrorKind, Result};
 
 use crate::builder::{Builder, Built, Fetch, Planned};
 use crate::header::is_structural;
@@ -142,6 +142,12 @@ impl ArraySource for FitsSource {
         &self.store
     }
 
+    fn object_chunks(&self) -> Option<&dyn ObjectChunks> {
+        Some(self)
+    }
+}
+
+impl ObjectChunks for FitsSource {
     fn fetch_chunk(&self, array: usize, number: u64, most: u64, out: &mut Vec<u8>) -> Result<bool> {
         out.clear();
         let planned = self.planned(array)?;
@@ -173,19 +179,6 @@ impl ArraySource for FitsSource {
             self.store.will_need(&ranges);
         }
     }
-
-    fn read_library(&self, _array: usize, _bx: &Bx, _out: &mut [u8]) -> Result<()> {
-        Err(no_library())
-    }
-
-    fn read_library_strings(&self, _array: usize, _bx: &Bx) -> Result<Vec<String>> {
-        Err(no_library())
-    }
-}
-
-/// No layout made here has library placement.
-fn no_library() -> Error {
-    Error::new(ErrorKind::Internal, "FITS files are read without a library")
 }
 
 fn starts_as_fits(store: &dyn RangedRead) -> bool {

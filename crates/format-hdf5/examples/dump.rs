@@ -6,8 +6,8 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use sieva_format::ArraySource;
 use sieva_format::layout::{Layout, Placement};
+use sieva_format::{ArraySource, LibraryReader};
 use sieva_format_hdf5::{Hdf5Options, Hdf5Source};
 use sieva_types::{Bx, DType, Result};
 

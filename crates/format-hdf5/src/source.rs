@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use sieva_format::ArraySource;
 use sieva_format::layout::{Layout, Placement};
 use sieva_format::schema::Schema;
+use sieva_format::{ArraySource, LibraryReader};
 use sieva_store::guard::{Gate, Purpose};
 use sieva_store::{FileStore, RangedRead};
 use sieva_types::{Bx, Error, ErrorKind, Result};
@@ -259,6 +259,12 @@ impl ArraySource for Hdf5Source {
         }
     }
 
+    fn library(&self) -> Option<&dyn LibraryReader> {
+        Some(self)
+    }
+}
+
+impl LibraryReader for Hdf5Source {
     fn read_library(&self, array: usize, bx: &Bx, out: &mut [u8]) -> Result<()> {
         if let Some(items) = &*self.items(array)? {
             return self.of_items(array, || items.read(bx, out));

@@ -175,16 +175,4 @@ impl ArraySource for Items {
     fn store(&self) -> &Arc<dyn RangedRead> {
         &self.store
     }
-
-    fn read_library(&self, _array: usize, _bx: &Bx, _out: &mut [u8]) -> Result<()> {
-        Err(no_library())
-    }
-
-    fn read_library_strings(&self, _array: usize, _bx: &Bx) -> Result<Vec<String>> {
-        Err(no_library())
-    }
-}
-
-fn no_library() -> Error {
-    Error::new(ErrorKind::Internal, "stored items are read by their place")
 }

@@ -6,9 +6,9 @@ mod common;
 use common::{array, layout, open, written};
 use hdf5_metno::dataset::{ChunkOpts, Layout as Kind};
 use hdf5_metno::{Extent, H5Type};
-use sieva_format::ArraySource;
 use sieva_format::filters::Filter;
 use sieva_format::layout::Placement;
+use sieva_format::{ArraySource, LibraryReader};
 use sieva_types::{Bx, DType, Endian, ErrorKind};
 
 fn bytes_at(source: &impl ArraySource, offset: u64, len: usize) -> Vec<u8> {

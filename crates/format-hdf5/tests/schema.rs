@@ -6,8 +6,8 @@ mod common;
 use common::{array, dims, written};
 use hdf5_metno::types::VarLenUnicode;
 use hdf5_metno::{File, ObjectReference1};
-use sieva_format::ArraySource;
 use sieva_format::schema::{AttrValue, attr};
+use sieva_format::{ArraySource, LibraryReader};
 use sieva_format_hdf5::{Hdf5Options, Hdf5Source};
 use sieva_types::{DType, ErrorKind};
 

@@ -7,7 +7,7 @@ use sieva_format::Warnings;
 use sieva_format::layout::Layout;
 use sieva_format::schema::Schema;
 use sieva_store::RangedRead;
-use sieva_types::{Bx, Error, ErrorKind, Result};
+use sieva_types::{Error, ErrorKind, Result};
 
 use crate::arrays::{self, LayoutResult};
 use crate::geometry::Geometry;
@@ -80,19 +80,6 @@ impl ArraySource for Netcdf3Source {
     fn store(&self) -> &Arc<dyn RangedRead> {
         &self.store
     }
-
-    fn read_library(&self, _array: usize, _bx: &Bx, _out: &mut [u8]) -> Result<()> {
-        Err(no_library())
-    }
-
-    fn read_library_strings(&self, _array: usize, _bx: &Bx) -> Result<Vec<String>> {
-        Err(no_library())
-    }
-}
-
-/// No layout made here has library placement.
-fn no_library() -> Error {
-    Error::new(ErrorKind::Internal, "netCDF classic files are read without a library")
 }
 
 /// Whether `store` begins as a netCDF classic file does.

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use sieva_format::ArraySource;
 use sieva_format::filters::Scratch;
 use sieva_format::layout::Layout;
 use sieva_format::schema::Schema;
+use sieva_format::{ArraySource, LibraryReader, ObjectChunks};
 use sieva_store::{ObjectTree, RangedRead, Span, Want};
 use sieva_types::{Bx, Error, ErrorKind, Result};
 
@@ -209,6 +209,16 @@ impl ArraySource for ZarrSource {
         &self.store
     }
 
+    fn object_chunks(&self) -> Option<&dyn ObjectChunks> {
+        Some(self)
+    }
+
+    fn library(&self) -> Option<&dyn LibraryReader> {
+        Some(self)
+    }
+}
+
+impl ObjectChunks for ZarrSource {
     fn fetch_chunk(&self, array: usize, number: u64, most: u64, out: &mut Vec<u8>) -> Result<bool> {
         let (place, chunks, layout) = self.chunks(array)?;
         let limit = stored_limit(layout.chunk_bytes);
@@ -246,7 +256,9 @@ impl ArraySource for ZarrSource {
             self.tree.will_need(&wants);
         }
     }
+}
 
+impl LibraryReader for ZarrSource {
     fn read_library(&self, array: usize, _bx: &Bx, _out: &mut [u8]) -> Result<()> {
         let path = &self.schema.arrays[array].path;
         Err(Error::new(ErrorKind::Internal, format!("'{path}' is read without a library")))

@@ -73,7 +73,7 @@ impl Opened {
         let source = Arc::clone(&self.source);
         match self.reader(array, &layout)? {
             Some((reader, workspace)) => reader.read_native(bx, &mut out, workspace)?,
-            None => source.read_library(array, bx, &mut out)?,
+            None => source.needs_library(array)?.read_library(array, bx, &mut out)?,
         }
         Ok(out)
     }
@@ -87,7 +87,7 @@ impl Opened {
         let source = Arc::clone(&self.source);
         match self.reader(array, &layout)? {
             Some((reader, workspace)) => reader.read_texts(bx, workspace),
-            None => source.read_library_strings(array, bx),
+            None => source.needs_library(array)?.read_library_strings(array, bx),
         }
     }
 
@@ -95,7 +95,8 @@ impl Opened {
     pub fn is_unwritten(&self, array: usize, bx: &Bx) -> Result<bool> {
         self.check(array, bx)?;
         let layout = self.source.layout(array)?;
-        Ok(matches!(layout.placement, Placement::Library(_)) && self.source.is_unwritten(array, bx))
+        let library = self.source.library().filter(|_| matches!(layout.placement, Placement::Library(_)));
+        Ok(library.is_some_and(|library| library.is_unwritten(array, bx)))
     }
 
     /// The reader of an array whose boxes are read here; `None` of one that the format's own reader gives.

@@ -3,10 +3,10 @@
 use std::ffi::OsString;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use sieva_format::ArraySource;
 use sieva_format::layout::Layout;
 use sieva_format::manifest::{Manifest, decode_layout};
 use sieva_format::schema::Schema;
+use sieva_format::{ArraySource, LibraryReader};
 use sieva_store::RangedRead;
 use sieva_types::{Bx, Error, ErrorKind, Result};
 
@@ -135,6 +135,12 @@ impl ArraySource for RemoteSource {
         &self.store
     }
 
+    fn library(&self) -> Option<&dyn LibraryReader> {
+        Some(self)
+    }
+}
+
+impl LibraryReader for RemoteSource {
     fn read_library(&self, array: usize, bx: &Bx, out: &mut [u8]) -> Result<()> {
         self.store.counters().add_library_read(out.len() as u64);
         self.remote.ask(&self.manifest, &Request::Library(array, bx.clone()), |bytes| {

@@ -8,16 +8,14 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use sieva_catalog::{Catalog, Known};
-use sieva_format::ArraySource;
 use sieva_format::filters::Pipeline;
 use sieva_format::layout::{Layout, Placement, c_strides};
 use sieva_format::manifest::{MAX_DECODED, Manifest, ManifestSource};
-use sieva_format::read::Part;
-use sieva_format::schema::Schema;
+use sieva_format::{ArraySource, Wrapped};
 use sieva_index::stats::RegionStats;
 use sieva_index::store::ArrayHeader;
 use sieva_store::RangedRead;
-use sieva_types::{Bx, DType, Endian, Result};
+use sieva_types::{DType, Endian, Result};
 
 use super::lazy::LazyFile;
 use super::place::Locations;
@@ -179,9 +177,9 @@ impl KnownFiles {
 /// what the file itself says.
 struct Outlined(ManifestSource);
 
-impl ArraySource for Outlined {
-    fn schema(&self) -> &Schema {
-        self.0.schema()
+impl Wrapped for Outlined {
+    fn inner(&self) -> &dyn ArraySource {
+        &self.0
     }
 
     fn layout(&self, array: usize) -> Result<Arc<Layout>> {
@@ -189,26 +187,6 @@ impl ArraySource for Outlined {
             Some(layout) => Ok(Arc::new(layout)),
             None => self.0.layout(array),
         }
-    }
-
-    fn store(&self) -> &Arc<dyn RangedRead> {
-        self.0.store()
-    }
-
-    fn fetch_chunk(&self, array: usize, number: u64, most: u64, out: &mut Vec<u8>) -> Result<bool> {
-        self.0.fetch_chunk(array, number, most, out)
-    }
-
-    fn part(&self, array: usize, piece: usize) -> Result<Part> {
-        self.0.part(array, piece)
-    }
-
-    fn read_library(&self, array: usize, bx: &Bx, out: &mut [u8]) -> Result<()> {
-        self.0.read_library(array, bx, out)
-    }
-
-    fn read_library_strings(&self, array: usize, bx: &Bx) -> Result<Vec<String>> {
-        self.0.read_library_strings(array, bx)
     }
 }
 

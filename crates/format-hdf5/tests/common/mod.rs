@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use sieva_format::ArraySource;
 use sieva_format::layout::{Layout, Placement};
 use sieva_format::schema::{ArrayInfo, Schema};
+use sieva_format::{ArraySource, LibraryReader};
 use sieva_format_hdf5::{Hdf5Options, Hdf5Source};
 use sieva_store::{MemoryStore, RangedRead};
 use sieva_types::{Bx, DType, Error, ErrorKind};

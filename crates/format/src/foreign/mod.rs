@@ -13,11 +13,11 @@ use std::sync::Arc;
 use sieva_store::RangedRead;
 use sieva_types::{Bx, Endian, Error, ErrorKind, Result, checked_len};
 
-use crate::ArraySource;
 use crate::filters::Pipeline;
 use crate::layout::{Layout, Placement, c_strides};
 use crate::schema::{ArrayInfo, Schema};
 use crate::source::Limits;
+use crate::{ArraySource, LibraryReader};
 pub use store::ForeignStore;
 
 /// What fills the boxes of a source's arrays; called from many threads at once.
@@ -120,6 +120,24 @@ impl ArraySource for ForeignSource {
         &self.store
     }
 
+    fn limits(&self, array: usize) -> Limits {
+        let info = &self.schema.arrays[array];
+        let whole = Bx::whole(&info.shape);
+        let fits = |bx: &Bx| {
+            let ends = bx.start.iter().zip(&bx.shape).all(|(s, n)| s.checked_add(*n).is_some());
+            bx.start.len() == whole.rank() && bx.rank() == whole.rank() && ends && whole.contains(bx)
+        };
+        let limits = self.reader.limits(&info.path);
+        // A block that lies elsewhere says nothing of this array, and the others may be no better.
+        if limits.iter().all(|(bx, _)| fits(bx)) { limits } else { Limits::new() }
+    }
+
+    fn library(&self) -> Option<&dyn LibraryReader> {
+        Some(self)
+    }
+}
+
+impl LibraryReader for ForeignSource {
     fn read_library(&self, array: usize, bx: &Bx, out: &mut [u8]) -> Result<()> {
         self.reader.read(&self.schema.arrays[array].path, bx, out)?;
         self.store.counters().add_library_read(out.len() as u64);
@@ -134,18 +152,6 @@ impl ArraySource for ForeignSource {
         }
         self.store.counters().add_library_read(texts.iter().map(|t| t.len() as u64).sum());
         Ok(texts)
-    }
-
-    fn limits(&self, array: usize) -> Limits {
-        let info = &self.schema.arrays[array];
-        let whole = Bx::whole(&info.shape);
-        let fits = |bx: &Bx| {
-            let ends = bx.start.iter().zip(&bx.shape).all(|(s, n)| s.checked_add(*n).is_some());
-            bx.start.len() == whole.rank() && bx.rank() == whole.rank() && ends && whole.contains(bx)
-        };
-        let limits = self.reader.limits(&info.path);
-        // A block that lies elsewhere says nothing of this array, and the others may be no better.
-        if limits.iter().all(|(bx, _)| fits(bx)) { limits } else { Limits::new() }
     }
 }
 

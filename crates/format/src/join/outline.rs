@@ -64,6 +64,8 @@ pub(crate) struct Outline {
     pub size: u64,
     /// What changes when the file does.
     pub version: String,
+    /// Whether it is behind a network.
+    pub is_remote: bool,
 }
 
 impl Outline {
@@ -92,7 +94,8 @@ impl Interned {
         let coords = schema.dims.iter().map(|d| d.coordinate.map(|c| self.read(source, c)).transpose());
         let coords = coords.map(|v| v.map(Option::flatten)).collect::<Result<Vec<_>>>()?;
         let store = source.store();
-        Ok(Outline { schema: self.schema(schema), lens, coords, size: store.len(), version: store.version() })
+        let (size, version, is_remote) = (store.len(), store.version(), store.is_remote());
+        Ok(Outline { schema: self.schema(schema), lens, coords, size, version, is_remote })
     }
 
     fn schema(&self, schema: &Schema) -> Arc<Schema> {

@@ -5,15 +5,15 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use sieva_store::{Counters, RangedRead};
-use sieva_types::{Bx, Error, ErrorKind, Result};
+use sieva_types::{Error, ErrorKind, Result};
 
 use super::axis::Files;
 use super::outline::{Interned, Outline};
 use super::plan::{Pieces, plan};
-use crate::ArraySource;
 use crate::layout::Layout;
 use crate::read::Part;
 use crate::schema::Schema;
+use crate::{ArraySource, PartOpener};
 
 /// Files that are held open.
 const OPEN: usize = 128;
@@ -68,6 +68,7 @@ impl JoinedSource {
         let store = Arc::new(Together {
             open: Arc::clone(&open),
             len: outlines.iter().map(|o| o.size).sum(),
+            is_remote: outlines.iter().any(|o| o.is_remote),
             version,
             name: format!("{} and {} other files", names[0], names.len() - 1),
             counters: Arc::clone(&counters),
@@ -153,6 +154,12 @@ impl ArraySource for JoinedSource {
         &self.store
     }
 
+    fn parts(&self) -> Option<&dyn PartOpener> {
+        Some(self)
+    }
+}
+
+impl PartOpener for JoinedSource {
     fn part(&self, array: usize, piece: usize) -> Result<Part> {
         let pieces = self.pieces[array].as_ref();
         let Some((pieces, &(file, own))) = pieces.and_then(|p| p.of.get(piece).map(|of| (p, of))) else {
@@ -162,15 +169,6 @@ impl ArraySource for JoinedSource {
         let source = self.file(file as usize)?;
         let unpack = pieces.unpack.get(piece).cloned().flatten();
         Ok(Part { source, array: own as usize, unpack, file: file + 1 })
-    }
-
-    fn read_library(&self, array: usize, _bx: &Bx, _out: &mut [u8]) -> Result<()> {
-        let path = &self.schema.arrays[array].path;
-        Err(Error::new(ErrorKind::Internal, format!("'{path}' of many files was asked of a library")))
-    }
-
-    fn read_library_strings(&self, array: usize, bx: &Bx) -> Result<Vec<String>> {
-        self.read_library(array, bx, &mut []).map(|()| Vec::new())
     }
 }
 
@@ -207,6 +205,7 @@ fn outlines(n: usize, opener: &Opener, threads: usize) -> Result<Vec<Outline>> {
 struct Together {
     open: Arc<OpenFiles>,
     len: u64,
+    is_remote: bool,
     version: String,
     name: String,
     counters: Arc<Counters>,
@@ -229,6 +228,10 @@ impl RangedRead for Together {
 
     fn version(&self) -> String {
         self.version.clone()
+    }
+
+    fn is_remote(&self) -> bool {
+        self.is_remote
     }
 
     fn name(&self) -> &str {

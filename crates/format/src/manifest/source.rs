@@ -6,10 +6,10 @@ use sieva_store::RangedRead;
 use sieva_types::{Bx, Error, ErrorKind, Result};
 
 use super::{Excerpt, Manifest};
-use crate::ArraySource;
 use crate::layout::Layout;
 use crate::read::Part;
 use crate::schema::Schema;
+use crate::{ArraySource, LibraryReader, ObjectChunks, PartOpener};
 
 /// Opens the source itself.
 pub type Fallback = Box<dyn Fn() -> Result<Arc<dyn ArraySource>> + Send + Sync>;
@@ -105,17 +105,6 @@ impl ArraySource for ManifestSource {
         &self.store
     }
 
-    fn fetch_chunk(&self, array: usize, number: u64, most: u64, out: &mut Vec<u8>) -> Result<bool> {
-        let (source, array) = self.itself(array)?;
-        source.fetch_chunk(array, number, most, out)
-    }
-
-    fn will_need_chunks(&self, array: usize, numbers: &[u64]) {
-        if let Ok((source, array)) = self.itself(array) {
-            source.will_need_chunks(array, numbers);
-        }
-    }
-
     fn will_need_layouts(&self, arrays: &[usize]) {
         let is_unknown = |&&array: &&usize| matches!(self.manifest.layout(array), Ok(None));
         let found: Vec<_> =
@@ -126,22 +115,54 @@ impl ArraySource for ManifestSource {
         }
     }
 
+    fn object_chunks(&self) -> Option<&dyn ObjectChunks> {
+        Some(self)
+    }
+
+    fn parts(&self) -> Option<&dyn PartOpener> {
+        Some(self)
+    }
+
+    fn library(&self) -> Option<&dyn LibraryReader> {
+        Some(self)
+    }
+}
+
+impl ObjectChunks for ManifestSource {
+    fn fetch_chunk(&self, array: usize, number: u64, most: u64, out: &mut Vec<u8>) -> Result<bool> {
+        let (source, array) = self.itself(array)?;
+        source.needs_object_chunks(array)?.fetch_chunk(array, number, most, out)
+    }
+
+    fn will_need_chunks(&self, array: usize, numbers: &[u64]) {
+        if let Ok((source, array)) = self.itself(array)
+            && let Some(chunks) = source.object_chunks()
+        {
+            chunks.will_need_chunks(array, numbers);
+        }
+    }
+}
+
+impl PartOpener for ManifestSource {
     fn part(&self, array: usize, piece: usize) -> Result<Part> {
         let (source, array) = self.itself(array)?;
-        source.part(array, piece)
+        source.needs_parts(array)?.part(array, piece)
     }
+}
 
+impl LibraryReader for ManifestSource {
     fn read_library(&self, array: usize, bx: &Bx, out: &mut [u8]) -> Result<()> {
         let (source, array) = self.itself(array)?;
-        source.read_library(array, bx, out)
-    }
-
-    fn is_unwritten(&self, array: usize, bx: &Bx) -> bool {
-        self.itself(array).is_ok_and(|(source, array)| source.is_unwritten(array, bx))
+        source.needs_library(array)?.read_library(array, bx, out)
     }
 
     fn read_library_strings(&self, array: usize, bx: &Bx) -> Result<Vec<String>> {
         let (source, array) = self.itself(array)?;
-        source.read_library_strings(array, bx)
+        source.needs_library(array)?.read_library_strings(array, bx)
+    }
+
+    fn is_unwritten(&self, array: usize, bx: &Bx) -> bool {
+        let Ok((source, array)) = self.itself(array) else { return false };
+        source.library().is_some_and(|library| library.is_unwritten(array, bx))
     }
 }

@@ -76,8 +76,8 @@ impl BlockReader {
         if !ranges.is_empty() {
             self.source.store().will_need(&ranges);
         }
-        if !numbers.is_empty() {
-            self.source.will_need_chunks(self.array, &numbers);
+        if let (false, Some(chunks)) = (numbers.is_empty(), self.source.object_chunks()) {
+            chunks.will_need_chunks(self.array, &numbers);
         }
     }
 
@@ -236,7 +236,10 @@ impl BlockReader {
                 store.read_exact_at(chunk.offset, out)?;
                 Ok(Some(chunk.filter_mask))
             }
-            Piece::Object(number) => Ok(self.source.fetch_chunk(self.array, number, most, out)?.then_some(0)),
+            Piece::Object(number) => {
+                let chunks = self.source.needs_object_chunks(self.array)?;
+                Ok(chunks.fetch_chunk(self.array, number, most, out)?.then_some(0))
+            }
         }
     }
 }

@@ -325,13 +325,14 @@ impl BlockReader {
     }
 
     fn read_by_library(&self, bx: &Bx, out: &mut [u8], to: Side) -> Result<()> {
+        let library = self.source.needs_library(self.array)?;
         let size = self.layout.element_size;
         let bytes = bx.len() as usize * size;
         if bytes == out.len() {
-            return self.source.read_library(self.array, bx, out);
+            return library.read_library(self.array, bx, out);
         }
         let mut block = try_zeros(bytes)?;
-        self.source.read_library(self.array, bx, &mut block)?;
+        library.read_library(self.array, bx, &mut block)?;
         let strides = c_strides(&bx.shape, size as u64);
         strided::copy(&bx.shape, size, &block, Side { base: 0, strides: &strides }, out, to);
         Ok(())

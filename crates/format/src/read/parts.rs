@@ -1,11 +1,13 @@
 //! Arrays of many files: a box is cut along the joined dimension, and each piece is read by a reader of its file.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use sieva_types::{Bx, Result, try_zeros};
 
 use super::strided::{self, Side};
+use super::wants::Wants;
 use super::{BlockReader, Workspace};
 use crate::ArraySource;
 use crate::buffer::Buffer;
@@ -13,7 +15,10 @@ use crate::join::Unpack;
 use crate::layout::{Parts, c_strides};
 
 /// Readers of pieces that a reader keeps: each may hold a file open.
-const KEPT: usize = 64;
+pub(super) const KEPT: usize = 64;
+
+/// Threads that open files of a network side by side: what they do is wait.
+const OPENERS: usize = 8;
 
 /// One piece of an array of many files.
 pub struct Part {
@@ -88,6 +93,27 @@ impl BlockReader {
         Ok(out)
     }
 
+    /// Opens the files of boxes that are about to be read, some at a time, and has their storage bring them.
+    pub(super) fn will_need_pieces(&self, wants: &Wants) {
+        let boxes: Vec<(usize, &[Bx])> = wants.boxes.iter().map(|(&piece, of)| (piece, &**of)).collect();
+        let next = AtomicUsize::new(0);
+        let work = || {
+            while let Some(&(piece, boxes)) = boxes.get(next.fetch_add(1, Relaxed)) {
+                // What cannot be opened is told when it is read.
+                let Ok(found) = self.piece(piece) else { return };
+                let mut own = Wants::default();
+                boxes.iter().for_each(|bx| found.reader.wants(bx, &mut own));
+                found.reader.will_need(&own);
+            }
+        };
+        std::thread::scope(|scope| {
+            for _ in 1..boxes.len().min(OPENERS) {
+                scope.spawn(work);
+            }
+            work();
+        });
+    }
+
     fn piece(&self, piece: usize) -> Result<Arc<PieceReader>> {
         let mut kept = self.pieces.kept.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(at) = kept.iter().position(|(n, _)| *n == piece)
@@ -98,7 +124,7 @@ impl BlockReader {
             return Ok(reader);
         }
         drop(kept);
-        let part = self.source.part(self.array, piece)?;
+        let part = self.source.needs_parts(self.array)?.part(self.array, piece)?;
         let cache = Arc::clone(&self.cache);
         let mut reader = BlockReader::new(part.source, part.array, cache, self.memory)?;
         reader.file = part.file;

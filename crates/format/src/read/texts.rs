@@ -67,15 +67,16 @@ impl BlockReader {
         if bx.is_empty() {
             return Ok(Vec::new());
         }
+        let library = self.source.needs_library(self.array)?;
         let inside = bx.intersect(&Bx::whole(&layout.extent));
         if inside.as_ref() == Some(bx) {
-            return self.source.read_library_strings(self.array, bx);
+            return library.read_library_strings(self.array, bx);
         }
         let mut out = vec![fill_of_any_length(layout); bx.len() as usize];
         let Some(inside) = inside else { return Ok(out) };
         let mut at = inside.start.clone();
         let last: Vec<u64> = (0..inside.rank()).map(|d| inside.end(d) - 1).collect();
-        for text in self.source.read_library_strings(self.array, &inside)? {
+        for text in library.read_library_strings(self.array, &inside)? {
             let place = (0..bx.rank()).fold(0, |n, d| n * bx.shape[d] + at[d] - bx.start[d]);
             out[place as usize] = text;
             advance(&mut at, &inside.start, &last);

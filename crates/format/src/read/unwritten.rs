@@ -13,7 +13,10 @@ impl BlockReader {
         let layout = &*self.layout;
         let index = match &layout.placement {
             Placement::Unallocated => return true,
-            Placement::Library(_) => return self.source.is_unwritten(self.array, bx),
+            Placement::Library(_) => {
+                let library = self.source.library();
+                return library.is_some_and(|library| library.is_unwritten(self.array, bx));
+            }
             Placement::Chunks(index) => index,
             _ => return false,
         };

@@ -1,6 +1,6 @@
 //! What of the storage boxes take, told before they are read: a network then brings it meanwhile.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use sieva_types::Bx;
@@ -13,11 +13,16 @@ use crate::layout::Placement;
 /// Most ranges that one box is told in: boxes of more lie so scattered that nothing is gained.
 const MOST_RANGES: usize = 1 << 12;
 
+/// Files that an array of many files is told of at once: half of what a reader keeps open, as two batches are on their way.
+const MOST_PIECES: usize = super::parts::KEPT / 2;
+
 /// Byte ranges and chunks of one array that are about to be read, each once.
 #[derive(Debug, Default)]
 pub struct Wants {
     ranges: BTreeSet<(u64, u64)>,
     numbers: BTreeSet<u64>,
+    /// Boxes of pieces of an array of many files: what they take is known when their files are open.
+    pub(super) boxes: BTreeMap<usize, Vec<Bx>>,
     bytes: u64,
 }
 
@@ -25,6 +30,11 @@ impl Wants {
     /// Bytes that they take, as stored; as decoded, where the stored length of a chunk is not known before.
     pub fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    /// Whether no more should be told at once, however few bytes they are.
+    pub fn is_full(&self) -> bool {
+        self.boxes.len() >= MOST_PIECES
     }
 
     /// Takes over the byte ranges of another array of the same source, which goes on counting their bytes.
@@ -45,8 +55,8 @@ impl BlockReader {
         self.source.store().is_remote()
     }
 
-    /// Adds what reading the box `bx` takes. Nothing where that is not known without reading: of arrays of many files,
-    /// and of those that only a library reads.
+    /// Adds what reading the box `bx` takes. Nothing where that is not known without reading: of arrays that only a library
+    /// reads. Of an array of many files no more are told at once than are held open.
     pub fn wants(&self, bx: &Bx, wants: &mut Wants) {
         let Some(inside) = bx.intersect(&Bx::whole(&self.layout.extent)).filter(|b| !b.is_empty()) else {
             return;
@@ -62,11 +72,18 @@ impl BlockReader {
                 let most = wants.ranges.len() + MOST_RANGES;
                 self.want_spans(first, &inside.shape, &self.layout.strides, most, wants);
             }
-            Placement::Unallocated
-            | Placement::Inline(_)
-            | Placement::Parts(_)
-            | Placement::Foreign(_)
-            | Placement::Library(_) => {}
+            Placement::Parts(parts) => {
+                for (piece, part) in parts.cut(&inside) {
+                    if wants.is_full() && !wants.boxes.contains_key(&piece) {
+                        return;
+                    }
+                    let bytes = part.len().saturating_mul(self.layout.element_size as u64);
+                    wants.bytes = wants.bytes.saturating_add(bytes);
+                    wants.boxes.entry(piece).or_default().push(parts.within(piece, &part));
+                }
+            }
+            Placement::Unallocated | Placement::Inline(_) | Placement::Foreign(_) | Placement::Library(_) => {
+            }
         }
     }
 
@@ -95,11 +112,12 @@ impl BlockReader {
         self.will_need_chunks(wants);
     }
 
-    /// The same for what is no byte range of the source, but a chunk of this array.
+    /// The same for what is no byte range of the source, but a chunk of this array, or lies in other files.
     pub fn will_need_chunks(&self, wants: &Wants) {
+        self.will_need_pieces(wants);
         let numbers: Vec<u64> = wants.numbers.iter().copied().collect();
-        if !numbers.is_empty() {
-            self.source.will_need_chunks(self.array, &numbers);
+        if let (false, Some(chunks)) = (numbers.is_empty(), self.source.object_chunks()) {
+            chunks.will_need_chunks(self.array, &numbers);
         }
     }
 

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use sieva_format::ArraySource;
 use sieva_format::decoding::Decoding;
 use sieva_format::filters::Pipeline;
 use sieva_format::layout::{ChunkIndex, ChunkRef, Layout, Placement, c_strides};
 use sieva_format::schema::{ArrayInfo, AttrValue, Dimension, GroupInfo, Naming, Schema, StorageInfo};
+use sieva_format::{ArraySource, LibraryReader};
 use sieva_store::{MemoryStore, RangedRead};
 use sieva_types::{Bx, DType, Endian, Error, ErrorKind, Result};
 
@@ -30,6 +30,12 @@ impl ArraySource for Made {
         &self.store
     }
 
+    fn library(&self) -> Option<&dyn LibraryReader> {
+        Some(self)
+    }
+}
+
+impl LibraryReader for Made {
     fn read_library(&self, array: usize, bx: &Bx, out: &mut [u8]) -> Result<()> {
         out.fill(array as u8 + bx.rank() as u8);
         Ok(())

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use sieva_format::ArraySource;
 use sieva_format::layout::Placement;
 use sieva_format::manifest::{Layouts, Manifest, ManifestSource};
+use sieva_format::{ArraySource, LibraryReader};
 use sieva_types::{Bx, ErrorKind, Result};
 
 use crate::common::{Made, object};

@@ -6,13 +6,12 @@ use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use sieva_format::ArraySource;
 use sieva_format::layout::Layout;
-use sieva_format::schema::Schema;
+use sieva_format::{ArraySource, LibraryReader, Wrapped};
 use sieva_format_hdf5::{Hdf5Options, Hdf5Source, is_hdf5};
 use sieva_format_netcdf3::{Netcdf3Source, is_netcdf3};
 use sieva_isolate::OpenRequest;
-use sieva_store::{FileStore, RangedRead};
+use sieva_store::FileStore;
 use sieva_types::{Bx, Error, ErrorKind, Result};
 
 /// Opens a file as it should be.
@@ -119,9 +118,9 @@ struct Bad {
     deed: String,
 }
 
-impl ArraySource for Bad {
-    fn schema(&self) -> &Schema {
-        self.inner.schema()
+impl Wrapped for Bad {
+    fn inner(&self) -> &dyn ArraySource {
+        &*self.inner
     }
 
     fn layout(&self, array: usize) -> Result<Arc<Layout>> {
@@ -131,19 +130,21 @@ impl ArraySource for Bad {
         self.inner.layout(array)
     }
 
-    fn store(&self) -> &Arc<dyn RangedRead> {
-        self.inner.store()
+    fn library(&self) -> Option<&dyn LibraryReader> {
+        Some(self)
     }
+}
 
+impl LibraryReader for Bad {
     fn read_library(&self, array: usize, bx: &Bx, out: &mut [u8]) -> Result<()> {
-        self.inner.read_library(array, bx, out)
+        self.inner.needs_library(array)?.read_library(array, bx, out)
     }
 
     fn read_library_strings(&self, array: usize, bx: &Bx) -> Result<Vec<String>> {
         match self.deed.as_str() {
             "library-abort" => std::process::abort(),
             "library-short" => Ok(Vec::new()),
-            _ => self.inner.read_library_strings(array, bx),
+            _ => self.inner.needs_library(array)?.read_library_strings(array, bx),
         }
     }
 }

@@ -100,7 +100,11 @@ pub fn the_next_request_starts_a_new_worker() {
     for deed in ["library-abort", "library-short"] {
         let source =
             IsolatedSource::open(&crate::command(deed), &path, &IsolateOptions::default(), limits()).unwrap();
-        let e = source.read_library_strings(0, &sieva_types::Bx::whole(&[4])).unwrap_err();
+        let e = source
+            .needs_library(0)
+            .unwrap()
+            .read_library_strings(0, &sieva_types::Bx::whole(&[4]))
+            .unwrap_err();
         assert_eq!(e.kind(), ErrorKind::CorruptFile, "{e}");
         assert!(source.layout(1).is_ok());
     }

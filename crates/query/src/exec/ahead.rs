@@ -124,7 +124,8 @@ impl<'e> Ahead<'e> {
             while end < work.jobs && end - first < MOST_TILES {
                 likely.iter().for_each(|&n| self.add(n, end, work, &mut wants));
                 end += 1;
-                if wants.iter().map(Wants::bytes).sum::<u64>() - before >= told.batch {
+                let bytes = wants.iter().map(Wants::bytes).sum::<u64>() - before;
+                if bytes >= told.batch || wants.iter().any(Wants::is_full) {
                     break;
                 }
             }

@@ -306,7 +306,7 @@ impl JobsAhead {
             told.due = told.next.max(job);
             told.next = told.due;
             let before = wants.bytes();
-            while told.next < jobs.len() && wants.bytes() - before < AHEAD_BYTES {
+            while told.next < jobs.len() && wants.bytes() - before < AHEAD_BYTES && !wants.is_full() {
                 reader.wants(&jobs[told.next].bx, &mut wants);
                 told.next += 1;
             }
