@@ -18,7 +18,7 @@ RUST_SOURCES := $(shell find crates python/src -type f \( -name '*.rs' -o -name 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help setup build demo services valgrind gridftp gridftp-packages test test-rust test-python conformance lint cargo-deny advisories \
-	bench bench-check bench-objects bench-groups bench-many bench-catalog bench-remote bench-memory sdquery fuzz mutants mutants-isolated clean
+	bench bench-check bench-kernels bench-objects bench-groups bench-many bench-catalog bench-remote bench-memory sdquery fuzz mutants mutants-isolated clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1	\2/p' $(MAKEFILE_LIST) | expand -t 23
@@ -145,6 +145,9 @@ FUZZ_SECONDS := 60
 FUZZ_TARGETS := stats_decode bitmap_head store_files sorted_files access_paths \
 	netcdf3_file hdf5_file fits_file zarr_tree filter_pipeline manifest_file reference_set \
 	query_text query_run plan_bytes plan_json catalog_find selection_file cf_text
+bench-kernels: ## time the innermost loops (criterion); KERNELS='decoding' for some of them
+	cd benches/kernels && CARGO_TARGET_DIR=../../target/kernels cargo bench --locked -- $(KERNELS)
+
 fuzz: ## feed each fuzz target for FUZZ_SECONDS (60); needs cargo-fuzz
 	@command -v cargo-fuzz >/dev/null || { \
 		echo 'no cargo-fuzz: get it with `cargo install --locked cargo-fuzz`' >&2; exit 1; }
