@@ -357,6 +357,11 @@ pub(super) fn bytes<T>(v: &Vec<T>) -> u64 {
 
 /// Makes a vector so long, with no room to spare: who asks for groups asks for many at once.
 pub(super) fn grow<T: Clone>(v: &mut Vec<T>, len: usize, value: T) {
+    if v.capacity() == 0 {
+        // Zeros come from the system as they are, and cost nothing where they are never looked at.
+        *v = vec![value; len];
+        return;
+    }
     v.reserve_exact(len.saturating_sub(v.len()));
     v.resize(len.max(v.len()), value);
 }

@@ -14,6 +14,8 @@ use super::sum::ExactSum;
 
 /// Values that are added at once, for the compiler to keep in vector registers.
 const LANES: usize = 8;
+/// Values that are tried at once.
+const WIDE: usize = 64;
 /// Values of which lanes are put together at once.
 const BLOCK: usize = 2048;
 
@@ -105,10 +107,7 @@ impl Pairs {
             Target::One(group) => {
                 values.chunks(BLOCK).for_each(|block| self.add_block(counts.as_deref_mut(), group, block));
             }
-            Target::From(first) => {
-                let blocks = values.chunks(BLOCK).enumerate();
-                blocks.for_each(|(b, block)| self.add_run(counts.as_deref_mut(), first + b * BLOCK, block));
-            }
+            Target::From(first) => self.add_run(counts, first, values),
             Target::Each(_) => target.each(
                 values.len(),
                 |i| !values[i].wide().is_nan(),
@@ -120,16 +119,19 @@ impl Pairs {
         }
     }
 
-    /// Adds each value of a block to the next group.
+    /// Adds each value to the next group.
     fn add_run<T: Float>(&mut self, mut counts: Option<&mut Counts>, first: usize, values: &[T]) {
         let (to, mut later) = (first + values.len(), Vec::new());
-        let mut unused = [0; BLOCK];
+        let mut unused;
         let own = match &mut counts {
             Some(counts) => {
                 counts.add_run(first, values.len());
                 counts.own_mut(first, to)
             }
-            None => &mut unused[..values.len()],
+            None => {
+                unused = vec![0; values.len()];
+                &mut unused[..]
+            }
         };
         run(&mut self.high[first..to], &mut self.low[first..to], own, values, &mut later);
         for i in later {
@@ -215,66 +217,67 @@ fn run_loop<T: Float>(
     values: &[T],
     later: &mut Vec<usize>,
 ) {
-    let (chunks, rest) = values.as_chunks::<LANES>();
-    let highs = high.as_chunks_mut::<LANES>().0;
-    let lows = low.as_chunks_mut::<LANES>().0;
-    let owns = own.as_chunks_mut::<LANES>().0;
-    for (c, chunk) in chunks.iter().enumerate() {
-        let x = chunk.map(Float::wide);
-        if T::IS_NARROW && add_exactly(&mut highs[c], &x) {
-            continue;
+    let whole = values.len() / WIDE * WIDE;
+    let (mut at, mut is_exact) = (0, T::IS_NARROW);
+    while is_exact && at < whole {
+        is_exact = add_exactly::<T, WIDE>(&mut high[at..at + WIDE], &values[at..at + WIDE]);
+        at += if is_exact { WIDE } else { 0 };
+    }
+    let (chunks, rest) = values[at..].as_chunks::<LANES>();
+    for chunk in chunks {
+        let to = at..at + LANES;
+        let is_done = T::IS_NARROW && add_exactly::<T, LANES>(&mut high[to.clone()], chunk)
+            || add_with_rest(&mut high[to.clone()], &mut low[to.clone()], &mut own[to.clone()], chunk);
+        if !is_done {
+            later.extend(to);
         }
-        if !add_with_rest(&mut highs[c], &mut lows[c], &mut owns[c], &x) {
-            later.extend(c * LANES..(c + 1) * LANES);
-        }
+        at += LANES;
     }
     later.extend(values.len() - rest.len()..values.len());
 }
 
-/// Adds each value to its sum, if all sums are exact; else nothing is done.
+/// Adds each of `N` values to its sum, if all sums are exact; else nothing is done.
 #[inline(always)]
-fn add_exactly(sums: &mut [f64; LANES], x: &[f64; LANES]) -> bool {
-    let mut next = [0.0; LANES];
-    let mut lost = [0_u64; LANES];
-    for i in 0..LANES {
-        let (a, b) = (sums[i], x[i]);
+fn add_exactly<T: Float, const N: usize>(sums: &mut [f64], values: &[T]) -> bool {
+    let (mut next, mut lost) = ([0.0; N], 0);
+    let (sums, values) = (&mut sums[..N], &values[..N]);
+    for i in 0..N {
+        // Plus zero: a zero that is negative would look like a loss.
+        let (a, b) = (sums[i], values[i].wide() + 0.0);
         let sum = a + b;
         next[i] = sum;
-        // One of the differences is exact, that to the larger one; so if both are as they should be, nothing was lost.
-        lost[i] = u64::from((sum - a != b) | (sum - b != a));
+        // One of the differences is exact, that to the larger one; so if both are as they should be, nothing was lost. Of
+        // what is infinite or missing one is NaN, which no sum is.
+        lost |= ((sum - a).to_bits() ^ b.to_bits()) | ((sum - b).to_bits() ^ a.to_bits());
     }
-    let is_exact = lost.iter().fold(0, |any, l| any | l) == 0;
-    if is_exact {
-        *sums = next;
+    if lost == 0 {
+        sums.copy_from_slice(&next);
     }
-    is_exact
+    lost == 0
 }
 
 /// Adds each value that is there to its sum and what is cut off to its second one, and takes one off the count of each that
 /// is not; if bits would be lost, nothing is done.
 #[inline(always)]
-fn add_with_rest(
-    high: &mut [f64; LANES],
-    low: &mut [f64; LANES],
-    own: &mut [i64; LANES],
-    x: &[f64; LANES],
-) -> bool {
+fn add_with_rest<T: Float>(high: &mut [f64], low: &mut [f64], own: &mut [i64], values: &[T; LANES]) -> bool {
     let (mut highs, mut lows) = ([0.0; LANES], [0.0; LANES]);
-    let mut lost = [0_u64; LANES];
+    let (high, low, own) = (&mut high[..LANES], &mut low[..LANES], &mut own[..LANES]);
+    let mut lost = 0;
     for i in 0..LANES {
-        let value = if x[i].is_nan() { 0.0 } else { x[i] };
-        let (sum, rest) = two_sum(high[i], value);
+        let x = values[i].wide();
+        let (sum, rest) = two_sum(high[i], if x.is_nan() { 0.0 } else { x });
         let (second, left) = two_sum(low[i], rest);
         (highs[i], lows[i]) = (sum, second);
-        // True of NaN, too.
-        lost[i] = u64::from(left != 0.0);
+        // Not zero of NaN, too; zero of a negative zero.
+        lost |= left.to_bits() << 1;
     }
-    if lost.iter().fold(0, |any, l| any | l) != 0 {
+    if lost != 0 {
         return false;
     }
-    (*high, *low) = (highs, lows);
+    high.copy_from_slice(&highs);
+    low.copy_from_slice(&lows);
     for i in 0..LANES {
-        own[i] -= i64::from(x[i].is_nan());
+        own[i] -= i64::from(values[i].wide().is_nan());
     }
     true
 }
@@ -287,9 +290,9 @@ fn reduce_narrow_loop<T: Float>(values: &[T]) -> Option<[f64; LANES]> {
     let mut sums = [0.0; LANES];
     let mut lost = [0_u64; LANES];
     let mut add = |i: usize, x: f64| {
-        let a: f64 = sums[i];
-        let sum = a + x;
-        lost[i] |= u64::from((sum - a != x) | (sum - x != a));
+        let (a, b): (f64, f64) = (sums[i], x + 0.0);
+        let sum = a + b;
+        lost[i] |= ((sum - a).to_bits() ^ b.to_bits()) | ((sum - b).to_bits() ^ a.to_bits());
         sums[i] = sum;
     };
     let (chunks, rest) = values.as_chunks::<LANES>();
