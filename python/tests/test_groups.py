@@ -58,7 +58,9 @@ def odd_values(kind: str, rng: np.random.Generator, shape: tuple[int, ...], how:
     return np.where(rng.random(shape) < 0.5, rng.choice(special, shape), bits)
 
 
-def write(path: Path, drawn: tuple[str, int, str], shape: tuple[int, int, int], *, chunks: bool) -> None:
+def write(
+    path: Path, drawn: tuple[str, int, str], shape: tuple[int, int, int], *, chunks: bool, cut: int = 2
+) -> None:
     kind, seed, how = drawn
     rng = np.random.default_rng(seed)
     nt, ny, nx = shape
@@ -94,11 +96,12 @@ def write(path: Path, drawn: tuple[str, int, str], shape: tuple[int, int, int], 
             missing = {"fill_value": -1} if name == "kc" else {}
             array = file.createVariable(name, dtype, ("t", "y", "x"), **missing)
             array[:] = np.broadcast_to(key, shape)
-        sizes = {"chunksizes": (max(nt // 2, 1), ny, max(nx // 2, 1)), "zlib": True} if chunks else {}
+        chunk = (max(nt // 2, 1), max(ny // (cut - 1), 1), max(nx // cut, 1))
+        sizes = {"chunksizes": chunk, "zlib": True} if chunks else {}
         file.createVariable("v", kind, ("t", "y", "x"), fill_value=fill, **sizes)[:] = values
 
 
-def rows(source: sieva.Source, text: str) -> list[tuple]:
+def rows(source: sieva.Source, text: str, **options) -> list[tuple]:
     """Rows with floats as their bits."""
 
     def bits(x):
@@ -108,7 +111,7 @@ def rows(source: sieva.Source, text: str) -> list[tuple]:
             return tuple((k, tuple(bits(e) for e in v)) for k, v in x.items())
         return x
 
-    columns = [[bits(x) for x in c.to_pylist()] for c in source.sql(text).to_arrow().columns]
+    columns = [[bits(x) for x in c.to_pylist()] for c in source.sql(text, **options).to_arrow().columns]
     return list(zip(*columns, strict=True))
 
 
@@ -137,6 +140,40 @@ def test_groups_by_position_are_those_by_hashing(where, drawn, shape, chunks, ke
         by_position = rows(source, f"SELECT {dense}, {wanted} {where}GROUP BY {dense}")
         by_hash = rows(source, f"SELECT {hashed}, {wanted} {where}GROUP BY {hashed}")
         assert [r[n:] for r in by_hash] == [r[n:] for r in by_position]
+
+
+@pytest.mark.parametrize("where", ["", "WHERE v IS NOT NULL AND y > -100 AND x % 2 = 0 ", "WHERE y > 10 "])
+@settings(PROFILE, max_examples=12)
+@given(
+    drawn=st.tuples(
+        st.sampled_from(["f4", "f8", "i2", "i8", "u8"]),
+        st.integers(0, 2**32 - 1),
+        st.sampled_from(["usual", "wide", "finite", "any"]),
+    ),
+    shape=st.sampled_from([(5, 150, 120), (3, 130, 140), (2, 300, 70)]),
+    key=st.sampled_from(
+        [*KEYS[:1], *KEYS[4:5], ("x, y", "kx, ky", (1, 2)), ("y, month(t), x", "ky, km, kx", (0, 1, 2))]
+    ),
+    how=st.tuples(st.sampled_from([1, 2, 3]), st.booleans(), st.booleans()),
+)
+def test_groups_in_panels_are_those_by_hashing(where, drawn, shape, key, how):
+    (dense, hashed, _), (threads, kept, chunks) = key, how
+    wanted = "count(*), count(v), min(v), max(v), avg(v), var_pop(v)"
+    # Values that are kept make panels smaller, and are dropped with them.
+    wanted += ", median(v), quantile(v, 0.3), count(DISTINCT v)" if kept else ""
+    wanted += ", sum(v)" if drawn[0].startswith("f") else ""
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory) / "v.nc"
+        write(path, drawn, shape, chunks=chunks, cut=4)
+        source = sieva.open(path)
+        n = len(dense.split(", "))
+        text = f"SELECT {dense}, {wanted} {where}GROUP BY {dense}"
+        by_position = rows(source, text, threads=threads)
+        by_hash = rows(source, f"SELECT {hashed}, {wanted} {where}GROUP BY {hashed}")
+        assert by_position == by_hash
+        few = [r for r in by_hash if r[n] != by_hash[0][n]]
+        having = rows(source, f"{text} HAVING count(*) <> {by_hash[0][n] if by_hash else 0}", threads=threads)
+        assert having == few
 
 
 @PROFILE

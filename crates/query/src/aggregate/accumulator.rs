@@ -189,6 +189,9 @@ pub trait Accumulator: Debug + Send + Sync {
         0
     }
 
+    /// Makes room for so many values that are to come, where each is kept.
+    fn expect_values(&mut self, _values: u64) {}
+
     /// The most bytes more that [`Accumulator::repeat`] of so many rows takes.
     fn repeating(&self, n: u64) -> u64 {
         self.growth(n)

@@ -237,6 +237,10 @@ impl<T: Keep> Accumulator for Kept<T> {
         self.with_more(values).saturating_sub(self.memory_bytes())
     }
 
+    fn expect_values(&mut self, values: u64) {
+        self.reserve(usize::try_from(values).unwrap_or(0));
+    }
+
     fn merging(&self, other: &dyn Accumulator) -> u64 {
         same::<Self>(other).map_or(0, |other| self.growth(other.values.len() as u64))
     }

@@ -2,7 +2,7 @@
 
 use sieva_types::{Error, ErrorKind, Result};
 
-use super::groups::{GroupTable, Groups, Kind, Made, Sink, Wanted, add_window, finish};
+use super::groups::{GroupTable, Groups, Kind, Made, Panels, Sink, Wanted, add_window, finish};
 use super::leaves::Leaves;
 use super::pool::check;
 use super::windows::Window;
@@ -30,13 +30,13 @@ pub fn aggregate(execution: &Execution) -> Result<(GroupTable, ExecStats)> {
             .iter()
             .flat_map(|&i| [Aggregate::Min, Aggregate::Max].map(|a| (a, aggregates[i].1.clone())))
             .collect();
-        let found = run(execution, &[], &ends, &mut stats)?;
+        let found = run(execution, &[], &ends, Form::States, &mut stats)?;
         for (n, &i) in open.iter().enumerate() {
             let (low, high) = (found.value(2 * n)?, found.value(2 * n + 1)?);
             finished[i].0 = aggregates[i].0.with_range(as_range(low, high))?;
         }
     }
-    let groups = run(execution, keys, &finished, &mut stats)?;
+    let groups = run(execution, keys, &finished, Form::Finished, &mut stats)?;
     Ok((finish(execution, groups)?, stats))
 }
 
@@ -50,7 +50,7 @@ pub fn partial_groups(execution: &Execution) -> Result<(Groups, ExecStats)> {
     };
     refuse_open_ranges(aggregates)?;
     let mut stats = ExecStats::default();
-    let made = run(execution, keys, aggregates, &mut stats)?;
+    let made = run(execution, keys, aggregates, Form::States, &mut stats)?;
     Ok((made.into_groups(execution, keys.len(), &execution.kinds_of(aggregates))?, stats))
 }
 
@@ -81,10 +81,20 @@ fn as_range(low: Scalar, high: Scalar) -> Option<(f64, f64)> {
     Some((number(low)?, number(high)?))
 }
 
+/// What is made of the rows.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// States, which others may be merged into.
+    States,
+    /// What they come to, where that takes less.
+    Finished,
+}
+
 fn run(
     execution: &Execution,
     keys: &[Value],
     aggregates: &[(Aggregate, Option<Value>)],
+    form: Form,
     stats: &mut ExecStats,
 ) -> Result<Made> {
     let prepared = execution.prepare()?;
@@ -101,7 +111,13 @@ fn run(
     let kinds = execution.kinds_of(aggregates);
     let mut sink = Sink::new(execution, &prepared, keys, &kinds)?;
     let row = row_bytes(execution, keys, aggregates, matches!(sink, Sink::Dense(..)));
-    let tiles = execution.tiles_of(&prepared, &arrays, row);
+    let mut tiles = execution.tiles_of(&prepared, &arrays, row);
+    if let (Form::Finished, Sink::Dense(plan, _)) = (form, &sink)
+        && let Some(panels) = Panels::new(execution, plan, &arrays, &tiles, &kinds)?
+    {
+        tiles = panels.tiles.clone();
+        sink = sink.into_panels(panels);
+    }
     stats.merge(&execution.replica_stats());
     let wanted = Wanted { keys, aggregates, arrays: &arrays, kinds: &kinds };
     // Blocks of which one row tells are added as a whole: of what was never written there may be any number.
@@ -124,7 +140,12 @@ fn run(
         stats.tiles_skipped += known;
         stats.tiles_taken += known;
     }
-    sink.made(execution, &kinds)
+    match sink {
+        Sink::Panels(plan, panels) => {
+            Ok(Made::Table(panels.finish(execution, &prepared, &plan, &wanted, stats)?))
+        }
+        sink => sink.made(execution, &kinds),
+    }
 }
 
 /// Bytes that a row takes while its tile is worked on: where it is a group of its own, those of its states too.

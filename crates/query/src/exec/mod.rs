@@ -58,7 +58,7 @@ pub use chosen::Chosen;
 pub use column::{Column, Data};
 pub use evaluate::evaluate_constant;
 pub use gather::Gatherer;
-pub use groups::{GroupTable, Groups};
+pub use groups::{GroupRows, GroupTable, Groups, KeyValues};
 pub use kept::Found;
 pub use keys::{order_by, retain_distinct};
 pub use order::first_in_order;

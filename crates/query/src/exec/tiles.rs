@@ -10,6 +10,8 @@ use super::Execution;
 const SMALL: u64 = 1 << 16;
 /// Bytes that an element takes at least while values are computed of it: what they are made of, and what they are.
 const COLUMN_BYTES: usize = 16;
+/// Rows of which less than one part in so many is wanted are read one by one.
+const SPARSE: u64 = 8;
 /// An array is cut into no more regions than about this many, so that what is known of them stays small.
 const MAX_REGIONS: u64 = 1 << 18;
 
@@ -77,6 +79,23 @@ impl Tiles {
             .map(|d| (coords[d] + 1).saturating_mul(self.shape[d]).min(self.area.end(d)) - start[d])
             .collect();
         Bx::new(start, shape)
+    }
+
+    /// How many tiles there are along some axes.
+    pub(crate) fn count_along(&self, axes: &[usize]) -> usize {
+        axes.iter().map(|&a| self.grid[a] as usize).product()
+    }
+
+    /// The number of the tile of a position among those along some axes.
+    pub(crate) fn number_along(&self, axes: &[usize], position: &[u64]) -> usize {
+        let place = |a: usize| (position[a] / self.shape[a] - self.first[a]) as usize;
+        axes.iter().fold(0, |n, &a| n * self.grid[a] as usize + place(a))
+    }
+
+    /// The box of the tile of a position.
+    pub(crate) fn tile_at(&self, position: &[u64]) -> Bx {
+        let all: Vec<usize> = (0..position.len()).collect();
+        self.tile(self.number_along(&all, position))
     }
 
     /// The number of consecutive tiles that together cover a piece of the row space that no other tile
@@ -210,6 +229,24 @@ fn filled(mut shape: Vec<u64>, lengths: &[u64], target: u64) -> Vec<u64> {
     shape
 }
 
+/// The shape of tiles of about `volume` positions of an area, with about `share` positions along `axes` together: of these
+/// as many as there are along the innermost first, and as many along the others as the volume allows.
+pub(crate) fn panel_shape(area: &[u64], axes: &[usize], share: u64, volume: u64) -> Vec<u64> {
+    let mut shape = vec![1; area.len()];
+    let (mut n, mut cells, mut is_whole) = (1, 1, true);
+    for d in (0..area.len()).rev() {
+        let is_cut = axes.contains(&d);
+        let most = if is_cut { (share / cells).min(volume / n) } else { volume / n };
+        // Beside a part of what lies within, reading more would be reading what lies between.
+        let is_near = !is_whole && area[d + 1..].iter().product::<u64>() < SPARSE.saturating_mul(n);
+        shape[d] = if is_near { 1 } else { most.clamp(1, area[d].max(1)) };
+        is_whole &= shape[d] == area[d];
+        n *= shape[d];
+        cells *= if is_cut { shape[d] } else { 1 };
+    }
+    shape
+}
+
 /// Cuts a tile down to about `most` positions, its outermost dimensions first.
 pub(crate) fn cut_to(shape: &mut [u64], most: u64) {
     let mut n = shape.iter().fold(1, |n: u64, &m| n.saturating_mul(m));
@@ -239,6 +276,31 @@ mod tests {
         assert_eq!(cut(vec![4, 100, 100], 7), [1, 1, 7]);
         assert_eq!(cut(vec![], 7), [0_u64; 0]);
         assert_eq!(cut(vec![1 << 40, 1 << 40], 1), [1, 1]);
+    }
+
+    #[test]
+    fn panels_are_narrow_and_long() {
+        let shape = |area: &[u64], axes: &[usize], share| panel_shape(area, axes, share, 1 << 16);
+        assert_eq!(shape(&[965, 360, 720], &[1, 2], 2730), [30, 3, 720]);
+        assert_eq!(shape(&[965, 360, 720], &[1, 2], 300), [218, 1, 300]);
+        // So large a part of a plane that reading the planes between would be reading all of them.
+        assert_eq!(shape(&[965, 30, 72], &[1, 2], 720), [1, 10, 72]);
+        assert_eq!(shape(&[965, 36, 720], &[1], 6), [1, 6, 720]);
+        assert_eq!(shape(&[965, 360, 720], &[0, 1], 2), [1, 2, 720]);
+        assert_eq!(shape(&[4, 30], &[1], 1 << 20), [4, 30]);
+    }
+
+    #[test]
+    fn tiles_along_some_axes_are_numbered() {
+        let tiles = Tiles::new(Bx::new(vec![1, 3, 7], vec![9, 20, 30]), vec![2, 5, 10]);
+        assert_eq!(tiles.count_along(&[1, 2]), 5 * 4);
+        let mut seen = vec![0; 20];
+        for i in 0..tiles.len() {
+            let bx = tiles.tile(i);
+            assert_eq!(tiles.tile_at(&bx.start), bx);
+            seen[tiles.number_along(&[1, 2], &bx.start)] += 1;
+        }
+        assert_eq!(seen, vec![tiles.count_along(&[0]); 20]);
     }
 
     #[test]

@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use sieva_types::{Bx, Result};
 
 use super::columns::{has_both_zeros, numbered, taken};
+use super::frame::Frame;
 use super::hashed::{Kind, accumulators};
 use crate::aggregate::Accumulator;
 use crate::bind::{OrderKey, Value};
@@ -32,35 +33,33 @@ pub(super) struct Part {
     /// The dimensions, ascending.
     pub(super) axes: Vec<usize>,
     /// The number at each position along these, in C order over the area.
-    codes: Vec<u32>,
+    pub(super) codes: Vec<u32>,
     /// How many numbers there are.
-    len: usize,
-    /// What one number more is in the number of the group.
-    stride: usize,
+    pub(super) len: usize,
     /// Whether neighbours along the innermost dimension have numbers that follow each other.
     pub(super) is_consecutive: bool,
     /// The keys' places in the query, and their values by number.
-    keys: Vec<(usize, Vector)>,
+    pub(super) keys: Vec<(usize, Vector)>,
     /// The numbers in the order of the keys.
-    sorted: Vec<u32>,
+    pub(super) sorted: Vec<u32>,
 }
 
 /// How the groups of a query are numbered.
 #[derive(Debug)]
 pub(in crate::exec) struct Plan {
-    area: Bx,
+    pub(super) area: Bx,
     pub(super) parts: Vec<Part>,
-    /// How many groups there may be.
-    pub(super) groups: usize,
+    /// The groups of all rows.
+    pub(super) frame: Frame,
     /// How many aggregates there are of each.
     pub(super) aggregates: usize,
     /// Whether all of them have rows.
-    is_full: bool,
+    pub(super) is_full: bool,
     /// Bytes of a group in a table of states, and in the result.
-    state_bytes: u64,
+    pub(super) state_bytes: u64,
     result_bytes: u64,
     /// The most bytes that all rows add to the states.
-    growth: u64,
+    pub(super) growth: u64,
 }
 
 /// The states of all groups.
@@ -88,17 +87,10 @@ impl Plan {
         let Some(mut parts) = numbered_keys(execution, area, keys)? else { return Ok(None) };
         // The innermost dimension's numbers are neighbours.
         parts.sort_by(|a, b| b.axes.iter().rev().cmp(a.axes.iter().rev()));
-        let mut groups = 1_usize;
-        for part in &mut parts {
-            part.stride = groups;
-            match groups.checked_mul(part.len).filter(|&n| n < u32::MAX as usize) {
-                Some(n) => groups = n,
-                None => return Ok(None),
-            }
-        }
+        let Some(frame) = Frame::new(parts.iter().map(|p| (0, p.len))) else { return Ok(None) };
         // Without keys there is one group, whether it has rows or not.
         let is_full = keys.is_empty() || matches!(prepared.node, Node::Decided(true)) && !area.is_empty();
-        let few = is_full || groups as u64 <= FEW_GROUPS.max(area.len() / 4);
+        let few = is_full || frame.groups as u64 <= FEW_GROUPS.max(area.len() / 4);
         if !keys.is_empty() && !few {
             return Ok(None);
         }
@@ -106,7 +98,7 @@ impl Plan {
         let (state_bytes, growth) = expected_bytes(kinds, area.len())?;
         let area = area.clone();
         let aggregates = kinds.len();
-        let plan = Self { area, parts, groups, aggregates, is_full, state_bytes, result_bytes, growth };
+        let plan = Self { area, parts, frame, aggregates, is_full, state_bytes, result_bytes, growth };
         let fits =
             plan.table_bytes().saturating_add(plan.finishing_bytes()) <= execution.options.room().bytes;
         Ok((fits || keys.is_empty()).then_some(plan))
@@ -114,12 +106,12 @@ impl Plan {
 
     /// Bytes of the states of all groups.
     pub(super) fn table_bytes(&self) -> u64 {
-        self.state_bytes.saturating_add(1).saturating_mul(self.groups as u64)
+        self.state_bytes.saturating_add(1).saturating_mul(self.frame.groups as u64)
     }
 
     /// Bytes of the result while it is made.
     pub(super) fn finishing_bytes(&self) -> u64 {
-        self.result_bytes.saturating_mul(self.groups as u64)
+        self.result_bytes.saturating_mul(self.frame.groups as u64)
     }
 
     /// How many threads have room for a table each. Where values are kept, those of one table are merged into another in
@@ -143,52 +135,42 @@ impl Plan {
     ///
     /// # Errors
     /// As of [`accumulators`].
-    pub(super) fn table(&self, kinds: &[Kind]) -> Result<Dense> {
+    pub(super) fn table(&self, frame: &Frame, kinds: &[Kind]) -> Result<Dense> {
         let mut states = accumulators(kinds)?;
-        states.iter_mut().for_each(|s| s.resize(self.groups));
+        states.iter_mut().for_each(|s| s.resize(frame.groups));
         let made = states.iter().map(|s| s.memory_bytes()).sum();
-        Ok(Dense { states, seen: (!self.is_full).then(|| vec![false; self.groups]), made })
+        Ok(Dense { states, seen: (!self.is_full).then(|| vec![false; frame.groups]), made })
     }
 
-    /// The group of a position of the row space.
-    pub(super) fn group_at(&self, position: &[u64]) -> usize {
-        self.parts.iter().map(|p| p.code(&self.area, position) * p.stride).sum()
+    /// The parts in the order of their keys; `None` where keys of one lie on both sides of another's.
+    pub(super) fn by_key(&self) -> Option<Vec<usize>> {
+        let mut by_key: Vec<usize> = (0..self.parts.len()).collect();
+        by_key.sort_by_key(|&p| self.parts[p].keys.first().map(|k| k.0));
+        let places = by_key.iter().flat_map(|&p| self.parts[p].keys.iter().map(|k| k.0));
+        places.is_sorted().then_some(by_key)
     }
 
-    /// The numbers of a part's keys along the innermost dimension from a position on, times the part's stride.
-    pub(super) fn along<'a>(
-        &self,
-        part: &'a Part,
-        position: &[u64],
-        n: usize,
-    ) -> impl Iterator<Item = usize> + 'a {
-        let at = part.place(&self.area, position);
-        let stride = part.stride;
-        part.codes[at..at + n].iter().map(move |&c| c as usize * stride)
-    }
-
-    /// The number of the group as far as a part has a say in it.
-    pub(super) fn share(&self, part: &Part, position: &[u64]) -> usize {
-        part.code(&self.area, position) * part.stride
+    /// The groups of a frame in the order of their keys, where these lie as [`Plan::by_key`] has them.
+    pub(super) fn order_by_parts(&self, frame: &Frame, by_key: &[usize]) -> Vec<usize> {
+        let mut order = vec![0];
+        for &part in by_key {
+            let shares: Vec<usize> = frame.sorted(part, &self.parts[part]).collect();
+            let mut next = Vec::with_capacity(order.len() * shares.len());
+            order.iter().for_each(|&g| next.extend(shares.iter().map(|s| g + s)));
+            order = next;
+        }
+        order
     }
 
     /// The groups that have rows, in the order of their keys.
     pub(super) fn order(&self, seen: Option<&[bool]>, keys: usize) -> Vec<usize> {
         let is_seen = |g: &usize| seen.is_none_or(|s| s[*g]);
-        let mut by_key: Vec<&Part> = self.parts.iter().collect();
-        by_key.sort_by_key(|p| p.keys.first().map(|k| k.0));
-        let places: Vec<usize> = by_key.iter().flat_map(|p| p.keys.iter().map(|k| k.0)).collect();
-        if places.is_sorted() {
-            let mut order = vec![0];
-            for part in by_key {
-                let shares: Vec<usize> = part.sorted.iter().map(|&c| c as usize * part.stride).collect();
-                order = order.iter().flat_map(|&g| shares.iter().map(move |s| g + s)).collect();
-            }
+        if let Some(by_key) = self.by_key() {
+            let mut order = self.order_by_parts(&self.frame, &by_key);
             order.retain(is_seen);
             return order;
         }
-        // Keys of one part lie on both sides of another's.
-        let mut order: Vec<usize> = (0..self.groups).filter(is_seen).collect();
+        let mut order: Vec<usize> = (0..self.frame.groups).filter(is_seen).collect();
         let columns: Vec<Vector> = (0..keys).filter_map(|k| self.key(k, &order)).collect();
         let by: Vec<OrderKey> = (0..keys).map(ascending).collect();
         let sorted = order_by(&by, &columns, order.len());
@@ -199,22 +181,22 @@ impl Plan {
     /// A key of some groups.
     pub(super) fn key(&self, key: usize, groups: &[usize]) -> Option<Vector> {
         let held = |p: &'_ Part| p.keys.iter().position(|(k, _)| *k == key);
-        let (part, at) = self.parts.iter().find_map(|p| held(p).map(|at| (p, at)))?;
-        let places: Vec<usize> = groups.iter().map(|g| g / part.stride % part.len).collect();
-        taken(&part.keys[at].1, &places).ok()
+        let (part, at) = self.parts.iter().enumerate().find_map(|(i, p)| held(p).map(|at| (i, at)))?;
+        let places: Vec<usize> = groups.iter().map(|&g| self.frame.code(part, g)).collect();
+        taken(&self.parts[part].keys[at].1, &places).ok()
     }
 }
 
 impl Part {
     /// The place of a position among the numbers.
-    fn place(&self, area: &Bx, position: &[u64]) -> usize {
+    pub(super) fn place(&self, area: &Bx, position: &[u64]) -> usize {
         let along =
             |at: usize, &a: &usize| at * area.shape[a] as usize + (position[a] - area.start[a]) as usize;
         self.axes.iter().fold(0, along)
     }
 
-    fn code(&self, area: &Bx, position: &[u64]) -> usize {
-        self.codes[self.place(area, position)] as usize
+    pub(super) fn code(&self, area: &Bx, position: &[u64]) -> u32 {
+        self.codes[self.place(area, position)]
     }
 }
 
@@ -235,7 +217,7 @@ fn ascending(key: usize) -> OrderKey {
 }
 
 /// Bytes of the states of a group, and the most that so many rows add.
-fn expected_bytes(kinds: &[Kind], rows: u64) -> Result<(u64, u64)> {
+pub(super) fn expected_bytes(kinds: &[Kind], rows: u64) -> Result<(u64, u64)> {
     const SAMPLE: usize = 16;
     let mut states = accumulators(kinds)?;
     let mut bytes = 0;
@@ -378,7 +360,7 @@ fn part(area: &Bx, axes: Vec<usize>, keys: Vec<Numbered>) -> Result<Part> {
         (0..len as u32).collect()
     };
     let is_consecutive = is_consecutive(&codes, run);
-    Ok(Part { axes, codes, len, stride: 1, is_consecutive, keys: columns, sorted })
+    Ok(Part { axes, codes, len, is_consecutive, keys: columns, sorted })
 }
 
 /// Whether in each run the numbers follow each other.

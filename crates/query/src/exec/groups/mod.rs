@@ -7,15 +7,21 @@ mod columns;
 mod combined;
 mod dense;
 mod feed;
+mod frame;
+mod grid;
 mod hashed;
+mod panels;
+mod repeated;
 mod stored;
 mod table;
 mod tiles;
 mod walk;
 
 pub use hashed::Groups;
-pub use table::GroupTable;
+pub use repeated::KeyValues;
+pub use table::{GroupRows, GroupTable};
 
 pub(super) use hashed::Kind;
+pub(super) use panels::Panels;
 pub(super) use table::{Made, finish};
 pub(super) use tiles::{Sink, Wanted, add_window};

@@ -1,12 +1,14 @@
 //! Finished groups: sorted by key, HAVING applied.
 
 use std::cmp::Ordering;
+use std::ops::Range;
 
 use sieva_types::{Error, ErrorKind, Result};
 
 use super::columns::{from_scalars, taken};
 use super::dense::{Dense, Plan};
 use super::hashed::{Groups, Kind};
+use super::repeated::{KeyValues, range_of};
 use crate::aggregate::Finished;
 use crate::bind::{Body, Value};
 use crate::exec::Execution;
@@ -20,9 +22,18 @@ pub struct GroupTable {
     /// Number of groups.
     pub len: usize,
     /// For each key, its values.
-    pub keys: Vec<Vector>,
+    pub keys: Vec<KeyValues>,
     /// For each aggregate, its results.
     pub aggregates: Vec<Finished>,
+}
+
+/// Some groups of a table.
+#[derive(Clone, Debug)]
+pub enum GroupRows<'a> {
+    /// So many in a row.
+    Range(Range<usize>),
+    /// Those of these numbers.
+    Some(&'a [usize]),
 }
 
 /// Groups of which all rows are in.
@@ -31,6 +42,8 @@ pub(in crate::exec) enum Made {
     Hashed(Groups),
     /// Found by position.
     Dense(Plan, Dense),
+    /// Finished, but for HAVING.
+    Table(GroupTable),
 }
 
 impl Made {
@@ -42,6 +55,7 @@ impl Made {
         let states = match self {
             Self::Hashed(groups) => groups.states(),
             Self::Dense(_, dense) => &dense.states,
+            Self::Table(table) => return Ok(table.aggregates[aggregate].scalar(0)),
         };
         states[aggregate].value(0)
     }
@@ -59,6 +73,7 @@ impl Made {
         let (plan, dense) = match self {
             Self::Hashed(groups) => return Ok(groups),
             Self::Dense(plan, dense) => (plan, dense),
+            Self::Table(_) => return Err(Error::new(ErrorKind::Internal, "finished groups merged")),
         };
         let order = plan.order(dense.seen.as_deref(), keys);
         let columns: Vec<Vector> = (0..keys).filter_map(|k| plan.key(k, &order)).collect();
@@ -79,14 +94,22 @@ pub(in crate::exec) fn finish(execution: &Execution, made: Made) -> Result<Group
     let (order, keys, states) = match made {
         Made::Dense(plan, dense) => {
             let order = plan.order(dense.seen.as_deref(), key_values.len());
-            let keys: Vec<Vector> = (0..key_values.len()).filter_map(|k| plan.key(k, &order)).collect();
+            let keys: Vec<KeyValues> =
+                (0..key_values.len()).filter_map(|k| plan.key(k, &order).map(KeyValues::Each)).collect();
             (order, keys, dense.states)
+        }
+        Made::Table(table) => {
+            return match having {
+                Some(having) => table.having(execution, having),
+                None => Ok(table),
+            };
         }
         Made::Hashed(groups) => {
             let order = hashed_order(execution, &groups)?;
             let (keys, states) = groups.into_parts();
             let types = key_values.iter().map(|value| execution.bound.type_of(value));
-            let keys = keys.into_iter().zip(types).map(|(key, of)| key.into_vector(&order, of));
+            let keys = keys.into_iter().zip(types);
+            let keys = keys.map(|(key, of)| Ok(KeyValues::Each(key.into_vector(&order, of)?)));
             (order.clone(), keys.collect::<Result<_>>()?, states)
         }
     };
@@ -121,7 +144,7 @@ impl Groups {
 
 impl Finished {
     /// The values for which `keep` is true.
-    fn filter(&self, keep: &[bool]) -> Result<Self> {
+    pub(super) fn filter(&self, keep: &[bool]) -> Result<Self> {
         Ok(match self {
             Self::Values(v) => Self::Values(v.filter(keep)?),
             Self::Histograms(v) => {
@@ -174,7 +197,7 @@ impl Provider for GroupProvider<'_> {
     }
 
     fn key(&mut self, key: usize) -> Result<Vector> {
-        Ok(self.table.keys[key].clone())
+        self.table.keys[key].all()
     }
 
     fn aggregated(&mut self, aggregate: usize) -> Result<Vector> {
@@ -191,8 +214,26 @@ impl Provider for GroupProvider<'_> {
 impl GroupTable {
     /// Bytes that it takes, histograms and texts with what they hold.
     pub fn memory_bytes(&self) -> u64 {
-        let keys: u64 = self.keys.iter().map(Vector::memory_bytes).sum();
+        let keys: u64 = self.keys.iter().map(KeyValues::memory_bytes).sum();
         keys + self.aggregates.iter().map(Finished::memory_bytes).sum::<u64>()
+    }
+
+    /// A value of some groups, where it is one that the table has.
+    ///
+    /// # Errors
+    /// `internal-error` where lengths disagree.
+    pub fn column(&self, value: &Value, rows: &GroupRows<'_>) -> Result<Option<Vector>> {
+        let made = match (value, rows) {
+            (Value::Key(k), GroupRows::Range(rows)) => self.keys[*k].range(rows.clone())?,
+            (Value::Key(k), GroupRows::Some(groups)) => self.keys[*k].take(groups)?,
+            (Value::Aggregated(a), _) => match (&self.aggregates[*a], rows) {
+                (Finished::Values(v), GroupRows::Range(rows)) => range_of(v, rows.clone())?,
+                (Finished::Values(v), GroupRows::Some(groups)) => taken(v, groups)?,
+                (Finished::Histograms(_), _) => return Ok(None),
+            },
+            _ => return Ok(None),
+        };
+        Ok(Some(made))
     }
 
     /// The groups of these numbers.
@@ -202,7 +243,7 @@ impl GroupTable {
     pub fn pick(&self, order: &[usize]) -> Result<GroupTable> {
         Ok(GroupTable {
             len: order.len(),
-            keys: self.keys.iter().map(|k| taken(k, order)).collect::<Result<_>>()?,
+            keys: self.keys.iter().map(|k| Ok(KeyValues::Each(k.take(order)?))).collect::<Result<_>>()?,
             aggregates: self.aggregates.iter().map(|a| a.take(order)).collect::<Result<_>>()?,
         })
     }
@@ -211,7 +252,8 @@ impl GroupTable {
     fn having(mut self, execution: &Execution, having: &Value) -> Result<GroupTable> {
         let kept = evaluate(having, &mut GroupProvider { execution, table: &self })?;
         let kept = kept.sound()?.mask(self.len)?;
-        self.keys = self.keys.iter().map(|k| k.filter(&kept)).collect::<Result<_>>()?;
+        let left = |k: &KeyValues| Ok(KeyValues::Each(k.all()?.filter(&kept)?));
+        self.keys = self.keys.iter().map(left).collect::<Result<_>>()?;
         self.aggregates = self.aggregates.iter().map(|a| a.filter(&kept)).collect::<Result<_>>()?;
         self.len = kept.iter().filter(|&&k| k).count();
         Ok(self)

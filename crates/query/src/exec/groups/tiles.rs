@@ -3,13 +3,14 @@
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
-use sieva_types::{Bx, Result};
+use sieva_types::{Bx, Error, ErrorKind, Result};
 
 use super::columns::{numbered, taken};
 use super::combined::Combined;
 use super::dense::{Dense, Plan};
 use super::feed::{Hits, at_hits, needed, own_indices};
 use super::hashed::{Groups, Kind};
+use super::panels::Panels;
 use super::table::Made;
 use super::walk::add_tile;
 use crate::aggregate::{Aggregate, Piece, Target, with_piece};
@@ -39,6 +40,8 @@ pub(in crate::exec) enum Sink {
     Hashed(Groups),
     /// By their positions.
     Dense(Plan, Tables),
+    /// By their positions, a part of the groups after the other.
+    Panels(Plan, Panels),
 }
 
 /// Tables of states, one for each thread that has made one.
@@ -58,7 +61,7 @@ impl Tables {
             return Ok(table);
         }
         self.count.fetch_add(1, Relaxed);
-        plan.table(kinds)
+        plan.table(&plan.frame, kinds)
     }
 
     /// How many were made.
@@ -88,6 +91,14 @@ impl Sink {
         Ok(Self::Hashed(Groups::new(keys.len(), kinds, execution.options.room())?))
     }
 
+    /// The same in panels, before there are rows.
+    pub(in crate::exec) fn into_panels(self, panels: Panels) -> Self {
+        match self {
+            Self::Dense(plan, _) => Self::Panels(plan, panels),
+            other => other,
+        }
+    }
+
     /// Takes in all rows of a box that belong to one group: for each aggregate values, each a column of one row, that come
     /// to the same, and how often each is there.
     ///
@@ -107,7 +118,7 @@ impl Sink {
                 each_row(kinds, values, |i, one, n| groups.repeat(i, group, one, n))
             }
             Self::Dense(plan, tables) => {
-                let (mut table, group) = (tables.take(plan, kinds)?, plan.group_at(&bx.start));
+                let (mut table, group) = (tables.take(plan, kinds)?, plan.group_at(&plan.frame, &bx.start));
                 if let Some(seen) = &mut table.seen {
                     seen[group] = true;
                 }
@@ -124,6 +135,7 @@ impl Sink {
                 tables.give(table);
                 Ok(())
             }
+            Self::Panels(plan, panels) => panels.repeat(execution, plan, kinds, bx, values),
         }
     }
 
@@ -135,14 +147,17 @@ impl Sink {
         let (plan, tables) = match self {
             Self::Hashed(groups) => return Ok(Made::Hashed(groups)),
             Self::Dense(plan, tables) => (plan, tables),
+            Self::Panels(..) => {
+                return Err(Error::new(ErrorKind::Internal, "panels that were not worked on"));
+            }
         };
         let made = tables.made.into_inner().unwrap_or_else(PoisonError::into_inner);
         let mut all = made.into_iter();
         let Some(mut first) = all.next() else {
-            let table = plan.table(kinds)?;
+            let table = plan.table(&plan.frame, kinds)?;
             return Ok(Made::Dense(plan, table));
         };
-        let same: Vec<u32> = if all.len() > 0 { (0..plan.groups as u32).collect() } else { Vec::new() };
+        let same: Vec<u32> = if all.len() > 0 { (0..plan.frame.groups as u32).collect() } else { Vec::new() };
         for other in all {
             execution.options.check_cancel()?;
             for (to, from) in first.states.iter_mut().zip(other.states) {
@@ -161,7 +176,7 @@ impl Sink {
 }
 
 /// Calls `add` with the number of each aggregate, with each of its values and how often that is there.
-fn each_row(
+pub(super) fn each_row(
     kinds: &[Kind],
     values: &[Vec<(Option<Vector>, u64)>],
     mut add: impl FnMut(usize, &Piece<'_>, u64) -> Result<()>,
@@ -183,8 +198,10 @@ impl Plan {
     pub(super) fn check(&self, execution: &Execution, tables: u64, more: u64) -> Result<()> {
         let of_tables = self.table_bytes().saturating_mul(tables);
         let need = of_tables.saturating_add(self.finishing_bytes()).saturating_add(more);
-        let what =
-            format_args!("{} groups of {} aggregates, before all rows are in,", self.groups, self.aggregates);
+        let what = format_args!(
+            "{} groups of {} aggregates, before all rows are in,",
+            self.frame.groups, self.aggregates
+        );
         execution.options.room().check(need, what)
     }
 }
@@ -199,6 +216,10 @@ pub(in crate::exec) fn add_window<'e>(
     sink: &mut Sink,
     stats: &mut ExecStats,
 ) -> Result<()> {
+    if let Sink::Panels(_, panels) = sink {
+        panels.add(candidates);
+        return Ok(());
+    }
     let ahead = Ahead::new(execution, prepared, wanted.arrays, true);
     let tile_of = |job: usize| Some(candidates[job].tile);
     let work = Work { jobs: candidates.len(), tiles, tile: tile_of };
@@ -217,6 +238,7 @@ pub(in crate::exec) fn add_window<'e>(
     let threads = execution.threads_for(candidates.len());
     let cancel = &execution.options.cancel;
     match sink {
+        Sink::Panels(..) => Ok(()),
         Sink::Dense(plan, tables) => {
             let (plan, tables) = (&*plan, &*tables);
             let state = || (Leaves::new(execution), None, ExecStats::default());
@@ -226,7 +248,15 @@ pub(in crate::exec) fn add_window<'e>(
                     Some(own) => own,
                     None => tables.take(plan, wanted.kinds)?,
                 };
-                did.merge(&add_tile(execution, node, &bx, leaves, wanted, (plan, tables), &mut own)?);
+                did.merge(&add_tile(
+                    execution,
+                    node,
+                    &bx,
+                    leaves,
+                    wanted,
+                    (plan, &plan.frame, Some(tables)),
+                    &mut own,
+                )?);
                 *table = Some(own);
                 after(&bx, leaves);
                 Ok(())

@@ -6,6 +6,7 @@ use sieva_types::{Bx, DType, Result};
 
 use super::dense::{Dense, Plan};
 use super::feed::{Hits, at_hits};
+use super::frame::Frame;
 use super::stored::Decoder;
 use super::tiles::{Tables, Wanted};
 use crate::aggregate::{Piece, Target, with_piece};
@@ -33,7 +34,7 @@ pub(super) struct Runs {
 }
 
 impl Runs {
-    pub(super) fn new(plan: &Plan, bx: &Bx) -> Self {
+    pub(super) fn new(plan: &Plan, frame: &Frame, bx: &Bx) -> Self {
         let inner = plan.parts.first().filter(|p| p.axes.last().is_some_and(|&a| a + 1 == bx.rank()));
         let deepest = plan.parts.first().and_then(|p| p.axes.last()).map_or(0, |&a| a + 1);
         let outer = if inner.is_some() { bx.rank() - 1 } else { deepest };
@@ -42,20 +43,35 @@ impl Runs {
         let has_runs = len >= SHORT && (is_rising || inner.is_none());
         let mut runs = Self { len, first: Vec::new(), is_rising, each: (!has_runs).then(Vec::new) };
         each_position(bx, outer, |position| match (&mut runs.each, inner) {
-            (None, _) => runs.first.push(plan.group_at(position)),
+            (None, _) => runs.first.push(plan.group_at(frame, position)),
             (Some(each), None) => {
-                let group = plan.group_at(position) as u32;
+                let group = plan.group_at(frame, position) as u32;
                 each.extend(std::iter::repeat_n(group, len));
             }
-            (Some(each), Some(inner)) => {
-                let others = plan.group_at(position) - plan.share(inner, position);
-                each.extend(plan.along(inner, position, len).map(|g| (others + g) as u32));
+            (Some(each), Some(_)) => {
+                let others = plan.group_at(frame, position) - plan.innermost(frame, position);
+                each.extend(plan.along(frame, position, len).map(|g| (others + g) as u32));
             }
         });
-        if let Some(each) = &runs.each {
-            (runs.len, runs.first) = (each.len(), vec![0]);
+        match &runs.each {
+            Some(each) => (runs.len, runs.first) = (each.len(), vec![0]),
+            None => runs.join(),
         }
         runs
+    }
+
+    /// Makes one run of those that go on where the one before them ends, as far as all are then of one length.
+    fn join(&mut self) {
+        let step = if self.is_rising { self.len } else { 0 };
+        let goes_on = |w: &[usize]| w[1] == w[0] + step;
+        let n = 1 + self.first.windows(2).take_while(|w| goes_on(w)).count();
+        if n > 1
+            && self.first.len().is_multiple_of(n)
+            && self.first.chunks(n).all(|runs| runs.windows(2).all(goes_on))
+        {
+            self.first = self.first.iter().step_by(n).copied().collect();
+            self.len *= n;
+        }
     }
 
     /// The groups of a part of a run.
@@ -131,14 +147,14 @@ fn each_position(bx: &Bx, outer: usize, mut f: impl FnMut(&[u64])) {
     }
 }
 
-/// Takes the selected rows of a tile into their groups.
+/// Takes the selected rows of a tile into their groups. `tables`: those whose growth is to be watched.
 pub(super) fn add_tile<'e>(
     execution: &'e Execution,
     node: &Node,
     bx: &Bx,
     leaves: &mut Leaves<'e>,
     wanted: &Wanted<'_>,
-    (plan, tables): (&Plan, &Tables),
+    (plan, frame, tables): (&Plan, &Frame, Option<&Tables>),
     table: &mut Dense,
 ) -> Result<ExecStats> {
     let (mask, mut did) = execution.tile_mask(node, bx, leaves)?;
@@ -149,11 +165,13 @@ pub(super) fn add_tile<'e>(
         (did.tiles_scanned, did.tiles_skipped) = (1, 0);
     }
     let before = table.grown();
-    let growth = table.growth(mask.count());
-    if growth > 0 {
-        plan.check(execution, tables.count(), tables.grown.load(Relaxed).saturating_add(growth))?;
+    if let Some(tables) = tables {
+        let growth = table.growth(mask.count());
+        if growth > 0 {
+            plan.check(execution, tables.count(), tables.grown.load(Relaxed).saturating_add(growth))?;
+        }
     }
-    let runs = Runs::new(plan, bx);
+    let runs = Runs::new(plan, frame, bx);
     if mask.all() {
         add_all(execution, bx, leaves, wanted, &runs, table)?;
     } else if wanted.keys.is_empty() && wanted.aggregates.iter().all(|(_, v)| v.is_none()) {
@@ -162,7 +180,9 @@ pub(super) fn add_tile<'e>(
     } else {
         add_hits(execution, bx, leaves, wanted, &runs, &Hits::new(&mask), table)?;
     }
-    tables.grown.fetch_add(table.grown().saturating_sub(before), Relaxed);
+    if let Some(tables) = tables {
+        tables.grown.fetch_add(table.grown().saturating_sub(before), Relaxed);
+    }
     Ok(did)
 }
 
