@@ -1,6 +1,7 @@
 //! Results as Arrow record batches.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
@@ -17,7 +18,7 @@ use sieva_format::cf::{Calendar, TimeUnits};
 use sieva_format::schema::{AttrValue, attr};
 use sieva_query::aggregate::{Aggregate, Finished};
 use sieva_query::bind::{Body, Output, Value};
-use sieva_query::exec::{Column, Data, Execution, GroupTable, RowStream};
+use sieva_query::exec::{Column, Data, Execution, GroupRows, GroupTable, RowStream};
 use sieva_query::values::{Scalar, Values, Vector};
 use sieva_types::{Bx, DType, Error, ErrorKind, Result};
 
@@ -56,40 +57,95 @@ pub struct Batches {
 enum Rows {
     Stream(Box<RowStream>),
     /// Groups, which are known already.
-    Groups(GroupRows),
+    Groups(OrderedGroups),
+}
+
+/// Which groups a result has, in order.
+pub(crate) enum GroupOrder {
+    /// These of the table, one after the other.
+    AsTheyAre(Range<usize>),
+    /// Those of these numbers.
+    Listed(Vec<usize>),
+}
+
+impl GroupOrder {
+    /// How many.
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Self::AsTheyAre(rows) => rows.len(),
+            Self::Listed(order) => order.len(),
+        }
+    }
+
+    /// The `n` from place `at` on.
+    fn part(&self, at: usize, n: usize) -> GroupRows<'_> {
+        match self {
+            Self::AsTheyAre(rows) => GroupRows::Range(rows.start + at..rows.start + at + n),
+            Self::Listed(order) => GroupRows::Some(&order[at..at + n]),
+        }
+    }
+
+    /// All of them, by number.
+    pub(crate) fn list(self) -> Vec<usize> {
+        match self {
+            Self::AsTheyAre(rows) => rows.collect(),
+            Self::Listed(order) => order,
+        }
+    }
 }
 
 /// Groups in their final order, as many at a time as a batch has.
-struct GroupRows {
+struct OrderedGroups {
     execution: Arc<Execution>,
     table: Arc<GroupTable>,
-    order: Vec<usize>,
+    order: GroupOrder,
     types: Vec<DType>,
     /// The next of them; `None` before the first, which is given even where there is none.
     at: Option<usize>,
     size: usize,
 }
 
-impl GroupRows {
+impl OrderedGroups {
     fn next_batch(&mut self, schema: &SchemaRef, kinds: &[Kind]) -> Result<Option<RecordBatch>> {
         let first = self.at.unwrap_or(0);
         if self.at.is_some() && first >= self.order.len() {
             return Ok(None);
         }
-        let order = &self.order[first..self.order.len().min(first.saturating_add(self.size))];
-        self.at = Some(first + order.len());
-        let table = self.table.pick(order)?;
+        let n = self.size.min(self.order.len() - first);
+        self.at = Some(first + n);
+        let rows = self.order.part(first, n);
+        let mut picked = None;
         let mut arrays = Vec::with_capacity(kinds.len());
         for ((output, kind), dtype) in self.execution.bound.outputs.iter().zip(kinds).zip(&self.types) {
             arrays.push(match kind {
-                Kind::Histogram(a) => histograms(&table.aggregates[*a]),
+                Kind::Histogram(a) => histograms(&self.picked(&rows, &mut picked)?.aggregates[*a]),
                 _ => {
-                    let values = table.evaluate(&self.execution, &output.value)?;
-                    to_arrow(typed(Column::from_vector(values, table.len)?, *dtype), kind)?
+                    let values = match self.table.column(&output.value, &rows)? {
+                        Some(values) => values,
+                        None => {
+                            let table = self.picked(&rows, &mut picked)?;
+                            table.evaluate(&self.execution, &output.value)?
+                        }
+                    };
+                    to_arrow(typed(Column::from_vector(values, n)?, *dtype), kind)?
                 }
             });
         }
-        batch(schema, arrays, order.len()).map(Some)
+        batch(schema, arrays, n).map(Some)
+    }
+}
+
+impl OrderedGroups {
+    /// The table of some groups alone, made once.
+    fn picked<'a>(&self, rows: &GroupRows<'_>, made: &'a mut Option<GroupTable>) -> Result<&'a GroupTable> {
+        let table = match made.take() {
+            Some(table) => table,
+            None => match rows {
+                GroupRows::Some(groups) => self.table.pick(groups)?,
+                GroupRows::Range(rows) => self.table.pick(&rows.clone().collect::<Vec<_>>())?,
+            },
+        };
+        Ok(made.insert(table))
     }
 }
 
@@ -242,7 +298,7 @@ impl Query {
     }
 
     /// The groups, ordered and cut.
-    fn group_rows(&self, size: usize) -> Result<GroupRows> {
+    fn group_rows(&self, size: usize) -> Result<OrderedGroups> {
         let table = self.groups()?;
         let order = self.group_order(&table)?;
         self.lock_stats().hits = Some(order.len() as u64);
@@ -251,16 +307,21 @@ impl Query {
         // A group picked out is there once more, and then as columns.
         let row = 4 * (table.memory_bytes() / table.len.max(1) as u64) + 32 * self.outputs().len() as u64;
         let most = usize::try_from(self.memory() / 4 / row.max(1)).unwrap_or(usize::MAX);
-        Ok(GroupRows { execution, table, order, types, at: None, size: size.clamp(1, most.max(1)) })
+        Ok(OrderedGroups { execution, table, order, types, at: None, size: size.clamp(1, most.max(1)) })
     }
 
     /// The groups' numbers in the order of ORDER BY, DISTINCT, OFFSET and LIMIT applied.
-    pub(crate) fn group_order(&self, table: &sieva_query::exec::GroupTable) -> Result<Vec<usize>> {
+    pub(crate) fn group_order(&self, table: &GroupTable) -> Result<GroupOrder> {
         let bound = self.bound();
         let distinct = if bound.distinct { DISTINCT_BYTES * self.outputs().len() as u64 } else { 0 };
         let row = 24 + 9 * bound.order_by.len() as u64 + distinct;
         let need = table.memory_bytes() + row * table.len as u64;
         self.execution.options.room().check(need, format_args!("{} groups in order", table.len))?;
+        let most = usize::try_from(bound.limit.unwrap_or(u64::MAX)).unwrap_or(usize::MAX);
+        if bound.order_by.is_empty() && !bound.distinct {
+            let first = bound.offset.min(table.len as u64) as usize;
+            return Ok(GroupOrder::AsTheyAre(first..table.len.min(first.saturating_add(most))));
+        }
         let keys = bound
             .order_by
             .iter()
@@ -277,8 +338,8 @@ impl Query {
         }
         let skip = bound.offset.min(order.len() as u64) as usize;
         order.drain(..skip);
-        order.truncate(usize::try_from(bound.limit.unwrap_or(u64::MAX)).unwrap_or(usize::MAX));
-        Ok(order)
+        order.truncate(most);
+        Ok(GroupOrder::Listed(order))
     }
 }
 

@@ -166,7 +166,7 @@ impl Rows {
 impl Query {
     fn kept_groups(&self) -> Result<Kept> {
         let table = self.groups()?;
-        let order = self.group_order(&table)?;
+        let order = self.group_order(&table)?.list();
         // All columns at once, and one of them thrice while it is made.
         let row = 9 * (self.outputs().len() as u64 + 3);
         let need = table.memory_bytes() + row * table.len as u64;

@@ -114,6 +114,9 @@ pub fn retain_distinct(columns: &[Column], order: &mut Vec<usize>) -> Answer<()>
 /// The rows `0..n` in the order of `keys`, whose values are `vectors`; rows that are equal keep their order.
 pub fn order_by(keys: &[OrderKey], vectors: &[Vector], n: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..n).collect();
+    if keys.is_empty() {
+        return order;
+    }
     order.sort_by(|&a, &b| compare(keys, vectors, a, b));
     order
 }
