@@ -25,6 +25,14 @@ class MemoryType(click.ParamType[int]):
             self.fail(str(error), param, ctx)
 
 
+class SpillType(MemoryType):
+    """A size such as 100GiB, or 0."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:  # noqa: ANN401
+        """Return the size in bytes."""
+        return 0 if value in {0, "0"} else super().convert(value, param, ctx)
+
+
 class DimsType(click.ParamType[tuple[str, list[str]]]):
     """Names of an array's dimensions, such as exchange/theta=angle."""
 

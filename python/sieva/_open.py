@@ -230,6 +230,7 @@ def sql(
     access: str = "auto",
     fetch: str = "auto",
     memory: int | str | None = None,
+    spill: int | str | None = None,
     threads: int | None = None,
     cross: bool = False,
     **options: Any,  # noqa: ANN401 - those of `open`, checked there
@@ -241,8 +242,8 @@ def sql(
     text
         Such as ``"SELECT TEMP, SALT FROM 'pop.nc' WHERE TEMP > 5 LIMIT 10"``; FROM may be a glob, or
         ``collection('name')``: see `collection`.
-    access, fetch, memory, threads, cross
-        As in `Source.query`.
+    access, fetch, memory, spill, threads, cross
+        As in `Source.query`; a collection spills nothing.
     **options
         As in `open`: dims, external, valid_range, store, learn, join, isolated, storage_options, catalog,
         allow; of a collection as in `collection`.
@@ -262,6 +263,7 @@ def sql(
         access=access,
         fetch=fetch,
         memory=memory,
+        spill=spill,
         threads=threads,
         cross=cross,
         **options,
@@ -275,6 +277,7 @@ def sql_in(
     access: str = "auto",
     fetch: str = "auto",
     memory: int | str | None = None,
+    spill: int | str | None = None,
     threads: int | None = None,
     cross: bool = False,
     **options: Any,  # noqa: ANN401 - those of `open`, checked there
@@ -285,12 +288,18 @@ def sql_in(
     if name is not None:
         from sieva._collection import sql_of_collection
 
+        if spill not in {None, 0, "0"}:
+            raise errors.Unsupported(
+                "spill= with FROM collection(...)", "give it more memory=, or ask one of its files"
+            )
         run = {"access": access, "fetch": fetch, "memory": memory, "threads": threads, "cross": cross}
         return sql_of_collection(text, name, run, options)
     if path is None:
         raise errors.SyntaxError_("the query has no FROM", "write SELECT ... FROM 'file.nc' WHERE ...")
     source = open_in(session, path, **options)
-    return source.sql(text, access=access, fetch=fetch, memory=memory, threads=threads, cross=cross)
+    return source.sql(
+        text, access=access, fetch=fetch, memory=memory, spill=spill, threads=threads, cross=cross
+    )
 
 
 def file_names(path: object) -> list[str]:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from sieva import __version__, errors
-from sieva._cli_types import DimsType, MemoryType, StorageOptionType
+from sieva._cli_types import DimsType, MemoryType, SpillType, StorageOptionType
 from sieva._memory import size_text
 from sieva._printable import say
 
@@ -97,6 +97,11 @@ run_options = _options(
         "--fetch", type=click.Choice(FETCH), default="auto", show_default=True, help="Way to fetch values."
     ),
     click.option("--memory", type=MemoryType(), default="1GiB", show_default=True, help="Limit of memory."),
+    click.option(
+        "--spill",
+        type=SpillType(),
+        help="Limit of what ORDER BY and DISTINCT may write to TMPDIR; by default 16GiB, 0 nothing.",
+    ),
     click.option(
         "--threads", type=click.IntRange(min=1), help="Number of threads; by default one for each core."
     ),

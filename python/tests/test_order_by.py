@@ -15,6 +15,7 @@ import sieva
 from hypothesis import Phase, given, note, settings
 from hypothesis import strategies as st
 from sieva import errors
+from test_cli import run
 from test_oracle import PROFILE
 
 KINDS = (
@@ -278,6 +279,25 @@ def test_more_different_rows_than_memory_are_told_apart_on_disk(measured, tmp_pa
     got = query.to_arrow()
     assert got.equals(source.sql(text + rest, spill=0).to_arrow())
     assert query.count() == got.num_rows
+    assert not list(spilled.iterdir())
+
+
+def test_what_may_be_spilled_is_said_everywhere(measured, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    spilled = directory_of(monkeypatch, tmp_path / "spilled")
+    text = f"SELECT n FROM '{measured}' ORDER BY n DESC"
+    with sieva.Session() as session:
+        for ask in (sieva.sql, session.sql):
+            with pytest.raises(errors.MemoryLimit, match="ORDER BY of 1200000 rows"):
+                ask(text, memory="8MiB", spill=0).to_arrow()
+            assert ask(text, memory="8MiB", spill="1GiB").to_arrow()["n"][0].as_py() == 1_199_999
+    with pytest.raises(errors.Unsupported, match="spill"):
+        sieva.sql("SELECT n FROM collection('none')", spill="1GiB")
+    for spill, status in (("0", 1), ("1GiB", 0), ("nothing", 2)):
+        done = run("query", text, "--memory", "8MiB", "--spill", spill, "-o", "out.csv")
+        assert done.returncode == status, done.stderr
+    assert "ORDER BY of 1200000 rows" in run("query", text, "--memory", "8MiB", "--spill", "0").stderr
+    assert (tmp_path / "out.csv").read_text().startswith("n\n1199999\n1199998\n")
     assert not list(spilled.iterdir())
 
 

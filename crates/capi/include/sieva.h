@@ -179,9 +179,11 @@ typedef struct sieva_options {
     void *may_open_context;    /* what may_open is called with */
     int32_t public_only;       /* 1: hosts with private, loopback and link-local addresses are refused: for servers */
     int32_t reserved2;
+    uint64_t spill;            /* bytes that ORDER BY and DISTINCT may write to temporary files in $TMPDIR where memory does not
+                                  do; 0: none, what does not fit is SIEVA_ERROR_MEMORY_LIMIT */
 } sieva_options;
 
-#define SIEVA_OPTIONS_INIT { sizeof(sieva_options), 0, 0, 0, NULL, NULL, 0, 0, NULL, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, 0 }
+#define SIEVA_OPTIONS_INIT { sizeof(sieva_options), 0, 0, 0, NULL, NULL, 0, 0, NULL, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, 0 }
 
 /* A flag that ends queries from another thread: those that have it among their options end with the error cancelled soon
  * after it is set, and so do their results and streams. *stop is to be freed by sieva_stop_free(), even before them. */

@@ -59,6 +59,8 @@ pub struct Options {
     pub public_only: i32,
     /// Nothing.
     pub reserved2: i32,
+    /// Bytes that sorting may write to temporary files.
+    pub spill: u64,
 }
 
 impl Options {
@@ -84,6 +86,7 @@ impl Options {
         may_open_context: std::ptr::null_mut(),
         public_only: 0,
         reserved2: 0,
+        spill: 0,
     };
 
     /// The options of the caller: those that its struct has, and the defaults of the others.
@@ -108,8 +111,8 @@ impl Options {
             memory: Some(self.memory).filter(|&m| m > 0),
             threads: Some(self.threads as usize).filter(|&t| t > 0),
             cancel: stop.map(|s| Arc::clone(&s.0)),
-            // Servers ask through this: what they may write is theirs to say.
-            spill: Some(0),
+            // Servers ask through this, too: what they may write is theirs to say.
+            spill: Some(self.spill),
             cross: self.cross != 0,
             ..QueryOptions::default()
         })

@@ -124,6 +124,26 @@ static void test_memory(const char *path)
     sieva_close(source);
 }
 
+/* Rows that do not fit are sorted on disk where the options say how much of it. */
+static void test_spill(const char *path)
+{
+    sieva_options options = SIEVA_OPTIONS_INIT;
+    sieva_source *source;
+    sieva_result *result;
+    uint64_t bytes = 0;
+    int32_t status;
+    OK(sieva_open(path, NULL, &source));
+    options.memory = 2 << 20;
+    for (options.spill = 0; options.spill <= 64 << 20; options.spill += 64 << 20) {
+        OK(sieva_result_open(source, "SELECT w, idx(n) AS i ORDER BY w, i DESC", &options, NULL, &result));
+        status = sieva_result_size(result, &bytes);
+        EXPECT(status == (options.spill ? SIEVA_OK : SIEVA_ERROR_MEMORY_LIMIT));
+        sieva_result_free(result);
+    }
+    EXPECT(bytes > 2 * 8 * LONG);
+    sieva_close(source);
+}
+
 void test_limits(const char *path)
 {
     char apart[4096];
@@ -131,4 +151,5 @@ void test_limits(const char *path)
     write_apart(apart);
     test_cross(apart);
     test_memory(apart);
+    test_spill(apart);
 }

@@ -88,7 +88,8 @@ fn numbers_and_layouts_agree() {
         may_open,
         may_open_context,
         public_only,
-        reserved2
+        reserved2,
+        spill
     );
     layout!(ResultOptions, "sieva_result_options", format, spool, spool_limit);
     layout!(
