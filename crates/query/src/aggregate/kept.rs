@@ -13,6 +13,9 @@ use sieva_types::Result;
 /// Room that is left free is this part of what is in use: it counts as memory.
 const SPARE: u64 = 8;
 
+/// Groups whose values are laid out at once: of each row a few cache lines.
+const COLUMNS: usize = 32;
+
 /// Groups of which the quantiles are found by one thread at least.
 const SHARE: usize = 1 << 8;
 
@@ -93,6 +96,73 @@ impl<T: Ranked> Kept<T> {
         }
     }
 
+    /// Of how many groups there are values, if these came one of each, in the order of the groups, again and again: of rows
+    /// along the innermost dimension, a time after the other, which lack values at the same places.
+    fn width(&self) -> Option<usize> {
+        let all = &self.group_of;
+        let width = 1 + all.windows(2).take_while(|w| w[0] < w[1]).count();
+        let is_repeated = |part: &[u32]| part == &all[..width];
+        let is_so = width >= 2 * COLUMNS && all.len() > width && all.len().is_multiple_of(width);
+        (is_so && all.chunks(width).all(is_repeated)).then_some(width)
+    }
+
+    /// What the groups come to where they are columns of rows of `width` values. Each of so many threads lays out a few
+    /// columns at a time.
+    fn of_columns(&self, width: usize, threads: usize) -> Vec<f64> {
+        let (rows, mut found) = (self.values.len() / width, vec![f64::NAN; width]);
+        let find = |first: usize, found: &mut [f64]| {
+            let mut columns = Vec::with_capacity(rows * COLUMNS);
+            for (k, found) in found.chunks_mut(COLUMNS).enumerate() {
+                let (first, n) = (first + k * COLUMNS, found.len());
+                columns.clear();
+                columns.resize(rows * n, self.values[0]);
+                for (r, row) in self.values.chunks(width).enumerate() {
+                    row[first..first + n].iter().enumerate().for_each(|(c, &x)| columns[c * rows + r] = x);
+                }
+                for (own, found) in columns.chunks_mut(rows).zip(found) {
+                    *found = self.of(own).unwrap_or(f64::NAN);
+                }
+            }
+        };
+        // As many as have room for columns where the groups' numbers were.
+        let threads = threads.min(width / (2 * COLUMNS)).max(1);
+        let share = width.div_ceil(threads).next_multiple_of(COLUMNS);
+        if threads == 1 {
+            find(0, &mut found);
+            return found;
+        }
+        std::thread::scope(|scope| {
+            let find = &find;
+            for (k, found) in found.chunks_mut(share).enumerate() {
+                scope.spawn(move || find(k * share, found));
+            }
+        });
+        found
+    }
+
+    /// Finds what the groups come to of values that lie side by side, from these places on; so many threads take a share each.
+    fn find_side_by_side(&self, values: &mut [T], starts: &[usize], threads: usize, found: &mut [f64]) {
+        let share = self.groups.div_ceil(threads.max(1)).max(SHARE);
+        let find = |found: &mut [f64], own: &mut [T], starts: &[usize]| {
+            for (g, found) in found.iter_mut().enumerate() {
+                *found =
+                    self.of(&mut own[starts[g] - starts[0]..starts[g + 1] - starts[0]]).unwrap_or(f64::NAN);
+            }
+        };
+        if self.groups <= share {
+            return find(found, values, starts);
+        }
+        std::thread::scope(|scope| {
+            let (mut rest, mut done) = (values, 0);
+            for (n, found) in found.chunks_mut(share).enumerate() {
+                let starts = &starts[n * share..n * share + found.len() + 1];
+                let (own, others) = std::mem::take(&mut rest).split_at_mut(starts[found.len()] - done);
+                (rest, done) = (others, starts[found.len()]);
+                scope.spawn(move || find(found, own, starts));
+            }
+        });
+    }
+
     /// Puts the values of each group side by side, and returns where each group's begin, and the end.
     fn sort_by_group(&mut self) -> Vec<usize> {
         let mut starts = vec![0; self.groups + 1];
@@ -125,12 +195,29 @@ trait Keep: Ranked {
     fn add(kept: &mut Kept<Self>, target: Target<'_>, piece: &Piece<'_>) -> Result<()>;
 }
 
+impl Kept<f64> {
+    /// Adds those that are not NaN.
+    fn push_floats<F: Copy>(&mut self, target: Target<'_>, values: &[F], wide: impl Fn(F) -> f64) {
+        let is_there = |i: usize| !wide(values[i]).is_nan();
+        if let Target::From(first) = target
+            && self.groups > 1
+            && values.iter().fold(true, |all, &x| all & !wide(x).is_nan())
+        {
+            self.values.extend(values.iter().map(|&x| wide(x)));
+            return self.group_of.extend(first as u32..(first + values.len()) as u32);
+        }
+        target.each(values.len(), is_there, |g, i| self.push(g, wide(values[i])));
+    }
+}
+
 impl Keep for f64 {
     fn add(kept: &mut Kept<f64>, target: Target<'_>, piece: &Piece<'_>) -> Result<()> {
         match piece {
-            Piece::F32(_) | Piece::F64(_) => piece.each_float(target, |g, x| kept.push(g, x)),
-            _ => Err(wrong_piece(piece)),
+            Piece::F32(v) => kept.push_floats(target, v, f64::from),
+            Piece::F64(v) => kept.push_floats(target, v, |x| x),
+            _ => return Err(wrong_piece(piece)),
         }
+        Ok(())
     }
 }
 
@@ -200,26 +287,19 @@ impl<T: Keep> Accumulator for Kept<T> {
     }
 
     fn finish(&mut self, order: &[usize], threads: usize) -> Result<Finished> {
-        let starts = self.sort_by_group();
-        let mut values = std::mem::take(&mut self.values);
         let mut found = vec![f64::NAN; self.groups];
-        // Each thread has the values of so many groups.
-        let share = self.groups.div_ceil(threads.max(1)).max(SHARE);
-        std::thread::scope(|scope| {
-            let (mut rest, mut done) = (&mut values[..], 0);
-            for (n, found) in found.chunks_mut(share).enumerate() {
-                let starts = &starts[n * share..n * share + found.len() + 1];
-                let (own, others) = std::mem::take(&mut rest).split_at_mut(starts[found.len()] - done);
-                (rest, done) = (others, starts[found.len()]);
-                let this = &*self;
-                scope.spawn(move || {
-                    for (g, found) in found.iter_mut().enumerate() {
-                        let of = starts[g] - starts[0]..starts[g + 1] - starts[0];
-                        *found = this.of(&mut own[of]).unwrap_or(f64::NAN);
-                    }
-                });
-            }
-        });
+        if let Some(width) = self.width() {
+            // Makes room for the columns.
+            self.group_of.truncate(width);
+            self.group_of.shrink_to_fit();
+            let columns = self.of_columns(width, threads);
+            self.group_of.iter().zip(columns).for_each(|(&g, x)| found[g as usize] = x);
+            self.values = Vec::new();
+        } else {
+            let starts = self.sort_by_group();
+            let mut values = std::mem::take(&mut self.values);
+            self.find_side_by_side(&mut values, &starts, threads, &mut found);
+        }
         Finished::floats(order.iter().map(|&g| found[g]).collect())
     }
 
@@ -266,6 +346,34 @@ mod tests {
             kept.merge(&part, &[0]).unwrap();
             let moved = if kept.memory_bytes() > held { held } else { 0 };
             assert!(kept.memory_bytes() <= foreseen && moved + kept.memory_bytes() <= foreseen / 3 * 4 + 16);
+        }
+    }
+
+    #[test]
+    fn rows_are_taken_by_columns() {
+        // 50 rows of 100 groups, of which some have no values; then one row of one value less.
+        let has = |g: usize| !g.is_multiple_of(3);
+        let row = |r: usize| -> Vec<f64> {
+            (0..100)
+                .map(|g| if has(g) { ((r * 31 + g * 17) % 101) as f64 - 50.0 } else { f64::NAN })
+                .collect()
+        };
+        for cut in [false, true] {
+            let mut kept = Kept::<f64>::new(Some(0.3));
+            kept.resize(100);
+            (0..50).for_each(|r| kept.update(Target::From(0), &Piece::F64(&row(r))).unwrap());
+            if cut {
+                kept.update(Target::From(1), &Piece::F64(&[7.0])).unwrap();
+            }
+            assert_eq!(kept.width(), (!cut).then_some(66));
+            let order: Vec<usize> = (0..100).rev().collect();
+            let found = kept.finish(&order, 1).unwrap();
+            for (i, &g) in order.iter().enumerate() {
+                let mut own: Vec<f64> = (0..50).map(|r| row(r)[g]).filter(|x| !x.is_nan()).collect();
+                own.extend((cut && g == 1).then_some(7.0));
+                let expected = quantile::quantile(&mut own, 0.3).map_or(Scalar::Null, Scalar::F64);
+                assert_eq!(found.scalar(i), expected);
+            }
         }
     }
 
