@@ -146,13 +146,14 @@ pub struct Reader<'a> {
     bytes: &'a [u8],
     at: usize,
     budget: usize,
+    is_over: bool,
     subject: &'static Subject,
 }
 
 impl<'a> Reader<'a> {
     /// A reader of `subject`'s bytes that allocates at most about `budget` bytes.
     pub fn new(subject: &'static Subject, bytes: &'a [u8], budget: usize) -> Self {
-        Self { bytes, at: 0, budget, subject }
+        Self { bytes, at: 0, budget, is_over: false, subject }
     }
 
     /// Bytes that are left.
@@ -172,8 +173,14 @@ impl<'a> Reader<'a> {
     /// Where they are more than what is left of it.
     pub fn charge(&mut self, bytes: usize) -> Result<()> {
         let left = self.budget.checked_sub(bytes);
+        self.is_over = left.is_none();
         self.budget = left.ok_or_else(|| self.damaged("it takes more memory than allowed"))?;
         Ok(())
+    }
+
+    /// Whether the budget did not suffice, which ended the reading.
+    pub fn is_over(&self) -> bool {
+        self.is_over
     }
 
     /// Charges `n` values of `T`.

@@ -5,6 +5,7 @@
 use std::any::Any;
 use std::fmt::Debug;
 
+use super::wire::Encoded;
 use super::{Aggregate, counts, distinct, extremes, histogram, kept, sums, variances};
 use crate::values::{Scalar, ValueType, Values, Vector};
 use sieva_types::{Error, ErrorKind, Result};
@@ -135,11 +136,11 @@ impl Piece<'_> {
     }
 }
 
-/// What an aggregate knows of the values of all groups.
+/// What an aggregate knows of the values of all groups; [`Encoded`] for who merges it elsewhere.
 ///
 /// Whatever way the values are cut into pieces, and in whatever order pieces are merged, [`Accumulator::finish`] gives the
 /// same bits.
-pub trait Accumulator: Debug + Send + Sync {
+pub trait Accumulator: Encoded + Debug + Send + Sync {
     /// How many groups there are states of.
     fn len(&self) -> usize;
 

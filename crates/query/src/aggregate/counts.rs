@@ -1,5 +1,7 @@
 //! Counts of rows and of values.
 
+mod wire;
+
 use std::any::Any;
 
 use super::Aggregate;

@@ -1,5 +1,7 @@
 //! Counting different values.
 
+mod wire;
+
 use std::any::Any;
 use std::collections::HashSet;
 use std::hash::Hash;
@@ -8,6 +10,7 @@ use super::Aggregate;
 use super::accumulator::{Accumulator, Finished, Piece, Target, internal, is_there, same};
 use crate::values::{Scalar, ValueType, Values, Vector};
 use sieva_types::Result;
+use sieva_types::wire::{Reader, Writer};
 
 pub(super) fn make(aggregate: &Aggregate, input: ValueType) -> Option<Box<dyn Accumulator>> {
     match (aggregate, input) {
@@ -27,8 +30,10 @@ struct Distinct<T> {
 }
 
 /// What is told apart.
-trait Different: Hash + Eq + Clone + std::fmt::Debug + Send + Sync + 'static {
+trait Different: Hash + Ord + Clone + std::fmt::Debug + Send + Sync + 'static {
     fn bytes(&self) -> u64;
+    fn write(&self, w: &mut Writer);
+    fn read(r: &mut Reader<'_>) -> Result<Self>;
     fn add(set: &mut Distinct<Self>, target: Target<'_>, piece: &Piece<'_>) -> Result<()>;
 }
 
@@ -58,6 +63,14 @@ impl Different for u64 {
         0
     }
 
+    fn write(&self, w: &mut Writer) {
+        w.uint(*self);
+    }
+
+    fn read(r: &mut Reader<'_>) -> Result<Self> {
+        r.uint()
+    }
+
     fn add(set: &mut Distinct<u64>, target: Target<'_>, piece: &Piece<'_>) -> Result<()> {
         // Both zeros are one number.
         let bits = |x: f64| if x == 0.0 { 0 } else { x.to_bits() };
@@ -74,6 +87,14 @@ impl Different for u64 {
 impl Different for String {
     fn bytes(&self) -> u64 {
         self.len() as u64
+    }
+
+    fn write(&self, w: &mut Writer) {
+        w.text(self);
+    }
+
+    fn read(r: &mut Reader<'_>) -> Result<Self> {
+        r.text()
     }
 
     fn add(set: &mut Distinct<String>, target: Target<'_>, piece: &Piece<'_>) -> Result<()> {

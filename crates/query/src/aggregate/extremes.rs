@@ -1,5 +1,7 @@
 //! Least and greatest values, of their own type.
 
+mod wire;
+
 use std::any::Any;
 use std::cmp::Ordering;
 

@@ -1,6 +1,8 @@
 //! Histograms of bins of equal width, as numpy's `histogram`: the edges are its `linspace`, a value on an edge
 //! belongs to the bin above, and the last bin has its upper edge in it. Values outside are not counted.
 
+mod wire;
+
 use std::any::Any;
 
 use super::Aggregate;

@@ -1,5 +1,7 @@
 //! Quantiles and medians: exact, so the values of all groups are kept until the end.
 
+mod wire;
+
 use std::any::Any;
 
 use super::Aggregate;
@@ -9,6 +11,7 @@ use super::accumulator::{
 use super::quantile::{self, Ranked};
 use crate::values::{Scalar, ValueType};
 use sieva_types::Result;
+use sieva_types::wire::{Reader, Writer};
 
 /// Room that is left free is this part of what is in use: it counts as memory.
 const SPARE: u64 = 8;
@@ -192,6 +195,8 @@ impl<T: Ranked> Kept<T> {
 
 /// What goes into a [`Kept`] of each type.
 trait Keep: Ranked {
+    fn write(self, w: &mut Writer);
+    fn read(r: &mut Reader<'_>) -> Result<Self>;
     fn add(kept: &mut Kept<Self>, target: Target<'_>, piece: &Piece<'_>) -> Result<()>;
 }
 
@@ -211,6 +216,15 @@ impl Kept<f64> {
 }
 
 impl Keep for f64 {
+    fn write(self, w: &mut Writer) {
+        w.float(self);
+    }
+
+    fn read(r: &mut Reader<'_>) -> Result<Self> {
+        let x = r.float()?;
+        if x.is_nan() { Err(r.damaged("a missing value that was kept")) } else { Ok(x) }
+    }
+
     fn add(kept: &mut Kept<f64>, target: Target<'_>, piece: &Piece<'_>) -> Result<()> {
         match piece {
             Piece::F32(v) => kept.push_floats(target, v, f64::from),
@@ -222,6 +236,15 @@ impl Keep for f64 {
 }
 
 impl Keep for i64 {
+    fn write(self, w: &mut Writer) {
+        w.int(self.into());
+    }
+
+    fn read(r: &mut Reader<'_>) -> Result<Self> {
+        let x = r.int()?;
+        Self::try_from(x).map_err(|_| r.damaged(format!("{x} is no int64")))
+    }
+
     fn add(kept: &mut Kept<i64>, target: Target<'_>, piece: &Piece<'_>) -> Result<()> {
         match *piece {
             Piece::I64(v, p) => target.each(v.len(), |i| is_there(p, i), |g, i| kept.push(g, v[i])),
@@ -233,6 +256,14 @@ impl Keep for i64 {
 }
 
 impl Keep for u64 {
+    fn write(self, w: &mut Writer) {
+        w.uint(self);
+    }
+
+    fn read(r: &mut Reader<'_>) -> Result<Self> {
+        r.uint()
+    }
+
     fn add(kept: &mut Kept<u64>, target: Target<'_>, piece: &Piece<'_>) -> Result<()> {
         let Piece::U64(v, p) = *piece else { return Err(wrong_piece(piece)) };
         target.each(v.len(), |i| is_there(p, i), |g, i| kept.push(g, v[i]));

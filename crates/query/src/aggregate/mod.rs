@@ -22,10 +22,15 @@ mod sums;
 #[cfg(test)]
 mod tests;
 mod variances;
+pub(crate) mod wire;
+#[cfg(test)]
+mod wire_tests;
 
 pub use accumulator::{
     Accumulator, Finished, NO_GROUP, Piece, Present, Target, accumulator, feed, with_piece,
 };
+
+pub use wire::Encoded;
 
 use crate::ast::Literal;
 use crate::values::ValueType;

@@ -5,6 +5,8 @@
 //! go into an exact sum. At the end `(n Σx² - (Σx)²) / (n (n - f))` is computed in whole numbers and rounded, so that
 //! the variance is the `float64` nearest to the true one, however the values were cut into pieces.
 
+mod wire;
+
 use super::split::{BLOCK, Survey};
 use super::sum::{ExactSum, FIRST_EXPONENT, rounded};
 

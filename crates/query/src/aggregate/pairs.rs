@@ -6,6 +6,8 @@
 //! and where a value is infinite, what the group has goes into a sum as wide as the range of `float64` ([`ExactSum`]),
 //! beside the vectors, and the two floats begin anew.
 
+mod wire;
+
 use std::collections::HashMap;
 
 use super::accumulator::{Target, bytes, grow};

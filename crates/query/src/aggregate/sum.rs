@@ -10,6 +10,8 @@
 //!
 //! Blocks of values are first reduced to a few ([`Units`]); only these, and what they leave, go in one by one.
 
+pub(super) mod wire;
+
 use super::natural::Natural;
 use super::split::{BLOCK, Survey, Units};
 

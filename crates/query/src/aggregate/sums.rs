@@ -1,5 +1,7 @@
 //! Sums and means: of floats the exact sum, rounded once; of integers exact or refused.
 
+mod wire;
+
 use std::any::Any;
 use std::collections::HashMap;
 

@@ -1,5 +1,7 @@
 //! Variances and standard deviations of many groups: of the exact sums of values and squares, rounded once.
 
+mod wire;
+
 use std::any::Any;
 use std::collections::HashMap;
 

@@ -44,6 +44,8 @@ impl KeyColumn {
 
     /// Adds a key.
     pub(super) fn push(&mut self, key: Scalar) {
+        // As in `plain_zeros`.
+        let key = if let Scalar::F64(x) = key { Scalar::F64(x + 0.0) } else { key };
         if let (Self::Typed(values, valid), Some(of)) = (&mut *self, key.value_type())
             && values.value_type() != of
         {
@@ -175,11 +177,12 @@ pub(super) fn numbered(values: &Vector, n: usize) -> (Vec<u32>, Vec<usize>) {
     }
 }
 
-/// Whether both zeros are among the values.
-pub(super) fn has_both_zeros(values: &Vector) -> bool {
-    let Values::F64(v) = &values.values else { return false };
-    let has = |zero: f64| v.iter().any(|x| x.to_bits() == zero.to_bits());
-    has(0.0) && has(-0.0)
+/// Keys of which no zero has a sign: which of both was first would depend on how the rows are cut.
+pub(super) fn plain_zeros(mut keys: Vector) -> Vector {
+    if let Values::F64(v) = &mut keys.values {
+        v.iter_mut().for_each(|x| *x += 0.0);
+    }
+    keys
 }
 
 /// A column of single values of one type; those of another are missing.

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use sieva_types::{Bx, Result};
 
-use super::columns::{has_both_zeros, numbered, taken};
+use super::columns::{numbered, plain_zeros, taken};
 use super::frame::Frame;
 use super::hashed::{Kind, accumulators};
 use crate::aggregate::Accumulator;
@@ -255,11 +255,8 @@ fn numbered_keys(execution: &Execution, area: &Bx, keys: &[Value]) -> Result<Opt
         };
         let n = axes.iter().map(|&a| area.shape[a]).product::<u64>() as usize;
         let Ok(values) = values.sound().and_then(|v| v.into_rows(n)) else { return Ok(None) };
+        let values = plain_zeros(values);
         let (codes, first) = numbered(&values, n);
-        if has_both_zeros(&values) {
-            // One key, which is shown as the first row has it.
-            return Ok(None);
-        }
         let len = first.len();
         each.push(Numbered { key, axes, values, codes, len });
     }

@@ -1,5 +1,7 @@
 //! Groups that are found by hashing their keys.
 
+mod wire;
+
 use std::collections::HashMap;
 use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
 
@@ -128,6 +130,11 @@ impl Groups {
     pub(in crate::exec) fn new(width: usize, kinds: &[Kind], room: Room) -> Result<Self> {
         let keys = (0..width).map(|_| KeyColumn::default()).collect();
         Ok(Self { keys, kinds: kinds.to_vec(), states: accumulators(kinds)?, room, ..Self::default() })
+    }
+
+    /// Whether there is no group.
+    pub fn is_empty(&self) -> bool {
+        self.before.is_empty()
     }
 
     /// How many groups there are.
