@@ -14,7 +14,7 @@ from sieva._collection import Collection, collection
 from sieva._expr import Expr, col, fn, idx
 from sieva._histogram import Histogram
 from sieva._index import BuildReport, Calibration, IndexStatus, VerifyReport
-from sieva._native import Plan, Selection, __version__
+from sieva._native import Partial, Plan, Selection, Task, __version__
 from sieva._open import open, sql  # noqa: A004 - sieva.open is the name that is fixed
 from sieva._query import Query
 from sieva._schema import Schema
@@ -34,6 +34,7 @@ __all__ = [
     "Histogram",
     "IndexStatus",
     "ObjectRef",
+    "Partial",
     "Plan",
     "Query",
     "Schema",
@@ -41,6 +42,7 @@ __all__ = [
     "Session",
     "SievaError",
     "Source",
+    "Task",
     "VerifyReport",
     "__version__",
     "advise",

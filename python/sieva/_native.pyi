@@ -439,6 +439,18 @@ class Source:
     ) -> Query:
         """Return the query that a plan of this source stands for."""
 
+    def run_task(
+        self,
+        task: Task,
+        *,
+        access: str = "auto",
+        fetch: str = "auto",
+        memory: int | None = None,
+        spill: int | None = None,
+        threads: int | None = None,
+    ) -> Partial:
+        """Run a part of the work of a query of this source."""
+
 class Expr:
     """An expression of the query language as a tree; ``str()`` prints it. Never changed."""
 
@@ -568,6 +580,96 @@ class Plan:
     def __eq__(self, other: object) -> bool: ...
     def __hash__(self) -> int: ...
 
+class Task:
+    """A part of the work of a query: what is asked, of which rows, of which state of a source.
+
+    Made by `Query.tasks`, run by `Source.run_task` in any process that can open the source. ``bytes(task)``
+    gives it as bytes; tasks can be compared and pickled.
+
+    Examples
+    --------
+    >>> task = sieva.Task.from_bytes(data)  # doctest: +SKIP
+    >>> part = sieva.open(task.source).run_task(task)  # doctest: +SKIP
+    """
+
+    @staticmethod
+    def from_bytes(data: bytes) -> Task:
+        """Return the task that `bytes` gave.
+
+        Raises
+        ------
+        InvalidValue
+            These are no bytes of a task, or were changed or cut off.
+        """
+
+    @property
+    def kind(self) -> str:
+        """What it gives: ``"count"``, ``"selection"`` or ``"groups"``."""
+
+    @property
+    def source(self) -> str | None:
+        """The path of the source, as it was opened where the task was made."""
+
+    @property
+    def plan(self) -> Plan:
+        """What is asked, of all rows."""
+
+    @property
+    def start(self) -> list[int]:
+        """The first position of its rows along each dimension."""
+
+    @property
+    def shape(self) -> list[int]:
+        """How many positions of each dimension its rows have."""
+
+    def __bytes__(self) -> bytes: ...
+    def __eq__(self, other: object) -> bool: ...
+    def __hash__(self) -> int: ...
+
+class Partial:
+    """What one task of a query found, or several; made by `Source.run_task`, taken by `Query.finish`.
+
+    ``bytes(partial)`` gives it as bytes; it can be pickled.
+    """
+
+    @staticmethod
+    def from_bytes(data: bytes, memory: int | None = None) -> Partial:
+        """Return what `bytes` gave.
+
+        Parameters
+        ----------
+        data
+            The bytes.
+        memory
+            Bytes that it, and what is merged with it, may take; by default 1 GiB.
+
+        Raises
+        ------
+        InvalidValue
+            These are no bytes of a partial result, or were changed or cut off.
+        MemoryLimit
+            It takes more memory than allowed.
+        """
+
+    @property
+    def kind(self) -> str:
+        """What was asked for: ``"count"``, ``"selection"`` or ``"groups"``."""
+
+    @property
+    def looked_at(self) -> tuple[int, int]:
+        """How many rows were looked at, and how many there are."""
+
+    def merge(self, other: Partial) -> Partial:
+        """Return what both found; in any order, the answer is the same.
+
+        Raises
+        ------
+        InvalidValue
+            They are of different queries or states of a source, or looked at the same rows.
+        """
+
+    def __bytes__(self) -> bytes: ...
+
 class Query:
     """A bound query. Its condition is evaluated at most once, whatever is asked."""
 
@@ -594,6 +696,14 @@ class Query:
 
     def plan(self) -> Plan:
         """Return the query as a logical plan; nothing is read or run."""
+
+    def tasks(
+        self, n: int, kind: str | None = None, boxes: Sequence[tuple[list[int], list[int]]] | None = None
+    ) -> list[Task]:
+        """Return the work in parts: at most ``n``, or of boxes of the rows."""
+
+    def finish(self, parts: Sequence[Partial]) -> Query:
+        """Return the query that knows its answer by what all its tasks found."""
 
     def estimate(self) -> tuple[int, int]:
         """Return bounds of the number of hits; reads coordinates at most."""

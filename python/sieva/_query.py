@@ -10,7 +10,7 @@ from sieva._printable import shown
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+    from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 
     import numpy as np
     import pandas as pd
@@ -108,6 +108,69 @@ class Query:
             Equal for equal questions, however they were worded. `Source.query` takes it.
         """
         return self._native.plan()
+
+    def tasks(
+        self,
+        n: int = 1,
+        *,
+        kind: Literal["count", "selection", "groups"] | None = None,
+        boxes: Sequence[tuple[Sequence[int], Sequence[int]]] | None = None,
+    ) -> list[_native.Task]:
+        """Return the work in ``n`` parts or fewer, for other processes to run; no values are read for it.
+
+        Parameters
+        ----------
+        n
+            The most parts. Chunks are not cut, so that a small source has fewer.
+        kind
+            What is wanted: the number of rows, their positions, or groups; None: groups of a query that has
+            them, else positions, of which all else is fetched in the end.
+        boxes
+            The parts, in place of `n`: the start and the shape of each along `rows`. Together they must have
+            each row once.
+
+        Returns
+        -------
+        list of Task
+            Each to be run by `Source.run_task`, anywhere.
+
+        Raises
+        ------
+        Unsupported
+            A histogram without a range, a count of different rows or of groups, a subquery of another source.
+
+        Examples
+        --------
+        >>> parts = [src.run_task(task) for task in query.tasks(8)]  # doctest: +SKIP
+        >>> query.finish(parts).to_pandas()  # doctest: +SKIP
+        """
+        corners = None if boxes is None else [(list(start), list(shape)) for start, shape in boxes]
+        return self._native.tasks(n, kind, corners)
+
+    def finish(self, parts: _native.Partial | Iterable[_native.Partial]) -> Query:
+        """Return this query, which knows its answer by what all its tasks found.
+
+        Parameters
+        ----------
+        parts
+            Partial results in any order, merged or not.
+
+        Returns
+        -------
+        Query
+            Its answers are those of this one, to the bit; what tasks looked at is not read again.
+
+        Raises
+        ------
+        InvalidValue
+            Parts are missing, there twice, or of another query.
+        StaleSource
+            The source is in another state than that of which the tasks were made.
+        """
+        from sieva._native import Partial
+
+        given = [parts] if isinstance(parts, Partial) else list(parts)
+        return Query(self._native.finish(given), self.source, self.text)
 
     def estimate(self) -> tuple[int, int]:
         """Return bounds (low, high) of the number of hits; reads coordinates at most, once."""

@@ -181,6 +181,41 @@ class Source:
             raise TypeError("select= beside a plan, which says what comes back")
         return Query(self._native.query_plan(plan, **options), self, plan.sql())
 
+    def run_task(
+        self,
+        task: _native.Task,
+        *,
+        access: str = "auto",
+        fetch: str = "auto",
+        memory: int | str | None = None,
+        threads: int | None = None,
+    ) -> _native.Partial:
+        """Run a part of the work of a query of this source, wherever it was made by `Query.tasks`.
+
+        Parameters
+        ----------
+        task
+            The part. Its bytes are enough: ``Task.from_bytes``.
+        access, fetch, memory, threads
+            As in `query`; they change the time, not the answer.
+
+        Returns
+        -------
+        Partial
+            To be sent back, and given to `Query.finish` with the others.
+
+        Raises
+        ------
+        StaleSource
+            This source is in another state than the one that the task was made of.
+        InvalidValue
+            It was opened in another way: `dims`, `valid_range` or `join` differ.
+        """
+        options = _running(access, fetch, memory, threads, False)
+        return self._native.run_task(
+            task, access=access, fetch=fetch, memory=options["memory"], threads=options["threads"]
+        )
+
     def sql(
         self,
         text: str,

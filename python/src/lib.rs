@@ -21,6 +21,7 @@ mod selection;
 mod session;
 mod source;
 mod stream;
+mod tasks;
 
 use pyo3::prelude::*;
 
@@ -65,6 +66,8 @@ mod native {
 
     #[pymodule_export]
     use super::stream::Stream;
+    #[pymodule_export]
+    use super::tasks::{Partial, Task};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -14,6 +14,7 @@ use crate::interrupt::interruptible;
 use crate::plan::Plan;
 use crate::selection::Selection;
 use crate::stream::{Signal, Stream};
+use crate::tasks::{self, Partial, Task};
 
 const BATCH_ROWS: usize = 65_536;
 
@@ -50,6 +51,21 @@ impl Query {
 
     fn plan(&self, py: Python<'_>) -> PyResult<Plan> {
         py.detach(|| self.0.logical_plan()).map(Plan).map_err(to_python)
+    }
+
+    #[pyo3(signature = (n, kind=None, boxes=None))]
+    fn tasks(
+        &self,
+        py: Python<'_>,
+        n: usize,
+        kind: Option<&str>,
+        boxes: Option<Vec<(Vec<u64>, Vec<u64>)>>,
+    ) -> PyResult<Vec<Task>> {
+        tasks::tasks_of(py, &self.0, n, kind, boxes)
+    }
+
+    fn finish(&self, py: Python<'_>, parts: Vec<PyRef<'_, Partial>>) -> PyResult<Self> {
+        tasks::finish(py, &self.0, parts)
     }
 
     fn estimate(&self, py: Python<'_>) -> PyResult<(u64, u64)> {

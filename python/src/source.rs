@@ -19,6 +19,7 @@ use crate::interrupt::interruptible;
 use crate::plan::Plan;
 use crate::query::Query;
 use crate::session::Session;
+use crate::tasks::{self, Partial, Task};
 
 #[pyclass(module = "sieva._native", frozen)]
 pub struct Source(pub sieva::Source);
@@ -267,6 +268,21 @@ impl Source {
     ) -> PyResult<Query> {
         let options = options(access, fetch, memory, spill, threads, cross)?;
         py.detach(|| self.0.query_plan(&plan.0, &options)).map(Query::of).map_err(to_python)
+    }
+
+    #[pyo3(signature = (task, *, access="auto", fetch="auto", memory=None, spill=None, threads=None))]
+    #[allow(clippy::too_many_arguments)] // the options of one call, by name
+    fn run_task(
+        &self,
+        py: Python<'_>,
+        task: &Task,
+        access: &str,
+        fetch: &str,
+        memory: Option<u64>,
+        spill: Option<u64>,
+        threads: Option<usize>,
+    ) -> PyResult<Partial> {
+        tasks::run(py, &self.0, task, &options(access, fetch, memory, spill, threads, false)?)
     }
 }
 

@@ -36,6 +36,7 @@ mod rows;
 mod schema;
 mod session;
 mod stats;
+mod tasks;
 mod text;
 mod worker;
 
@@ -79,6 +80,7 @@ pub use sieva_store::{
 pub use sieva_types::keys;
 pub use sieva_types::{Bx, DType, Error, ErrorKind, Result, Selection, lookup3, printable, printable_lines};
 pub use stats::{Phase, QueryStats};
+pub use tasks::{Partial, Task, TaskKind, Work};
 pub use worker::serve_isolated;
 
 /// Version of this crate and of everything built from it.

@@ -1,6 +1,7 @@
 //! A query over a source: bound once, then asked for what is wanted of it.
 
 mod order;
+mod parts;
 mod positions;
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,6 +23,7 @@ use crate::advise;
 use crate::open::Source;
 use crate::session::{Session, Turn};
 use crate::stats::{Phase, QueryStats};
+pub(crate) use parts::Known;
 use positions::{Evaluated, positions_key};
 
 /// Positions that are fetched at once.
@@ -167,7 +169,12 @@ impl Query {
         let (bound, select) = (self.execution.bound.clone(), self.select.clone());
         let shared = (Arc::clone(&self.evaluated), Arc::clone(&self.cache));
         let key = self.key.clone();
-        Ok(Self { key, ..Self::sharing(&self.source, bound, select, &options, (Instant::now(), shared))? })
+        let made =
+            Self { key, ..Self::sharing(&self.source, bound, select, &options, (Instant::now(), shared))? };
+        if let Some(known) = self.groups.get() {
+            let _ = made.groups.set(Arc::clone(known));
+        }
+        Ok(made)
     }
 
     /// The source.

@@ -11,8 +11,8 @@ use arrow_array::{Array, RecordBatch};
 use arrow_schema::{DataType, TimeUnit};
 use serde_json::{Value as Json, json};
 use sieva::{
-    Access, BuildOptions, Column, ErrorKind, IndexKind, Learn, OpenOptions, Query, QueryOptions, Source,
-    with_data,
+    Access, BuildOptions, Bx, Column, ErrorKind, IndexKind, Learn, OpenOptions, Partial, Query, QueryOptions,
+    Source, Task, TaskKind, with_data,
 };
 
 fn root() -> PathBuf {
@@ -43,7 +43,7 @@ fn every_case_has_its_answer() {
     assert!(files.is_dir(), "{} is missing: `make conformance` writes the files", files.display());
     let cases = cases();
     assert!(cases.len() > 400, "{} cases", cases.len());
-    let way = Way { store: None, access: Access::Auto };
+    let way = Way { store: None, access: Access::Auto, in_parts: false };
     let check =
         |(name, case): &(String, Json)| check(case, &files, &way).err().map(|why| format!("{name}: {why}"));
     let wrong: Vec<String> = cases.iter().filter_map(check).collect();
@@ -54,6 +54,8 @@ fn every_case_has_its_answer() {
 struct Way {
     store: Option<PathBuf>,
     access: Access,
+    /// Whether the work is done in tasks, cut anywhere and merged in any order.
+    in_parts: bool,
 }
 
 #[test]
@@ -67,7 +69,7 @@ fn every_case_has_the_same_answer_by_every_access() {
     for (access, least) in
         [(Access::Auto, 400), (Access::ZoneMap, 100), (Access::Bitmap, 100), (Access::Sorted, 60)]
     {
-        let way = Way { store: Some(store.clone()), access };
+        let way = Way { store: Some(store.clone()), access, in_parts: false };
         let mut wrong = Vec::new();
         let mut answered = 0;
         for (name, case) in &cases {
@@ -81,6 +83,64 @@ fn every_case_has_the_same_answer_by_every_access() {
         assert!(answered >= least, "{access:?}: {answered} cases");
     }
     std::fs::remove_dir_all(store).unwrap();
+}
+
+#[test]
+fn every_case_has_the_same_answer_in_parts() {
+    let (files, way) = (files(), Way { store: None, access: Access::Auto, in_parts: true });
+    let (mut wrong, mut answered) = (Vec::new(), 0);
+    for (name, case) in &cases() {
+        match check(case, &files, &way) {
+            Err(why) if why.starts_with("unsupported") => {}
+            Err(why) => wrong.push(format!("{name}: {why}")),
+            Ok(()) => answered += 1,
+        }
+    }
+    assert!(wrong.is_empty(), "{} cases:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(answered >= 400, "{answered} cases");
+}
+
+/// The query, answered by tasks of random boxes, which travel as bytes and are merged in random order.
+fn in_parts(query: &Query) -> sieva::Result<Query> {
+    let kind = if query.is_grouped() { TaskKind::Groups } else { TaskKind::Selection };
+    let mut random = query.text().bytes().fold(1_u64, |h, b| h.wrapping_mul(31).wrapping_add(b.into()));
+    let mut draw = |below: u64| {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (random >> 33) % below.max(1)
+    };
+    let shape: Vec<u64> = query.rows().into_iter().map(|(_, n)| n).collect();
+    let mut boxes = vec![Bx::whole(&shape)];
+    for _ in 0..draw(9) {
+        let at = draw(boxes.len() as u64) as usize;
+        let axes: Vec<usize> = (0..shape.len()).filter(|&d| boxes[at].shape[d] > 1).collect();
+        let Some(&axis) = axes.get(draw(axes.len() as u64) as usize) else { continue };
+        let mut rest = boxes[at].clone();
+        let cut = 1 + draw(rest.shape[axis] - 1);
+        boxes[at].shape[axis] = cut;
+        rest.start[axis] += cut;
+        rest.shape[axis] -= cut;
+        boxes.push(rest);
+    }
+    let mut found: Vec<Partial> = Vec::new();
+    let tasks = if draw(4) == 0 {
+        query.tasks(boxes.len())?
+    } else {
+        boxes.into_iter().map(|bx| query.task(kind, bx)).collect::<sieva::Result<_>>()?
+    };
+    for task in tasks {
+        let task = Task::from_bytes(&task.to_bytes()?)?;
+        let options = QueryOptions { threads: Some(1 + draw(2) as usize), ..QueryOptions::default() };
+        let part = query.source().run_task(&task, &options)?;
+        found.push(Partial::from_bytes(&part.to_bytes()?)?);
+    }
+    while found.len() > 1 {
+        let part = found.swap_remove(draw(found.len() as u64) as usize);
+        let at = draw(found.len() as u64) as usize;
+        found[at].merge(part)?;
+        let bytes = found[at].to_bytes()?;
+        found[at] = Partial::from_bytes(&bytes)?;
+    }
+    query.finish(found.remove(0))
 }
 
 /// Makes every augmentation of every array of a file that can have it.
@@ -104,7 +164,16 @@ fn index(path: &Path, store: &Path) {
 }
 
 fn check(case: &Json, files: &Path, way: &Way) -> Result<(), String> {
-    let asked = ask(case, files, way);
+    let mut asked = ask(case, files, way);
+    if way.in_parts {
+        asked = asked.and_then(|query| in_parts(&query));
+        if let Err(e) = &asked
+            && e.kind() == ErrorKind::Unsupported
+            && case.get("error").is_none()
+        {
+            return Err(format!("unsupported: {e}"));
+        }
+    }
     if let Err(e) = &asked
         && e.kind() == ErrorKind::NoIndex
     {

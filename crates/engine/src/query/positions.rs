@@ -26,6 +26,18 @@ pub(super) struct Evaluated {
     pub(super) first: Option<Arc<Selection>>,
 }
 
+impl Evaluated {
+    /// Notes how many positions there are.
+    pub(super) fn set_count(&mut self, count: u64) {
+        self.count = Some(count);
+    }
+
+    /// Notes the positions.
+    pub(super) fn set_selection(&mut self, selection: Arc<Selection>) {
+        self.selection = Some(selection);
+    }
+}
+
 impl Query {
     pub(super) fn evaluated(&self) -> MutexGuard<'_, Evaluated> {
         self.evaluated.lock().unwrap_or_else(PoisonError::into_inner)

@@ -66,7 +66,7 @@ pub(super) fn refuse_open_ranges(aggregates: &[(Aggregate, Option<Value>)]) -> R
     if !aggregates.iter().any(|(a, _)| a.needs_range()) {
         return Ok(());
     }
-    let message = "a histogram over many objects needs its range";
+    let message = "a histogram of rows that are taken in in parts, or of many objects, needs its range";
     Err(Error::new(ErrorKind::Unsupported, message).hint("write histogram(x, bins, low, high)"))
 }
 

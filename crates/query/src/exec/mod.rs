@@ -13,6 +13,7 @@ mod budget;
 pub(crate) mod chosen;
 mod column;
 mod condition;
+mod cuts;
 mod distinct;
 mod evaluate;
 mod gather;

@@ -1,0 +1,117 @@
+//! Running a task, and the answer of all of them.
+
+use sieva_plan::SourceRef;
+use sieva_query::exec::{Groups, finish_groups, partial_groups};
+use sieva_types::{Error, ErrorKind, Result};
+
+use super::partial::{Found, Partial};
+use super::{Question, Task, TaskKind};
+use crate::open::Source;
+use crate::query::{Known, Query, QueryOptions};
+
+impl Source {
+    /// Runs a task of this source, wherever it was made.
+    ///
+    /// # Errors
+    /// `stale-source` where the source is in another state than that of which the task was made, `invalid-value` where it was
+    /// opened in another way; those of the query.
+    pub fn run_task(&self, task: &Task, options: &QueryOptions) -> Result<Partial> {
+        self.start_task(task, options)?.run()
+    }
+
+    /// The work of a task, to be run or stopped.
+    ///
+    /// # Errors
+    /// As [`Source::run_task`].
+    pub fn start_task(&self, task: &Task, options: &QueryOptions) -> Result<Work> {
+        task.question.check(self)?;
+        let mut plan = task.plan.clone();
+        plan.scan.source = SourceRef::Given;
+        let query = self.query_plan(&plan, options)?;
+        if query.bound().rows.shape != task.question.rows {
+            let (here, there) = (&query.bound().rows.shape, &task.question.rows);
+            let message = format!("the rows have shape {here:?} in '{}', {there:?} in the task", self.name());
+            return Err(Error::new(ErrorKind::StaleSource, message).hint("make the tasks anew"));
+        }
+        super::check_box(&task.bx, &task.question.rows)?;
+        task.question.kind.check(&query)?;
+        Ok(Work { query: query.within(&task.bx)?, task: task.clone() })
+    }
+}
+
+/// A task at work.
+pub struct Work {
+    query: Query,
+    task: Task,
+}
+
+impl Work {
+    /// The query of the task's rows: what it does, and the flag that stops it.
+    pub fn query(&self) -> &Query {
+        &self.query
+    }
+
+    /// What the task finds.
+    ///
+    /// # Errors
+    /// Reading errors, `memory-limit`, `cancelled`.
+    pub fn run(&self) -> Result<Partial> {
+        let query = &self.query;
+        let found = match self.task.kind() {
+            TaskKind::Count => Found::Count(query.count()?),
+            TaskKind::Selection => Found::Selection(query.selection()?.as_ref().clone()),
+            TaskKind::Groups => {
+                let _entered = query.turn().enter()?;
+                Found::Groups(Box::new(partial_groups(&query.execution)?.0))
+            }
+        };
+        let (question, boxes) = (self.task.question.clone(), vec![self.task.bx.clone()]);
+        Ok(Partial { question, boxes, found, memory: query.memory() })
+    }
+}
+
+impl Query {
+    /// This query, which knows its answer by what its tasks found: nothing that they looked at is read again. It counts, gives
+    /// positions, rows and groups as if it had found them itself: HAVING, ORDER BY, OFFSET and LIMIT are applied.
+    ///
+    /// # Errors
+    /// `invalid-value` where tasks are missing, or were made for another query; `stale-source` where the source is in another
+    /// state than theirs; `memory-limit`; `arithmetic-overflow`.
+    pub fn finish(&self, partial: Partial) -> Result<Self> {
+        let plan = self.logical_plan()?;
+        if plan.id()? != partial.question.plan {
+            return Err(Error::new(ErrorKind::InvalidValue, "the partial result is of another query")
+                .hint("finish it by the query that made the tasks, or an equal one"));
+        }
+        partial.question.check(self.source())?;
+        let own = Question::of(self, &plan, partial.kind())?;
+        if own != partial.question {
+            return Err(Error::new(ErrorKind::InvalidValue, "the partial result is of other rows"));
+        }
+        partial.check_complete()?;
+        let known = match partial.found {
+            Found::Count(n) => Known::Count(n),
+            Found::Selection(found) => {
+                let rows = &self.bound().rows;
+                if found.dims() != rows.names || found.shape() != rows.shape {
+                    let message = format!("{found:?} is no selection of the rows of this query");
+                    return Err(Error::new(ErrorKind::InvalidValue, message));
+                }
+                Known::Selection(found)
+            }
+            Found::Groups(mut groups) => {
+                let _entered = self.turn().enter()?;
+                let empty = Groups::start(&self.execution)?;
+                if !empty.is_like(&groups) {
+                    let message = "the partial result has other keys or aggregates than the query";
+                    return Err(Error::new(ErrorKind::InvalidValue, message));
+                }
+                // Without keys there is one group, of no rows too.
+                groups.limit(self.memory());
+                let groups = if groups.is_empty() { empty } else { *groups };
+                Known::Groups(finish_groups(&self.execution, groups)?)
+            }
+        };
+        self.knowing(known)
+    }
+}
