@@ -7,10 +7,13 @@ use std::sync::Arc;
 use libfuzzer_sys::fuzz_target;
 use sieva_fuzz::{check_error, small_source};
 use sieva_query::ast::{Expr, Name, Select};
-use sieva_query::bind::{BindOptions, Subqueries, Body, Bound, bind_condition, bind_select, resolve};
+use sieva_plan::Plan;
+use sieva_query::bind::{BindOptions, Body, Bound, Planned, resolve};
 use sieva_query::exec::{Column, Data, ExecOptions, Execution, Indexes, RowStream, aggregate, count, select};
+use sieva_query::logical::{plan_rows, plan_select};
+use sieva_query::lower::{Answer, LowerOptions, lower, misfit};
 use sieva_query::parse;
-use sieva_query::values::Scalar;
+use sieva_query::values::{Scalar, ValueType};
 use sieva_types::{ErrorKind, Result};
 
 fuzz_target!(|bytes: &[u8]| {
@@ -18,13 +21,13 @@ fuzz_target!(|bytes: &[u8]| {
     let source = small_source();
     let schema = source.schema();
     let known = |name: &Name| resolve(schema, &name.text).is_ok();
-    let subquery = |_: &Select| Ok(Scalar::F64(3.0));
-    let options = BindOptions { valid_range: bytes.len() % 2 == 1, cross: bytes.len() % 3 == 1, subqueries: Subqueries::Run(&subquery) };
+    let subquery = |_: &Select| Ok((Plan::default(), Some(ValueType::F64)));
+    let options = BindOptions { valid_range: bytes.len() % 2 == 1, cross: bytes.len() % 3 == 1, subqueries: &subquery };
     let done = match parse::parse_select_with(text, &known) {
-        Ok(select) => bind_select(schema, &select, &options).and_then(run),
+        Ok(select) => plan_select(schema, &select, &options).and_then(|p| run(lowered(p, &options)?)),
         Err(_) => match parse::parse_condition_with(text, &known) {
-            Ok(condition) => bind_condition(schema, Some(&condition), None, &options)
-                .and_then(run)
+            Ok(condition) => plan_rows(schema, &[], Some(&condition), None, &options)
+                .and_then(|p| run(lowered(p, &options)?))
                 .and_then(|()| check_condition(&condition, &options)),
             Err(_) => return,
         },
@@ -34,6 +37,19 @@ fuzz_target!(|bytes: &[u8]| {
         assert_ne!(e.kind(), ErrorKind::CorruptFile, "{e}");
     }
 });
+
+/// The bound query of a plan, and of the plan in its one form, which fits this source as well.
+fn lowered((plan, _): Planned, options: &BindOptions<'_>) -> Result<Bound> {
+    let schema = small_source().schema().clone();
+    let answer = |_: &Plan| Ok(Answer::Known(Scalar::F64(3.0), Some(ValueType::F64)));
+    let lowering = LowerOptions { valid_range: options.valid_range, subqueries: &answer };
+    let (bound, canonical) = (lower(&schema, &plan, &lowering), plan.canonical());
+    if bound.is_ok() {
+        assert_eq!(misfit(&schema, &canonical, options.valid_range, options.cross)?, None);
+        lower(&schema, &canonical, &lowering)?;
+    }
+    bound
+}
 
 fn execution(bound: Bound) -> Result<Arc<Execution>> {
     let options = ExecOptions { threads: 1, memory: 32 << 20, ..ExecOptions::default() };
@@ -92,8 +108,8 @@ fn rows(execution: &Arc<Execution>) -> Result<(u64, Vec<Column>)> {
 fn check_condition(condition: &Expr, options: &BindOptions<'_>) -> Result<()> {
     let source = small_source();
     let value = std::slice::from_ref(condition);
-    let among = execution(bind_condition(source.schema(), Some(condition), Some(value), options)?)?;
-    let everywhere = execution(bind_condition(source.schema(), None, Some(value), options)?)?;
+    let among = execution(lowered(plan_rows(source.schema(), &[], Some(condition), Some(value), options)?, options)?)?;
+    let everywhere = execution(lowered(plan_rows(source.schema(), &[], None, Some(value), options)?, options)?)?;
     let (selected, columns) = rows(&among)?;
     assert_eq!(truths(&columns[0]), selected, "{condition} is not true where it selects");
     let (_, columns) = rows(&everywhere)?;

@@ -6,10 +6,12 @@ use std::fmt::Display;
 
 use libfuzzer_sys::fuzz_target;
 use sieva_fuzz::{check_error, small_source};
+use sieva_plan::Plan;
 use sieva_query::ast::{Name, Select};
-use sieva_query::bind::{BindOptions, Subqueries, bind_condition, bind_select, resolve};
+use sieva_query::bind::{BindOptions, resolve};
+use sieva_query::logical::{plan_rows, plan_select};
 use sieva_query::parse;
-use sieva_query::values::Scalar;
+use sieva_query::values::ValueType;
 use sieva_types::{ErrorKind, Result};
 
 fuzz_target!(|bytes: &[u8]| {
@@ -18,22 +20,19 @@ fuzz_target!(|bytes: &[u8]| {
     let schema = source.schema();
     let known = |name: &Name| resolve(schema, &name.text).is_ok();
     let subquery = |select: &Select| {
-        Ok(if select.distinct {
-            Scalar::Str("a".into())
-        } else {
-            Scalar::F64(select.limit.unwrap_or(3) as f64)
-        })
+        let value_type = if select.distinct { ValueType::Str } else { ValueType::F64 };
+        Ok((Plan::default(), Some(value_type)))
     };
     for valid_range in [false, true] {
-        let options = BindOptions { valid_range, cross: !valid_range, subqueries: Subqueries::Run(&subquery) };
+        let options = BindOptions { valid_range, cross: !valid_range, subqueries: &subquery };
         if let Some(tree) = check(text, &parse::parse_condition) {
-            bind_condition(schema, Some(&tree), None, &options).err().inspect(check_error);
+            plan_rows(schema, &[], Some(&tree), None, &options).err().inspect(check_error);
         }
         if let Some(tree) = check(text, &|t| parse::parse_expression_with(t, &known)) {
-            bind_condition(schema, None, Some(&[tree]), &options).err().inspect(check_error);
+            plan_rows(schema, &[], None, Some(&[tree]), &options).err().inspect(check_error);
         }
         if let Some(select) = check(text, &|t| parse::parse_select_with(t, &known)) {
-            bind_select(schema, &select, &options).err().inspect(check_error);
+            plan_select(schema, &select, &options).err().inspect(check_error);
         }
     }
 });

@@ -155,6 +155,8 @@ impl Query {
     /// # Errors
     /// Reading errors, `cancelled`, `memory-limit`.
     pub fn batches(&self, size: usize) -> Result<Batches> {
+        // Non-negative subqueries beside unsigned values are of their type.
+        self.execution()?;
         let kinds = self.kinds()?;
         let schema = self.arrow_schema(&kinds)?;
         let rows = if self.is_grouped() {
@@ -302,7 +304,7 @@ impl Query {
         let table = self.groups()?;
         let order = self.group_order(&table)?;
         self.lock_stats().hits = Some(order.len() as u64);
-        let execution = Arc::clone(&self.execution);
+        let execution = Arc::clone(self.execution()?);
         let types = self.outputs().iter().map(|o| self.dtype(&o.value)).collect();
         // A group picked out is there once more, and then as columns.
         let row = 4 * (table.memory_bytes() / table.len.max(1) as u64) + 32 * self.outputs().len() as u64;
@@ -312,27 +314,25 @@ impl Query {
 
     /// The groups' numbers in the order of ORDER BY, DISTINCT, OFFSET and LIMIT applied.
     pub(crate) fn group_order(&self, table: &GroupTable) -> Result<GroupOrder> {
-        let bound = self.bound();
+        let execution = self.execution()?;
+        let bound = &execution.bound;
         let distinct = if bound.distinct { DISTINCT_BYTES * self.outputs().len() as u64 } else { 0 };
         let row = 24 + 9 * bound.order_by.len() as u64 + distinct;
         let need = table.memory_bytes() + row * table.len as u64;
-        self.execution.options.room().check(need, format_args!("{} groups in order", table.len))?;
+        execution.options.room().check(need, format_args!("{} groups in order", table.len))?;
         let most = usize::try_from(bound.limit.unwrap_or(u64::MAX)).unwrap_or(usize::MAX);
         if bound.order_by.is_empty() && !bound.distinct {
             let first = bound.offset.min(table.len as u64) as usize;
             return Ok(GroupOrder::AsTheyAre(first..table.len.min(first.saturating_add(most))));
         }
-        let keys = bound
-            .order_by
-            .iter()
-            .map(|k| table.evaluate(&self.execution, &k.value))
-            .collect::<Result<Vec<_>>>()?;
+        let keys =
+            bound.order_by.iter().map(|k| table.evaluate(execution, &k.value)).collect::<Result<Vec<_>>>()?;
         let mut order = sieva_query::exec::order_by(&bound.order_by, &keys, table.len);
         if bound.distinct {
             let columns = self
                 .outputs()
                 .iter()
-                .map(|o| Column::from_vector(table.evaluate(&self.execution, &o.value)?, table.len));
+                .map(|o| Column::from_vector(table.evaluate(execution, &o.value)?, table.len));
             let columns = columns.collect::<Result<Vec<_>>>()?;
             sieva_query::exec::retain_distinct(&columns, &mut order)?;
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use sieva_query::ast::{Expr, Name};
-use sieva_query::bind::{bind_within, resolve};
+use sieva_query::bind::resolve;
 use sieva_query::exec::{self, Column, ExecOptions, Execution, Gatherer};
 use sieva_query::parse;
 use sieva_types::{Error, ErrorKind, Result};
@@ -13,6 +13,7 @@ use sieva_types::{Error, ErrorKind, Result};
 use crate::open::Source;
 use crate::query::{Query, QueryOptions};
 use crate::session::Turn;
+use crate::subqueries::Subqueries;
 
 impl Source {
     /// The tree of a condition's text, read with the names of this source in mind (`a/b` is a path where there
@@ -95,9 +96,9 @@ impl Query {
     pub fn points(&self, value: &Expr, options: &QueryOptions, cancel: Arc<AtomicBool>) -> Result<Points> {
         let (source, rows) = (self.source(), &self.bound().rows);
         let select = std::slice::from_ref(value);
-        let bound = source.with_binding(options, |binding| {
-            bind_within(source.schema(), &rows.dims, None, select, binding)
-        })?;
+        let (subqueries, dims) = (Subqueries::default(), &rows.dims);
+        let (plan, _) = source.plan_rows(dims, None, Some(select), &subqueries, options)?;
+        let bound = source.lowered_to_run(&plan, &subqueries, options)?;
         if bound.rows != *rows {
             let (got, want) = (bound.rows.names.join(", "), rows.names.join(", "));
             return Err(Error::new(
@@ -116,7 +117,7 @@ impl Query {
             cache: Some(Arc::clone(self.cache())),
         };
         let execution = Arc::new(source.execution(bound, options)?);
-        execution.fetch_from(self.execution.chosen());
+        execution.fetch_from(self.execution()?.chosen());
         let turn = Turn::new(source.session(), execution.options.memory, &execution.options.cancel);
         Ok(Points { gatherer: Gatherer::new(Arc::clone(&execution)), execution, turn })
     }

@@ -15,12 +15,15 @@ impl Query {
     /// # Errors
     /// `cancelled`; with `analyze` reading errors.
     pub fn explain(&self, analyze: bool) -> Result<String> {
-        let plan = self.execution.describe()?;
+        if analyze {
+            self.execution()?;
+        }
+        let plan = self.described()?;
         let mut out = text(&plan);
         price_lines(&mut out, &self.price()?);
         if analyze {
             let rows = self.count()?;
-            first_stage(&mut out, &self.execution.found()?);
+            first_stage(&mut out, &self.execution()?.found()?);
             analysis(&mut out, rows, plan.estimate, &self.stats());
         }
         Ok(printable_lines(&out).into_owned())
@@ -31,7 +34,10 @@ impl Query {
     /// # Errors
     /// As [`Query::explain`].
     pub fn explain_json(&self, analyze: bool) -> Result<String> {
-        let plan = self.execution.describe()?;
+        if analyze {
+            self.execution()?;
+        }
+        let plan = self.described()?;
         let condition: Vec<Json> =
             plan.condition.iter().map(|(depth, text)| json!({"depth": depth, "text": text})).collect();
         let library: Vec<Json> =
@@ -55,7 +61,7 @@ impl Query {
         });
         if analyze {
             let rows = self.count()?;
-            let found = self.execution.found()?;
+            let found = self.execution()?.found()?;
             out["analyze"] = stats_json(rows, &self.stats());
             out["analyze"]["estimate_held"] = json!(plan.estimate.0 <= rows && rows <= plan.estimate.1);
             out["analyze"]["first_stage"] = json!({

@@ -36,6 +36,7 @@ mod rows;
 mod schema;
 mod session;
 mod stats;
+mod subqueries;
 mod tasks;
 mod text;
 mod worker;

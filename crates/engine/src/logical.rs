@@ -1,28 +1,33 @@
 //! A query as a logical plan, and a plan as a query.
 
+use std::time::Instant;
+
 use sieva_plan::{Plan, SourceRef};
-use sieva_query::ast::Select;
-use sieva_query::bind::{BindOptions, Subqueries, bind_select};
-use sieva_query::logical::{plan_of, select_of};
-use sieva_query::values::ValueType;
+use sieva_query::ast::{Expr, Select};
+use sieva_query::bind::{BindOptions, Bound, Planned};
+use sieva_query::logical::{plan_rows, plan_select, select_of};
+use sieva_query::lower::{Answer, LowerOptions, lower, misfit};
 use sieva_store::without_secrets;
 use sieva_types::{Error, ErrorKind, Result};
 
 use crate::open::Source;
 use crate::query::{Query, QueryOptions};
+use crate::subqueries::Subqueries;
 
 impl Query {
-    /// The query as data, in its one form; nothing is read or run for it, and subqueries are plans of their own.
+    /// The query as data, in its one form; subqueries are plans of their own. It was made with the query: nothing is read
+    /// or run for it. Its [id](Plan::id) is the query's.
     ///
     /// # Errors
-    /// `invalid-value` for a query that is nested deeper than a plan may be.
+    /// None any more: a query that is nested deeper than a plan may be is not made.
     pub fn logical_plan(&self) -> Result<Plan> {
-        self.source().plan_select(self.select(), self.options())
+        Ok(self.source().named(self.canonical_plan().clone()))
     }
 }
 
 impl Source {
-    /// The query that a plan stands for. Its source must be this one: given, or of the same path.
+    /// The query that a plan stands for. Its source must be this one: given, or of the same path. Nothing is read or run
+    /// until something is asked of it.
     ///
     /// # Errors
     /// `invalid-value` for what is no plan, of another source, or made for arrays of other dimensions or types;
@@ -40,6 +45,7 @@ impl Source {
     /// # }
     /// ```
     pub fn query_plan(&self, plan: &Plan, options: &QueryOptions) -> Result<Query> {
+        let started = Instant::now();
         let own = self.path().to_string_lossy();
         match &plan.scan.source {
             SourceRef::Given => {}
@@ -47,44 +53,94 @@ impl Source {
             SourceRef::Path(other) => return Err(of_another(&format!("'{other}'"), &own)),
             SourceRef::Collection(name) => return Err(of_another(&format!("collection('{name}')"), &own)),
         }
-        let query = Query::of_select(self, Select { from: None, ..select_of(plan)? }, options)?;
-        let mut here = self.logical_plan(query.select(), query.options())?.0;
-        (here.scan.source, here.scan.cross) = (plan.scan.source.clone(), plan.scan.cross);
-        if here == plan.canonical() {
-            return Ok(query);
+        plan.check()?;
+        if plan.outputs().is_empty() {
+            return Err(Error::new(ErrorKind::InvalidValue, "the plan has no columns of a result")
+                .hint("add a step 'project'"));
         }
+        self.check_fits(plan, options)?;
+        Query::of_plan(self, plan.canonical(), options, started)
+    }
+
+    /// A plan with this source named in it.
+    pub(crate) fn named(&self, mut plan: Plan) -> Plan {
+        plan.scan.source = SourceRef::Path(without_secrets(&self.path().to_string_lossy()));
+        plan
+    }
+
+    /// Makes sure that a plan that came from elsewhere is of this source's arrays.
+    pub(crate) fn check_fits(&self, plan: &Plan, options: &QueryOptions) -> Result<()> {
+        let Some(why) = misfit(self.schema(), plan, self.valid_range(), options.cross)? else {
+            return Ok(());
+        };
         let message = format!(
-            "the plan is of arrays of other dimensions or types than those in '{}'",
-            without_secrets(&own)
+            "the plan is of arrays of other dimensions or types than those in '{}': {why}",
+            without_secrets(&self.path().to_string_lossy())
         );
         Err(Error::new(ErrorKind::InvalidValue, message).hint("make the plan anew for this source"))
     }
 
-    /// The plan of a SELECT over this source, which is named in it.
-    pub(crate) fn plan_select(&self, select: &Select, options: &QueryOptions) -> Result<Plan> {
-        let mut plan = self.logical_plan(select, options)?.0;
-        plan.scan.source = SourceRef::Path(without_secrets(&self.path().to_string_lossy()));
-        Ok(plan)
+    /// The plan of a SELECT as it was asked, and the type of its first column. Subqueries are planned, not run.
+    pub(crate) fn plan_select(
+        &self,
+        select: &Select,
+        subqueries: &Subqueries,
+        options: &QueryOptions,
+    ) -> Result<Planned> {
+        self.resolving(subqueries, options, |binding| plan_select(self.schema(), select, binding))
     }
 
-    /// The plan of a SELECT over this source, and the type of its value where it is a subquery.
-    fn logical_plan(&self, select: &Select, options: &QueryOptions) -> Result<(Plan, Option<ValueType>)> {
-        let subquery = |select: &Select| {
-            let (mut plan, value_type) = self.source_of(select)?.logical_plan(select, options)?;
-            if plan.outputs().len() != 1 {
-                let n = plan.outputs().len();
-                let message = format!("a subquery used as a value has {n} columns, not one");
-                return Err(Error::new(ErrorKind::TypeMismatch, message));
-            }
-            plan.scan.source = select.from.clone().map_or(SourceRef::Given, SourceRef::Path);
-            Ok((plan, value_type))
-        };
-        let valid_range = self.valid_range();
-        let subqueries = Subqueries::Plan(&subquery);
-        let binding = BindOptions { valid_range, cross: options.cross, subqueries };
-        let bound = bind_select(self.schema(), select, &binding)?;
-        let plan = plan_of(self.schema(), &bound, options.cross || select.cross)?;
-        Ok((plan, bound.outputs.first().and_then(|o| bound.type_of(&o.value))))
+    /// The same of a condition and of what is read of its rows, which have at least the dimensions `base`.
+    pub(crate) fn plan_rows(
+        &self,
+        base: &[usize],
+        condition: Option<&Expr>,
+        select: Option<&[Expr]>,
+        subqueries: &Subqueries,
+        options: &QueryOptions,
+    ) -> Result<Planned> {
+        self.resolving(subqueries, options, |binding| {
+            plan_rows(self.schema(), base, condition, select, binding)
+        })
+    }
+
+    fn resolving(
+        &self,
+        subqueries: &Subqueries,
+        options: &QueryOptions,
+        f: impl FnOnce(&BindOptions<'_>) -> Result<Planned>,
+    ) -> Result<Planned> {
+        let subqueries = |select: &Select| subqueries.planned(self, select, options);
+        f(&BindOptions { valid_range: self.valid_range(), cross: options.cross, subqueries: &subqueries })
+    }
+
+    /// The bound query of a plan of this source; what its subqueries give stays open.
+    pub(crate) fn lowered(
+        &self,
+        plan: &Plan,
+        subqueries: &Subqueries,
+        options: &QueryOptions,
+    ) -> Result<Bound> {
+        self.lowered_with(plan, &|plan| subqueries.unknown(self, plan, options))
+    }
+
+    /// The bound query of a plan of this source with the values of its subqueries, which are run unless they were.
+    pub(crate) fn lowered_to_run(
+        &self,
+        plan: &Plan,
+        subqueries: &Subqueries,
+        options: &QueryOptions,
+    ) -> Result<Bound> {
+        self.lowered_with(plan, &|plan| subqueries.answered(self, plan, options))
+    }
+
+    /// The same, with what `subqueries` says of each.
+    pub(crate) fn lowered_with(
+        &self,
+        plan: &Plan,
+        subqueries: &dyn Fn(&Plan) -> Result<Answer>,
+    ) -> Result<Bound> {
+        lower(self.schema(), plan, &LowerOptions { valid_range: self.valid_range(), subqueries })
     }
 }
 

@@ -11,11 +11,10 @@ use sieva_format::ArraySource;
 use sieva_format::read::{BlockReader, Workspace};
 use sieva_format::schema::Schema;
 use sieva_isolate::Limits;
-use sieva_query::ast::{Name, Select};
-use sieva_query::bind::{BindOptions, Bound, Subqueries, resolve, stored_domain};
+use sieva_query::ast::Name;
+use sieva_query::bind::{Bound, resolve, stored_domain};
 use sieva_query::exec::{Access, Column, Data, ExecOptions, Execution};
 use sieva_query::parse;
-use sieva_query::values::Scalar;
 use sieva_store::RemoteOptions;
 use sieva_store::guard::Gate;
 use sieva_types::{Bx, DType, Error, ErrorKind, Result};
@@ -288,32 +287,9 @@ impl Source {
         !matches!(resolve(self.schema(), &name.text), Err(e) if e.kind() == ErrorKind::UnknownArray)
     }
 
-    /// Runs `f` with what binding needs: the options, and the way to answer scalar subqueries.
-    pub(crate) fn with_binding<R>(&self, options: &QueryOptions, f: impl FnOnce(&BindOptions<'_>) -> R) -> R {
-        let subquery = |select: &Select| self.scalar(select, options);
-        let subqueries = Subqueries::Run(&subquery);
-        f(&BindOptions { valid_range: self.valid_range(), cross: options.cross, subqueries })
-    }
-
     /// Whether values outside of `valid_range` are missing.
     pub(crate) fn valid_range(&self) -> bool {
         self.options.valid_range
-    }
-
-    /// The source that a subquery is asked of: this one, or another file.
-    pub(crate) fn source_of(&self, subquery: &Select) -> Result<Self> {
-        match &subquery.from {
-            Some(from) if Path::new(from) != self.path() => Self::open_many(
-                &[from],
-                &OpenOptions { dims: Vec::new(), join: None, ..(*self.options).clone() },
-            ),
-            _ => Ok(self.clone()),
-        }
-    }
-
-    /// The one value of a scalar subquery, over this source or over another file.
-    fn scalar(&self, select: &Select, options: &QueryOptions) -> Result<Scalar> {
-        Query::of_select(&self.source_of(select)?, select.clone(), options)?.single_value()
     }
 
     /// Values of the box `start`, `shape` of an array: as stored, or decoded. What that may take is

@@ -1,5 +1,7 @@
-//! A query over a source: bound once, then asked for what is wanted of it.
+//! A query over a source: a logical plan, lowered once, then asked for what is wanted of it.
 
+mod execution;
+mod made;
 mod order;
 mod parts;
 mod positions;
@@ -9,22 +11,24 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 
 use sieva_format::read::ChunkCache;
+use sieva_plan::Plan;
 use sieva_query::ast::{Expr, Literal, Projection, Select, SelectItem};
-use sieva_query::bind::{Body, Bound, Output, Value, bind_condition, bind_select, bind_within, column_name};
+use sieva_query::bind::{Body, Bound, Output, Value, column_name};
 use sieva_query::exec::{
     self, Access, Column, ExecOptions, ExecStats, Execution, FetchWay, Gatherer, GroupTable,
 };
-use sieva_query::optimizer::Price;
+use sieva_query::logical::select_of;
 use sieva_query::values::Scalar;
 use sieva_store::CountersSnapshot;
-use sieva_types::{Error, ErrorKind, Result};
+use sieva_types::{Bx, Error, ErrorKind, Result};
 
 use crate::advise;
 use crate::open::Source;
 use crate::session::{Session, Turn};
 use crate::stats::{Phase, QueryStats};
+use crate::subqueries::Subqueries;
 pub(crate) use parts::Known;
-use positions::{Evaluated, positions_key};
+use positions::Evaluated;
 
 /// Positions that are fetched at once.
 const READ_PIECE: usize = 1 << 20;
@@ -45,23 +49,38 @@ pub struct QueryOptions {
     pub spill: Option<u64>,
     /// Threads; `None`: those of the session, one for each core.
     pub threads: Option<usize>,
-    /// A flag that stops the query when it is set, while it is bound too: subqueries are run then. `None`: one of its own,
-    /// [`Query::cancel_flag`].
+    /// A flag that stops the query when it is set, and its subqueries. `None`: one of its own, [`Query::cancel_flag`].
     pub cancel: Option<Arc<AtomicBool>>,
     /// Whether arrays that do not line up make a product, as by `CROSS`; else they are `unaligned-dimensions`.
     pub cross: bool,
 }
 
-/// A bound query. Its condition is evaluated once, whatever is asked of it and in which order; where counting found more
-/// positions than an eighth of its memory holds, a second time for the positions ([`QueryStats::evaluations`]).
+/// A query. Making it reads no values and runs nothing: it is a logical plan, lowered to the arrays of its source. Its
+/// subqueries are answered, once, when something is asked of it that takes running it. Its condition is evaluated once,
+/// whatever is asked of it and in which order; where counting found more positions than an eighth of its memory holds, a
+/// second time for the positions ([`QueryStats::evaluations`]).
 pub struct Query {
     source: Source,
     options: QueryOptions,
-    /// The whole of it as a tree, without FROM.
-    select: Select,
+    /// As it was asked, over the source that is given.
+    plan: Arc<Plan>,
+    /// In its one form, once somebody wants it.
+    canonical: OnceLock<Plan>,
+    /// The whole of it as a tree, without FROM; of a query that was made of a plan once somebody wants it.
+    select: OnceLock<Select>,
     /// The whole of it, in the printed form and without FROM.
-    text: String,
-    pub(crate) execution: Arc<Execution>,
+    text: OnceLock<String>,
+    subqueries: Arc<Subqueries>,
+    /// The plans of its subqueries.
+    open: Vec<Plan>,
+    /// The box of its rows, where it is a part of another query.
+    within: Option<Bx>,
+    /// Without the values of its subqueries; where there are none this is what is run.
+    known: Arc<Execution>,
+    /// With the values of its subqueries, once something was asked that takes them.
+    answered: OnceLock<Arc<Execution>>,
+    /// Held while they are answered.
+    answering: Mutex<()>,
     cancel: Arc<AtomicBool>,
     /// Held while the condition is evaluated: who asks meanwhile waits for what comes of it.
     evaluated: Arc<Mutex<Evaluated>>,
@@ -69,8 +88,10 @@ pub struct Query {
     cache: Arc<ChunkCache>,
     /// Where its callers wait for their share of the session.
     turn: Turn,
-    /// What its positions are known by in the session, where they are kept from query to query.
-    key: Option<(u64, String)>,
+    /// The state of the source that its positions are kept for from query to query, if they are.
+    state: Option<u64>,
+    /// What its positions are known by in the session then.
+    key: OnceLock<(u64, String)>,
     groups: OnceLock<Arc<GroupTable>>,
     stats: Arc<Mutex<QueryStats>>,
     /// What ended a stream of batches: an Arrow stream hands on its words only.
@@ -80,103 +101,6 @@ pub struct Query {
 }
 
 impl Query {
-    pub(crate) fn of_condition(
-        source: &Source,
-        condition: Option<Expr>,
-        select: Option<Vec<Expr>>,
-        options: &QueryOptions,
-    ) -> Result<Self> {
-        let started = Instant::now();
-        let bound = source.with_binding(options, |binding| {
-            bind_condition(source.schema(), condition.as_ref(), select.as_deref(), binding)
-        })?;
-        let item = |expr: Expr| SelectItem { text: column_name(&expr), expr, alias: None };
-        let projection =
-            select.map_or(Projection::All, |list| Projection::Items(list.into_iter().map(item).collect()));
-        let select = Select { projection, condition, ..Select::default() };
-        Self::new(source, bound, select, options, started)
-    }
-
-    pub(crate) fn of_select(source: &Source, select: Select, options: &QueryOptions) -> Result<Self> {
-        let started = Instant::now();
-        let bound = source.with_binding(options, |binding| bind_select(source.schema(), &select, binding))?;
-        Self::new(source, bound, select, options, started)
-    }
-
-    fn new(
-        source: &Source,
-        bound: Bound,
-        select: Select,
-        options: &QueryOptions,
-        started: Instant,
-    ) -> Result<Self> {
-        let session = source.session();
-        session.count_query();
-        let memory = options.memory.unwrap_or_else(|| session.query_memory());
-        let arrays: Vec<usize> = bound.arrays.iter().map(|a| a.index).collect();
-        let state = session.state_of(source, &arrays);
-        let shared = (Arc::default(), session.chunks(state, memory));
-        let mut query = Self::sharing(source, bound, select, options, (started, shared))?;
-        // A way that somebody asks for is to be gone.
-        let is_kept = options.access == Access::Auto;
-        query.key = state.filter(|_| is_kept).map(|state| (state, positions_key(query.bound())));
-        Ok(query)
-    }
-
-    /// A query that shares what is found of the condition, and decoded chunks.
-    fn sharing(
-        source: &Source,
-        bound: Bound,
-        select: Select,
-        options: &QueryOptions,
-        (started, (evaluated, cache)): (Instant, (Arc<Mutex<Evaluated>>, Arc<ChunkCache>)),
-    ) -> Result<Self> {
-        let options = QueryOptions { cross: options.cross || select.cross, ..options.clone() };
-        let select = Select { cross: options.cross, from: None, collection: None, ..select };
-        let before = source.reader().store().counters().snapshot();
-        let cancel = options.cancel.clone().unwrap_or_default();
-        let execution =
-            Arc::new(source.execution(bound, exec_options(source.session(), &options, &cancel, &cache))?);
-        let turn = Turn::new(source.session(), execution.options.memory, &cancel);
-        let index_before = execution.indexes.traffic();
-        let mut stats = QueryStats { open_seconds: source.opened_in(), ..QueryStats::default() };
-        stats.add(Phase::Bind, started);
-        Ok(Self {
-            source: source.clone(),
-            text: text_of(&select),
-            options,
-            select,
-            execution,
-            cancel,
-            evaluated,
-            cache,
-            turn,
-            key: None,
-            groups: OnceLock::new(),
-            stats: Arc::new(Mutex::new(stats)),
-            failure: Arc::default(),
-            before,
-            index_before,
-        })
-    }
-
-    /// The same query, to be stopped by itself: what either finds of the condition, both know.
-    ///
-    /// # Errors
-    /// As those of making it.
-    pub fn again(&self, cancel: Option<Arc<AtomicBool>>) -> Result<Self> {
-        let options = QueryOptions { cancel, ..self.options.clone() };
-        let (bound, select) = (self.execution.bound.clone(), self.select.clone());
-        let shared = (Arc::clone(&self.evaluated), Arc::clone(&self.cache));
-        let key = self.key.clone();
-        let made =
-            Self { key, ..Self::sharing(&self.source, bound, select, &options, (Instant::now(), shared))? };
-        if let Some(known) = self.groups.get() {
-            let _ = made.groups.set(Arc::clone(known));
-        }
-        Ok(made)
-    }
-
     /// The source.
     pub fn source(&self) -> &Source {
         &self.source
@@ -184,25 +108,31 @@ impl Query {
 
     /// The query as text: a SELECT in the printed form, without FROM.
     pub fn text(&self) -> &str {
-        &self.text
+        self.text.get_or_init(|| self.select().map(text_of).unwrap_or_default())
     }
 
-    pub(crate) fn select(&self) -> &Select {
-        &self.select
+    /// The query as a tree, without FROM.
+    fn select(&self) -> Result<&Select> {
+        if let Some(known) = self.select.get() {
+            return Ok(known);
+        }
+        let made = Select { from: None, collection: None, ..select_of(&self.plan)? };
+        Ok(self.select.get_or_init(|| made))
     }
 
-    pub(crate) fn options(&self) -> &QueryOptions {
-        &self.options
+    /// Its plan in the one form of equal questions, over the source that is given.
+    pub(crate) fn canonical_plan(&self) -> &Plan {
+        self.canonical.get_or_init(|| self.plan.canonical())
     }
 
     /// The number of threads that it is run with.
     pub fn threads(&self) -> usize {
-        self.execution.options.threads
+        self.known.options.threads
     }
 
     /// Bytes that reading and results in flight may take.
     pub fn memory(&self) -> u64 {
-        self.execution.options.memory
+        self.known.options.memory
     }
 
     /// A flag that stops the query when it is set.
@@ -219,10 +149,6 @@ impl Query {
     /// Whether rows are groups.
     pub fn is_grouped(&self) -> bool {
         matches!(self.bound().body, Body::Groups { .. })
-    }
-
-    pub(crate) fn bound(&self) -> &Bound {
-        &self.execution.bound
     }
 
     /// The decoded chunks that it holds.
@@ -255,7 +181,7 @@ impl Query {
     /// What it did so far.
     pub fn stats(&self) -> QueryStats {
         let io = self.source.reader().store().counters().snapshot().since(self.before);
-        let (bytes, requests) = self.execution.indexes.traffic();
+        let (bytes, requests) = self.known.indexes.traffic();
         let index = (bytes - self.index_before.0, requests - self.index_before.1);
         QueryStats { io, index, ..*self.lock_stats() }
     }
@@ -265,7 +191,7 @@ impl Query {
     /// # Errors
     /// Reading errors and `cancelled`.
     pub fn count(&self) -> Result<u64> {
-        let _entered = self.turn.enter()?;
+        let _entered = self.enter()?;
         let bound = self.bound();
         if bound.distinct {
             let mut stream = self.row_stream(1 << 16)?;
@@ -282,12 +208,13 @@ impl Query {
     }
 
     pub(crate) fn groups(&self) -> Result<Arc<GroupTable>> {
-        let _entered = self.turn.enter()?;
+        let _entered = self.enter()?;
+        let execution = self.execution()?;
         if let Some(known) = self.groups.get() {
             return Ok(Arc::clone(known));
         }
         let started = Instant::now();
-        let (table, did) = self.timed(Phase::Select, || exec::aggregate(&self.execution))?;
+        let (table, did) = self.timed(Phase::Select, || exec::aggregate(execution))?;
         self.note_evaluation(did);
         advise::used(self, "aggregate", None, &did, started.elapsed().as_secs_f64());
         Ok(Arc::clone(self.groups.get_or_init(|| Arc::new(table))))
@@ -307,23 +234,6 @@ impl Query {
         let done = work();
         self.lock_stats().add(phase, started);
         done
-    }
-
-    /// Bounds of the number of positions that satisfy the condition; reads coordinates at most.
-    ///
-    /// # Errors
-    /// Reading errors and `cancelled`.
-    pub fn estimate(&self) -> Result<(u64, u64)> {
-        self.execution.estimate()
-    }
-
-    /// What giving back all of its rows takes, as a query that nothing was asked of yet, in batches of 65 536 rows or more.
-    /// No value is read for it.
-    ///
-    /// # Errors
-    /// `cancelled`.
-    pub fn price(&self) -> Result<Price> {
-        self.execution.price()
     }
 
     /// Whether so many values can be given at once: a file may declare any number, all of them its fill value.
@@ -360,15 +270,10 @@ impl Query {
         }
         let name = &*column_name(value);
         let select = std::slice::from_ref(value);
-        let bound = self.source.with_binding(&self.options, |binding| {
-            bind_within(
-                self.source.schema(),
-                &self.bound().rows.dims,
-                self.select.condition.as_ref(),
-                select,
-                binding,
-            )
-        })?;
+        let own = self.execution()?;
+        let (dims, options) = (&own.bound.rows.dims, &self.options);
+        let (plan, _) = self.source.plan_rows(dims, None, Some(select), &self.subqueries, options)?;
+        let bound = self.source.lowered_to_run(&plan, &self.subqueries, options)?;
         if bound.rows != self.bound().rows {
             let (got, want) = (bound.rows.names.join(", "), self.bound().rows.names.join(", "));
             return Err(Error::new(
@@ -377,7 +282,7 @@ impl Query {
             )
             .hint("name it in select=, so that the query's rows have its dimensions"));
         }
-        let _entered = self.turn.enter()?;
+        let _entered = self.enter()?;
         let selection = self.selection()?;
         self.fits(&bound, selection.len(), name)?;
         let started = Instant::now();
@@ -385,7 +290,7 @@ impl Query {
             bound,
             exec_options(self.source.session(), &self.options, &self.cancel, &self.cache),
         )?);
-        execution.fetch_from(self.execution.chosen());
+        execution.fetch_from(own.chosen());
         let mut gatherer = Gatherer::new(Arc::clone(&execution));
         let mut fetch = |positions: &[u64]| {
             let mut columns = exec::fetch(&mut gatherer, &execution.bound.outputs, positions)?;
@@ -439,7 +344,7 @@ impl Query {
         let expr = Expr::Call { function: "histogram".into(), args, distinct: false, star: false };
         let select = Select {
             projection: Projection::Items(vec![SelectItem { expr, alias: None, text }]),
-            condition: self.select.condition.clone(),
+            condition: self.select()?.condition.clone(),
             ..Select::default()
         };
         let options = QueryOptions { cancel: Some(self.cancel_flag()), ..self.options.clone() };
@@ -456,30 +361,32 @@ impl Query {
     /// # Errors
     /// `unknown-array`, `type-mismatch` and the like.
     pub fn with_columns(&self, more: Vec<Expr>) -> Result<Option<Self>> {
-        if self.select.distinct {
+        let select = self.select()?;
+        if select.distinct {
             return Ok(None);
         }
         let item = |expr: Expr| SelectItem { text: column_name(&expr), expr, alias: None };
-        let own = match &self.select.projection {
+        let own = match &select.projection {
             Projection::Items(items) => items.clone(),
             Projection::All => self.outputs().iter().map(|o| item(Expr::name(o.name.as_str()))).collect(),
         };
         let items = own.into_iter().chain(more.into_iter().map(item)).collect();
-        let select = Select { projection: Projection::Items(items), ..self.select.clone() };
+        let select = Select { projection: Projection::Items(items), ..select.clone() };
         Self::of_select(&self.source, select, &self.options).map(Some)
     }
 
     /// The value of a query of one row and one column; NULL where it has no row.
     pub(crate) fn single_value(&self) -> Result<Scalar> {
-        let [output] = self.bound().outputs.as_slice() else {
-            let n = self.bound().outputs.len();
+        let execution = self.execution()?;
+        let [output] = execution.bound.outputs.as_slice() else {
+            let n = execution.bound.outputs.len();
             return Err(Error::new(
                 ErrorKind::TypeMismatch,
                 format!("a subquery used as a value has {n} columns, not one"),
             ));
         };
         let vector = if self.is_grouped() {
-            self.groups()?.evaluate(&self.execution, &output.value)?
+            self.groups()?.evaluate(execution, &output.value)?
         } else {
             match self.row_stream(2)?.next_batch()?.and_then(|mut c| c.pop()) {
                 Some(column) => column.into_vector()?,

@@ -81,6 +81,7 @@ impl Rows {
     /// # Errors
     /// Reading errors, `cancelled`, `memory-limit`; `unsupported` for columns of histograms.
     pub fn new(query: Arc<Query>) -> Result<Self> {
+        query.execution()?;
         let fields =
             query.outputs().iter().map(|o| query.row_field(&o.name, &o.value)).collect::<Result<_>>()?;
         let kept =
@@ -149,7 +150,7 @@ impl Rows {
                 format!("rows {rows:?} of column {field}: there are {n} rows of {} columns", all.len());
             return Err(Error::new(ErrorKind::InvalidValue, message));
         }
-        let _entered = self.query.turn().enter()?;
+        let _entered = self.query.enter()?;
         match &self.kept {
             Kept::Ordered(ordered) => {
                 let column = ordered.read(&all[field].value, rows, threads)?;
@@ -170,9 +171,9 @@ impl Query {
         // All columns at once, and one of them thrice while it is made.
         let row = 9 * (self.outputs().len() as u64 + 3);
         let need = table.memory_bytes() + row * table.len as u64;
-        self.execution.options.room().check(need, format_args!("the columns of {} groups", table.len))?;
+        self.execution()?.options.room().check(need, format_args!("the columns of {} groups", table.len))?;
         let columns = self.outputs().iter().map(|output| {
-            let column = Column::from_vector(table.evaluate(&self.execution, &output.value)?, table.len)?;
+            let column = Column::from_vector(table.evaluate(self.execution()?, &output.value)?, table.len)?;
             Ok(typed(column.take(&order), self.dtype(&output.value)))
         });
         let columns = columns.collect::<Result<_>>()?;

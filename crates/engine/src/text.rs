@@ -9,6 +9,7 @@ use sieva_types::{Error, ErrorKind, Result};
 
 use crate::open::Source;
 use crate::query::{Query, QueryOptions};
+use crate::subqueries::Subqueries;
 
 impl Source {
     /// A query by a whole SELECT, or by a condition alone, whose columns are those of `SELECT *`. A FROM is not needed;
@@ -20,12 +21,13 @@ impl Source {
         Query::of_select(self, self.parse_query(text)?, options)
     }
 
-    /// The plan of the same text; unlike [`Source::ask`] it runs nothing, subqueries neither.
+    /// The plan of the same text; unlike [`Source::ask`] it looks up nothing but names.
     ///
     /// # Errors
     /// As [`Source::ask`].
     pub fn ask_plan(&self, text: &str, options: &QueryOptions) -> Result<Plan> {
-        self.plan_select(&self.parse_query(text)?, options)
+        let (plan, _) = self.plan_select(&self.parse_query(text)?, &Subqueries::default(), options)?;
+        Ok(self.named(plan.canonical()))
     }
 
     fn parse_query(&self, text: &str) -> Result<Select> {

@@ -1,4 +1,4 @@
-//! From the text of a query to its answer: parse, bind, plan, execute. Knows file formats only by the trait.
+//! From the text of a query to its answer: parse, resolve, plan, lower, optimize, execute. Knows file formats only by the trait.
 
 pub mod aggregate;
 pub mod ast;
@@ -6,6 +6,7 @@ pub mod bind;
 pub mod cost;
 pub mod exec;
 pub mod logical;
+pub mod lower;
 pub mod mask;
 pub mod optimizer;
 pub mod parse;

@@ -13,7 +13,7 @@ use crate::stats::Phase;
 impl Query {
     /// The positions of the first rows, where LIMIT wants no more: the scan ends with the tile that has the last.
     fn first_rows(&self) -> Result<Option<Arc<Selection>>> {
-        let _entered = self.turn.enter()?;
+        let _entered = self.enter()?;
         let bound = self.bound();
         let (Some(limit), true, false) = (bound.limit, bound.order_by.is_empty(), bound.distinct) else {
             return Ok(None);
@@ -27,7 +27,7 @@ impl Query {
         }
         let enough = Some(limit.saturating_add(bound.offset));
         let started = Instant::now();
-        let (first, did) = self.timed(Phase::Select, || exec::select(&self.execution, enough))?;
+        let (first, did) = self.timed(Phase::Select, || exec::select(self.execution()?, enough))?;
         let first = Arc::new(first);
         evaluated.first = Some(Arc::clone(&first));
         drop(evaluated);
@@ -44,7 +44,7 @@ impl Query {
         }
         let known = self.known_selection()?;
         let started = Instant::now();
-        let Some((positions, did)) = exec::first_in_order(&self.execution, known.as_deref())? else {
+        let Some((positions, did)) = exec::first_in_order(self.execution()?, known.as_deref())? else {
             return Ok(None);
         };
         self.lock_stats().add(Phase::Select, started);
@@ -57,30 +57,30 @@ impl Query {
 
     /// The rows of an ungrouped query, any part of them at any time.
     pub(crate) fn ordered_rows(&self) -> Result<OrderedRows> {
-        let _entered = self.turn.enter()?;
+        let _entered = self.enter()?;
         if let Some(positions) = self.first_in_order()? {
-            return Ok(OrderedRows::at(Arc::clone(&self.execution), positions));
+            return Ok(OrderedRows::at(Arc::clone(self.execution()?), positions));
         }
         let selection = match self.first_rows()? {
             Some(first) => first,
             None => self.selection()?,
         };
-        OrderedRows::new(Arc::clone(&self.execution), selection)
+        OrderedRows::new(Arc::clone(self.execution()?), selection)
     }
 
     /// The rows of an ungrouped query.
     pub(crate) fn row_stream(&self, batch: usize) -> Result<RowStream> {
-        let _entered = self.turn.enter()?;
+        let _entered = self.enter()?;
         if let Some(positions) = self.first_in_order()? {
-            return Ok(RowStream::at(Arc::clone(&self.execution), positions, batch));
+            return Ok(RowStream::at(Arc::clone(self.execution()?), positions, batch));
         }
         if let Some(first) = self.first_rows()? {
-            return RowStream::new(Arc::clone(&self.execution), first, batch);
+            return RowStream::new(Arc::clone(self.execution()?), first, batch);
         }
         if self.known_selection()?.is_none() {
             let started = Instant::now();
-            if let Some(rows) = RowStream::of_replica(&self.execution, batch)? {
-                let found = self.execution.chosen().map_or(0, |c| c.count());
+            if let Some(rows) = RowStream::of_replica(self.execution()?, batch)? {
+                let found = self.execution()?.chosen().map_or(0, |c| c.count());
                 let did = ExecStats { by_replica: found, ..ExecStats::default() };
                 self.note_evaluation(did);
                 let mut stats = self.lock_stats();
@@ -91,6 +91,6 @@ impl Query {
                 return Ok(rows);
             }
         }
-        RowStream::new(Arc::clone(&self.execution), self.selection()?, batch)
+        RowStream::new(Arc::clone(self.execution()?), self.selection()?, batch)
     }
 }

@@ -1,12 +1,12 @@
 //! A part of a query's rows as a query, and a query whose answer was found elsewhere.
 
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
 
 use sieva_query::exec::GroupTable;
 use sieva_types::{Bx, Result, Selection};
 
 use super::Query;
+use super::made::Asked;
 use super::positions::Evaluated;
 
 /// What was found of a query elsewhere.
@@ -22,8 +22,9 @@ pub(crate) enum Known {
 impl Query {
     /// The query of the rows in a box, all that satisfy its condition.
     pub(crate) fn within(&self, bx: &Bx) -> Result<Self> {
-        let bound = self.execution.bound.clone().within(bx);
-        Self::new(&self.source, bound, self.select.clone(), &self.options, Instant::now())
+        let asked = self.asked((Arc::default(), Arc::clone(&self.cache)));
+        let bound = asked.bound.clone().within(bx);
+        Self::alone(&self.source, Asked { bound, within: Some(bx.clone()), ..asked }, &self.options)
     }
 
     /// The same query, which knows this.
@@ -35,9 +36,8 @@ impl Query {
             Known::Selection(found) => evaluated.set_selection(Arc::new(found)),
             Known::Groups(table) => groups = Some(table),
         }
-        let (bound, select) = (self.execution.bound.clone(), self.select.clone());
-        let shared = (Arc::new(Mutex::new(evaluated)), Arc::clone(&self.cache));
-        let made = Self::sharing(&self.source, bound, select, &self.options, (Instant::now(), shared))?;
+        let asked = self.asked((Arc::new(Mutex::new(evaluated)), Arc::clone(&self.cache)));
+        let made = Self::made(&self.source, asked, &self.options)?;
         if let Some(table) = groups {
             made.set_groups(table);
         }

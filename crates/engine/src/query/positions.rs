@@ -45,6 +45,7 @@ impl Query {
 
     /// The number of positions that satisfy the condition.
     pub(super) fn positions(&self) -> Result<u64> {
+        let execution = self.execution()?;
         let mut evaluated = self.evaluated();
         if let Some(known) = evaluated.selection.as_ref().map(|s| s.len()).or(evaluated.count) {
             return Ok(known);
@@ -54,14 +55,14 @@ impl Query {
             return Ok(known.len());
         }
         let started = Instant::now();
-        let counted = exec::count(&self.execution, self.memory() / KEPT_SHARE);
+        let counted = exec::count(execution, self.memory() / KEPT_SHARE);
         self.lock_stats().add(Phase::Select, started);
         let counted = counted?;
         self.note_evaluation(counted.did);
         (evaluated.count, evaluated.found) = (Some(counted.count), counted.found);
         // What counts need not have room for a selection.
-        if let (Some(key), Some(found)) = (&self.key, &evaluated.found)
-            && let Ok(selection) = found.selection(&self.execution).map(Arc::new)
+        if let (Some(key), Some(found)) = (self.key.get(), &evaluated.found)
+            && let Ok(selection) = found.selection(execution).map(Arc::new)
         {
             self.source.session().keep_selection(key, &selection);
             (evaluated.selection, evaluated.found) = (Some(selection), None);
@@ -77,7 +78,7 @@ impl Query {
     /// # Errors
     /// Reading errors, `cancelled`, `memory-limit`.
     pub fn selection(&self) -> Result<Arc<Selection>> {
-        let _entered = self.turn.enter()?;
+        let _entered = self.enter()?;
         let mut evaluated = self.evaluated();
         if let Some(known) = &evaluated.selection {
             return Ok(Arc::clone(known));
@@ -89,16 +90,16 @@ impl Query {
         }
         let started = Instant::now();
         if let Some(found) = &evaluated.found {
-            let selection = Arc::new(found.selection(&self.execution)?);
+            let selection = Arc::new(found.selection(self.execution()?)?);
             (evaluated.selection, evaluated.found) = (Some(Arc::clone(&selection)), None);
             self.lock_stats().add(Phase::Select, started);
             return Ok(selection);
         }
-        let (selection, did) = self.timed(Phase::Select, || exec::select(&self.execution, None))?;
+        let (selection, did) = self.timed(Phase::Select, || exec::select(self.execution()?, None))?;
         let selection = Arc::new(selection);
         evaluated.selection = Some(Arc::clone(&selection));
         drop(evaluated);
-        if let Some(key) = &self.key {
+        if let Some(key) = self.key.get() {
             self.source.session().keep_selection(key, &selection);
         }
         self.note_evaluation(did);
@@ -109,7 +110,7 @@ impl Query {
 
     /// The positions, where the session knows them and the source is what it was.
     fn kept_selection(&self) -> Result<Option<Arc<Selection>>> {
-        let Some(key) = &self.key else { return Ok(None) };
+        let Some(key) = self.key.get() else { return Ok(None) };
         let Some(known) = self.source.session().known_selection(key) else { return Ok(None) };
         self.source.reader().store().check_unchanged()?;
         Ok(Some(known))
@@ -122,6 +123,7 @@ impl Query {
 
     /// The positions, where they are known or counting kept them.
     pub(super) fn known_selection(&self) -> Result<Option<Arc<Selection>>> {
+        self.execution()?;
         let is_known = {
             let mut evaluated = self.evaluated();
             if evaluated.selection.is_none() && evaluated.found.is_none() {

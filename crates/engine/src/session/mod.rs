@@ -25,7 +25,7 @@ use crate::query::{Query, QueryOptions};
 use admission::{Admission, Limits, Permit};
 use found::Selections;
 use sources::Sources;
-pub(crate) use turn::Turn;
+pub(crate) use turn::{Entered, Turn};
 
 /// What a query may take where nobody says: at most this, and at least a quarter of it if the session has that.
 const QUERY_MEMORY: u64 = 1 << 30;

@@ -148,7 +148,7 @@ impl Query {
             return Err(Error::new(ErrorKind::InvalidValue, "work in 0 parts").hint("ask for 1 or more"));
         }
         let whole = self.task(kind, Bx::whole(&self.bound().rows.shape))?;
-        Ok(self.execution.cuts(n).into_iter().map(|bx| Task { bx, ..whole.clone() }).collect())
+        Ok(self.known().cuts(n).into_iter().map(|bx| Task { bx, ..whole.clone() }).collect())
     }
 
     /// The part of the work that are the rows in a box. The boxes of all tasks must have each row once.

@@ -61,8 +61,8 @@ impl Work {
             TaskKind::Count => Found::Count(query.count()?),
             TaskKind::Selection => Found::Selection(query.selection()?.as_ref().clone()),
             TaskKind::Groups => {
-                let _entered = query.turn().enter()?;
-                Found::Groups(Box::new(partial_groups(&query.execution)?.0))
+                let _entered = query.enter()?;
+                Found::Groups(Box::new(partial_groups(query.execution()?)?.0))
             }
         };
         let (question, boxes) = (self.task.question.clone(), vec![self.task.bx.clone()]);
@@ -100,8 +100,8 @@ impl Query {
                 Known::Selection(found)
             }
             Found::Groups(mut groups) => {
-                let _entered = self.turn().enter()?;
-                let empty = Groups::start(&self.execution)?;
+                let _entered = self.enter()?;
+                let empty = Groups::start(self.execution()?)?;
                 if !empty.is_like(&groups) {
                     let message = "the partial result has other keys or aggregates than the query";
                     return Err(Error::new(ErrorKind::InvalidValue, message));
@@ -109,7 +109,7 @@ impl Query {
                 // Without keys there is one group, of no rows too.
                 groups.limit(self.memory());
                 let groups = if groups.is_empty() { empty } else { *groups };
-                Known::Groups(finish_groups(&self.execution, groups)?)
+                Known::Groups(finish_groups(self.execution()?, groups)?)
             }
         };
         self.knowing(known)

@@ -105,7 +105,8 @@ fn bind_call(
             return Err(Error::new(
                 ErrorKind::TypeMismatch,
                 format!("{function}() needs a constant, got {arg}"),
-            ));
+            )
+            .hint("its value has to be known before the query is run: write a number"));
         };
         parameters.push(literal(&v.scalar(0)));
     }
@@ -138,9 +139,10 @@ mod tests {
     use sieva_format::schema::{ArrayInfo, Dimension, Naming, Schema, StorageInfo};
     use sieva_types::{DType, ErrorKind};
 
-    use crate::bind::{BindOptions, Condition, Subqueries, bind_select};
+    use crate::bind::{BindOptions, Bound, Condition};
+    use crate::logical::plan_select;
+    use crate::lower::{Answer, LowerOptions, lower};
     use crate::parse::parse_select;
-    use crate::values::Scalar;
 
     /// One array `a` along one dimension `x` that has no coordinates.
     fn schema() -> Schema {
@@ -166,13 +168,17 @@ mod tests {
         Schema { dims: vec![dim], arrays: vec![array], ..Schema::default() }
     }
 
+    fn bound(query: &str) -> sieva_types::Result<Bound> {
+        let (valid_range, schema) = (false, schema());
+        let none = |_: &_| Ok((sieva_plan::Plan::default(), None));
+        let options = BindOptions { valid_range, cross: false, subqueries: &none };
+        let (plan, _) = plan_select(&schema, &parse_select(query).unwrap(), &options)?;
+        let subqueries = &|_: &_| Ok(Answer::Unknown(None));
+        lower(&schema, &plan, &LowerOptions { valid_range, subqueries })
+    }
+
     fn refused(query: &str) -> (ErrorKind, String) {
-        let options = BindOptions {
-            valid_range: false,
-            cross: false,
-            subqueries: Subqueries::Run(&|_| Ok(Scalar::Null)),
-        };
-        let e = bind_select(&schema(), &parse_select(query).unwrap(), &options).unwrap_err();
+        let e = bound(query).unwrap_err();
         (e.kind(), e.message().to_owned())
     }
 
@@ -193,11 +199,6 @@ mod tests {
         let terms =
             |op: &str, join: &str| each.iter().map(|c| format!("a {op} {c}")).collect::<Vec<_>>().join(join);
         let list = each.join(", ");
-        let options = BindOptions {
-            valid_range: false,
-            cross: false,
-            subqueries: Subqueries::Run(&|_| Ok(Scalar::Null)),
-        };
         for (condition, intervals) in [
             (format!("a IN ({list})"), n),
             (format!("a NOT IN ({list})"), n + 1),
@@ -205,8 +206,7 @@ mod tests {
             (terms("<>", " AND "), n + 1),
             (format!("NOT ({})", terms("=", " OR ")), n + 1),
         ] {
-            let select = parse_select(&format!("SELECT a WHERE {condition}")).unwrap();
-            match bind_select(&schema(), &select, &options).unwrap().condition {
+            match bound(&format!("SELECT a WHERE {condition}")).unwrap().condition {
                 Condition::Stored { set, .. } => assert_eq!(set.ranges.len(), intervals),
                 other => panic!(
                     "{} parts",
@@ -215,8 +215,7 @@ mod tests {
             }
         }
         let condition = "idx(x) = 1 OR a > 5 OR idx(x) IN (0, 2) OR idx(x) = 1";
-        let select = parse_select(&format!("SELECT a WHERE {condition}")).unwrap();
-        match bind_select(&schema(), &select, &options).unwrap().condition {
+        match bound(&format!("SELECT a WHERE {condition}")).unwrap().condition {
             Condition::Any(parts) => {
                 let positions = parts.iter().filter_map(|p| match p {
                     Condition::Position { ranges, .. } => Some(ranges.clone()),
@@ -248,12 +247,7 @@ mod tests {
 
     #[test]
     fn an_unknown_function_is_told_of_aggregates() {
-        let options = BindOptions {
-            valid_range: false,
-            cross: false,
-            subqueries: Subqueries::Run(&|_| Ok(Scalar::Null)),
-        };
-        let e = bind_select(&schema(), &parse_select("SELECT mode(a)").unwrap(), &options).unwrap_err();
+        let e = bound("SELECT mode(a)").unwrap_err();
         assert_eq!((e.kind(), e.message()), (ErrorKind::UnknownFunction, "no function 'mode'"));
         let hint = e.hint_text().unwrap();
         assert!(

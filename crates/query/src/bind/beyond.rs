@@ -9,13 +9,17 @@ use sieva_format::decoding::Number;
 use sieva_types::Result;
 
 use super::Value;
-use crate::ast::{CompareOp, Expr, Literal};
+use crate::ast::CompareOp;
 use crate::raw::compare_exact;
 use crate::values::{Scalar, Vector};
 
-/// `a op b`, where `a` and `b` are the values of `left` and `right`.
-pub(super) fn compare(op: CompareOp, left: &Expr, a: Value, right: &Expr, b: Value) -> Result<Value> {
-    match (beyond(left), beyond(right)) {
+/// `a op b` of two values, each with the integer that it is if it was written so.
+pub(crate) fn compare(
+    op: CompareOp,
+    (a, left): (Value, Option<i128>),
+    (b, right): (Value, Option<i128>),
+) -> Result<Value> {
+    match (left.filter(is_beyond), right.filter(is_beyond)) {
         (None, None) => Ok(Value::Compare(op, Box::new(a), Box::new(b))),
         (None, Some(literal)) => with_literal(op, a, literal),
         (Some(literal), None) => with_literal(op.mirrored(), b, literal),
@@ -23,14 +27,9 @@ pub(super) fn compare(op: CompareOp, left: &Expr, a: Value, right: &Expr, b: Val
     }
 }
 
-/// The literal's integer, if it is one that neither 64 bits nor a float64 hold.
-fn beyond(expr: &Expr) -> Option<i128> {
-    match expr {
-        Expr::Literal(Literal::Int(i)) if i64::try_from(*i).is_err() && u64::try_from(*i).is_err() => {
-            (order(*i) != Some(Ordering::Equal)).then_some(*i)
-        }
-        _ => None,
-    }
+/// Whether neither 64 bits nor a float64 hold an integer.
+fn is_beyond(i: &i128) -> bool {
+    i64::try_from(*i).is_err() && u64::try_from(*i).is_err() && order(*i) != Some(Ordering::Equal)
 }
 
 /// How an integer compares with the float64 nearest to it.
@@ -66,12 +65,10 @@ mod tests {
     use crate::exec::evaluate_constant;
 
     fn answer(op: CompareOp, value: Scalar, literal: i128) -> Scalar {
-        let name = Expr::name("x");
-        let literal = Expr::Literal(Literal::Int(literal));
         let constant = |s: &Scalar| Value::Constant(Vector::constant(s).unwrap());
-        let one = compare(op, &name, constant(&value), &literal, constant(&Scalar::Null)).unwrap();
-        let other =
-            compare(op.mirrored(), &literal, constant(&Scalar::Null), &name, constant(&value)).unwrap();
+        let (value, literal) = ((constant(&value), None), (constant(&Scalar::Null), Some(literal)));
+        let one = compare(op, value.clone(), literal.clone()).unwrap();
+        let other = compare(op.mirrored(), literal, value).unwrap();
         let [one, other] = [one, other].map(|v| evaluate_constant(&v).unwrap().scalar(0));
         assert_eq!(one, other);
         one
@@ -111,10 +108,8 @@ mod tests {
 
     #[test]
     fn two_literals_are_compared_as_they_are() {
-        let literal = |i: i128| Expr::Literal(Literal::Int(i));
         let null = || Value::Constant(Vector::constant(&Scalar::Null).unwrap());
-        let (a, b) = (literal(i128::MAX), literal(i128::MAX - 1));
-        let v = compare(CompareOp::Gt, &a, null(), &b, null()).unwrap();
+        let v = compare(CompareOp::Gt, (null(), Some(i128::MAX)), (null(), Some(i128::MAX - 1))).unwrap();
         assert_eq!(evaluate_constant(&v).unwrap().scalar(0), Scalar::Bool(true));
     }
 }

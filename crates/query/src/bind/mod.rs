@@ -1,13 +1,13 @@
-//! From names to arrays: a query's tree bound to the schema of one source.
+//! From names to arrays: a query's tree resolved with the schema of one source, and what a bound query is.
 //!
-//! Binding reads no array data. It finds what each name means, lines up dimensions into the row space,
-//! checks types, turns dates into numbers of the file's calendar, pushes NOT down to the comparisons (so
-//! that three-valued logic needs no third value: what is left is where the condition is true), and
-//! rewrites comparisons of one array with a constant to sets of stored values ([`crate::raw`]).
+//! Resolving reads no array data and runs nothing. It finds what each name means, lines up dimensions into the row
+//! space, checks types, and turns dates into numbers of the file's calendar. What comes of it is made into a plan
+//! ([`crate::logical`]): each condition is a value as it was asked, subqueries are plans. A plan is made ready to be run by
+//! [`crate::lower`].
 
 mod aggregates;
 mod align;
-mod beyond;
+pub(crate) mod beyond;
 mod condition;
 mod dates;
 mod names;
@@ -29,13 +29,15 @@ use sieva_types::Result;
 use crate::aggregate::Aggregate;
 use crate::ast::{BinaryOp, CompareOp, Expr, Select};
 use crate::raw::{KeySet, StoredDomain};
-use crate::values::{Constants, Function, LikePattern, Scalar, ValueType, Vector};
+use crate::values::{Constants, Function, LikePattern, ValueType, Vector};
+pub(crate) use dates::date_part;
 pub use dates::part_of;
 pub use names::{Meaning, resolve};
-use rows::Parts;
 pub use rows::Rows;
-pub(crate) use rows::order_of;
+pub(crate) use rows::{Parts, order_of};
 pub use select::column_name;
+pub(crate) use select::no_rows;
+pub(crate) use value::{as_unsigned, constant, constant_number, not_if, type_of, unsigned_arguments};
 
 /// How a query is bound.
 pub struct BindOptions<'a> {
@@ -43,21 +45,12 @@ pub struct BindOptions<'a> {
     pub valid_range: bool,
     /// Whether arrays that do not line up are to make a product.
     pub cross: bool,
-    /// What becomes of scalar subqueries, and with that of the query.
-    pub subqueries: Subqueries<'a>,
+    /// The plan of a scalar subquery, and the type of its value.
+    pub subqueries: &'a dyn Fn(&Select) -> Result<Planned>,
 }
 
-/// A subquery's plan, and the type of its value.
+/// A plan, and the type of the first column of its result (`None`: it has none).
 pub type Planned = (Plan, Option<ValueType>);
-
-/// What becomes of scalar subqueries.
-#[derive(Clone, Copy)]
-pub enum Subqueries<'a> {
-    /// They are answered while the query is bound, which is to be run.
-    Run(&'a dyn Fn(&Select) -> Result<Scalar>),
-    /// Each becomes a plan, with the type of its value: nothing is run, and the query is for [`crate::logical::plan_of`].
-    Plan(&'a dyn Fn(&Select) -> Result<Planned>),
-}
 
 /// An array that a query uses.
 #[derive(Clone, Debug)]
@@ -145,7 +138,7 @@ pub enum Value {
     Call(Function, Vec<Value>),
     /// A part of the date that a time coordinate's value means.
     Date(DatePart, usize),
-    /// The one value of a subquery that is to be run later, and its type.
+    /// The one value of a subquery that was not answered yet, and its type.
     Subquery(Arc<Plan>, Option<ValueType>),
     /// The group's key of this number.
     Key(usize),
@@ -310,8 +303,8 @@ impl Bound {
     }
 }
 
-/// Binds trees to a schema; keeps the list of arrays and dimensions in use.
-pub struct Binder<'a> {
+/// Resolves trees with a schema; keeps the list of arrays and dimensions in use.
+pub(crate) struct Binder<'a> {
     schema: &'a Schema,
     options: &'a BindOptions<'a>,
     arrays: Vec<BoundArray>,
@@ -326,8 +319,7 @@ pub struct Binder<'a> {
 }
 
 impl<'a> Binder<'a> {
-    /// A binder to `schema`.
-    pub fn new(schema: &'a Schema, options: &'a BindOptions<'a>) -> Self {
+    fn new(schema: &'a Schema, options: &'a BindOptions<'a>) -> Self {
         let (key_types, aggregate_types) = (Vec::new(), Vec::new());
         Self {
             schema,
@@ -346,14 +338,7 @@ impl<'a> Binder<'a> {
         if let Some(known) = self.arrays.iter().position(|a| a.index == index) {
             return Ok(known);
         }
-        let info = &self.schema.arrays[index];
-        self.arrays.push(BoundArray {
-            index,
-            axes: Vec::new(),
-            domain: stored_domain(info, false, self.options.valid_range)?,
-            raw_domain: stored_domain(info, true, false)?,
-            time: dates::time_units(info),
-        });
+        self.arrays.push(bound_array(self.schema, index, self.options.valid_range)?);
         Ok(self.arrays.len() - 1)
     }
 
@@ -367,6 +352,18 @@ impl<'a> Binder<'a> {
         }
         Ok(rows)
     }
+}
+
+/// Array `index` of the schema as one that a query uses, before its axes are known.
+pub(crate) fn bound_array(schema: &Schema, index: usize, valid_range: bool) -> Result<BoundArray> {
+    let info = &schema.arrays[index];
+    Ok(BoundArray {
+        index,
+        axes: Vec::new(),
+        domain: stored_domain(info, false, valid_range)?,
+        raw_domain: stored_domain(info, true, false)?,
+        time: dates::time_units(info),
+    })
 }
 
 /// The stored values of an array and what they mean; `raw`: nothing but themselves.
@@ -384,43 +381,30 @@ pub fn is_time(info: &ArrayInfo) -> bool {
     dates::time_units(info).is_some()
 }
 
-/// Binds a condition alone: what [`Bound`] selects is then read by array names given later.
+/// Resolves a condition and what is read of its rows (`None`: the coordinates, then the arrays in the condition). The rows
+/// have at least the dimensions `base`, in this order.
 ///
 /// # Errors
 /// `unknown-array`, `ambiguous-name`, `type-mismatch` and the like, listing what would have been valid;
 /// `unaligned-dimensions` for arrays that do not line up.
-pub fn bind_condition(
+pub(crate) fn resolve_rows(
     schema: &Schema,
+    base: &[usize],
     condition: Option<&Expr>,
     select: Option<&[Expr]>,
     options: &BindOptions<'_>,
 ) -> Result<Bound> {
-    Binder::new(schema, options).bind_rows(condition, select)
-}
-
-/// Binds a condition and values that are to be read at its rows: as [`bind_condition`], but the rows have at
-/// least the dimensions `base`, in this order.
-///
-/// # Errors
-/// As [`bind_condition`].
-pub fn bind_within(
-    schema: &Schema,
-    base: &[usize],
-    condition: Option<&Expr>,
-    select: &[Expr],
-    options: &BindOptions<'_>,
-) -> Result<Bound> {
     let mut binder = Binder::new(schema, options);
     binder.base = base.to_vec();
-    binder.bind_rows(condition, Some(select))
+    binder.resolve_rows(condition, select)
 }
 
-/// Binds a whole SELECT.
+/// Resolves a whole SELECT.
 ///
 /// # Errors
-/// As [`bind_condition`].
-pub fn bind_select(schema: &Schema, select: &Select, options: &BindOptions<'_>) -> Result<Bound> {
+/// As [`resolve_rows`].
+pub(crate) fn resolve_select(schema: &Schema, select: &Select, options: &BindOptions<'_>) -> Result<Bound> {
     let mut binder = Binder::new(schema, options);
     binder.cross |= select.cross;
-    binder.bind_select(select)
+    binder.resolve_select(select)
 }

@@ -1,34 +1,27 @@
-//! `x IN (...)` of many constants where `x` is computed or text: one look-up in place of as many comparisons.
+//! `x IN (...)` of many constants: one list in the plan in place of as many comparisons.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use sieva_types::{DType, Result};
+use sieva_types::Result;
 
 use super::condition::exact_number;
 use super::{Binder, Value};
 use crate::ast::Expr;
 use crate::values::{Constants, Scalar, ValueType};
 
-/// So many comparisons are as fast.
+/// So many are written as comparisons.
 const FEW: usize = 8;
 
 impl Binder<'_> {
-    /// The look-up; `None` where comparisons do, or say better what is wrong.
+    /// The list; `None` where comparisons do, or say better what is wrong.
     pub(super) fn one_of(&mut self, expr: &Expr, list: &[Expr]) -> Result<Option<Value>> {
         if list.len() <= FEW {
             return Ok(None);
         }
         let value = self.value(expr)?;
-        match &value {
-            Value::Constant(_) | Value::Position { .. } => return Ok(None),
-            // Numbers that are stored are tested as they are, and texts beside them may be dates or names.
-            Value::Array { array, .. }
-                if self.schema.arrays[self.arrays[*array].index].dtype != DType::Str =>
-            {
-                return Ok(None);
-            }
-            _ => {}
+        if let Value::Constant(_) | Value::Position { .. } = &value {
+            return Ok(None);
         }
         let constants = match self.type_of(&value)? {
             None => return Ok(None),

@@ -27,15 +27,15 @@ impl PartialEq for Rows {
 }
 
 /// What of a query has dimensions.
-pub(super) struct Parts<'a> {
+pub(crate) struct Parts<'a> {
     /// Dimensions that come first, in this order, whatever the arrays have.
-    pub(super) base: &'a [usize],
+    pub(crate) base: &'a [usize],
     /// Arrays, as indices in the schema.
-    pub(super) arrays: &'a [usize],
+    pub(crate) arrays: &'a [usize],
     /// Dimensions named by themselves.
-    pub(super) dims: &'a [usize],
+    pub(crate) dims: &'a [usize],
     /// Whether a product of what does not line up is wanted.
-    pub(super) cross: bool,
+    pub(crate) cross: bool,
 }
 
 impl Rows {
@@ -44,7 +44,7 @@ impl Rows {
     ///
     /// # Errors
     /// `unaligned-dimensions`.
-    pub(super) fn of(schema: &Schema, parts: &Parts<'_>) -> Result<(Self, Vec<Vec<usize>>)> {
+    pub(crate) fn of(schema: &Schema, parts: &Parts<'_>) -> Result<(Self, Vec<Vec<usize>>)> {
         let items = items(schema, parts);
         let aligned = align::align(schema, &items)?;
         if !parts.cross {
@@ -53,13 +53,18 @@ impl Rows {
         let first = usize::from(!parts.base.is_empty());
         let (arrays, alone) = aligned[first..].split_at(parts.arrays.len());
         let order = order_of(parts.base, arrays, alone);
-        let shape: Vec<u64> = order.iter().map(|&d| schema.dims[d].len).collect();
-        checked_len(&shape).map_err(|e| e.at("the rows of this query"))?;
-        let names = order.iter().map(|&d| dim_name(schema, &order, d)).collect();
         let named = named_alone(schema, parts.dims, &items, &aligned)?;
-        let rows = Self { dims: order, names, shape, named };
+        let rows = Self::given(schema, order, named)?;
         let axes = arrays.iter().map(|own| own.iter().filter_map(|&d| rows.axis(d)).collect()).collect();
         Ok((rows, axes))
+    }
+
+    /// Rows along these dimensions; `named` are others that are one with one of them.
+    pub(crate) fn given(schema: &Schema, dims: Vec<usize>, named: Vec<(usize, usize)>) -> Result<Self> {
+        let shape: Vec<u64> = dims.iter().map(|&d| schema.dims[d].len).collect();
+        checked_len(&shape).map_err(|e| e.at("the rows of this query"))?;
+        let names = dims.iter().map(|&d| dim_name(schema, &dims, d)).collect();
+        Ok(Self { dims, names, shape, named })
     }
 
     /// The axis of a dimension of the schema.

@@ -3,14 +3,14 @@
 use sieva_types::{Error, ErrorKind, Result};
 
 use super::aggregates::Extractor;
-use super::{Binder, Body, Bound, Condition, OrderKey, Output, Rows, Subqueries, Value};
+use super::{Binder, Body, Bound, Condition, OrderKey, Output, Rows, Value};
 use crate::ast::{Expr, Literal, Name, OrderBy, Projection, Select, SelectItem};
 use crate::values::ValueType;
 
 impl Binder<'_> {
     /// A condition with what is read of its rows; `select` of `None` is the coordinates, then the arrays in
     /// the condition.
-    pub(super) fn bind_rows(mut self, condition: Option<&Expr>, select: Option<&[Expr]>) -> Result<Bound> {
+    pub(super) fn resolve_rows(mut self, condition: Option<&Expr>, select: Option<&[Expr]>) -> Result<Bound> {
         let condition = self.where_clause(condition)?;
         let outputs = match select {
             None => self.all_columns()?,
@@ -32,7 +32,7 @@ impl Binder<'_> {
         })
     }
 
-    pub(super) fn bind_select(mut self, select: &Select) -> Result<Bound> {
+    pub(super) fn resolve_select(mut self, select: &Select) -> Result<Bound> {
         let condition = self.where_clause(select.condition.as_ref())?;
         let items = match &select.projection {
             Projection::All => None,
@@ -55,11 +55,7 @@ impl Binder<'_> {
             (Body::Rows, outputs, order)
         };
         if grouped && self.arrays.is_empty() && self.dims.is_empty() {
-            return Err(Error::new(
-                ErrorKind::Syntax,
-                "an aggregate of no array: nothing says which rows are meant",
-            )
-            .hint("name an array: SELECT count(TEMP) ..., or SELECT count(*) ... WHERE TEMP > 5"));
+            return Err(no_rows());
         }
         let rows = self.rows()?;
         Ok(Bound {
@@ -79,11 +75,8 @@ impl Binder<'_> {
 
     fn where_clause(&mut self, condition: Option<&Expr>) -> Result<Condition> {
         let Some(condition) = condition else { return Ok(Condition::Always) };
-        match self.options.subqueries {
-            Subqueries::Run(_) => self.condition(condition, false),
-            // As it was asked: what it is in stored values is for the file that it is asked of.
-            Subqueries::Plan(_) => Ok(Condition::Computed(self.asked(condition)?)),
-        }
+        // As it was asked: what it is in stored values is for the file that it is asked of.
+        Ok(Condition::Computed(self.asked(condition)?))
     }
 
     fn output(&mut self, expr: &Expr, name: String) -> Result<Output> {
@@ -196,6 +189,12 @@ impl Binder<'_> {
         }
         Ok(keys)
     }
+}
+
+/// The error of a query of groups that names nothing.
+pub(crate) fn no_rows() -> Error {
+    Error::new(ErrorKind::Syntax, "an aggregate of no array: nothing says which rows are meant")
+        .hint("name an array: SELECT count(TEMP) ..., or SELECT count(*) ... WHERE TEMP > 5")
 }
 
 /// What GROUP BY and ORDER BY mean by a column's number or its alias.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use sieva_format::decoding::Number;
 use sieva_types::{Error, ErrorKind, Result};
 
-use super::{Binder, BoundArray, Subqueries, Value, beyond, dates, names};
+use super::{Binder, BoundArray, Value, beyond, dates, names};
 use crate::ast::{CompareOp, Expr, Literal, Name, Slot, SlotOf};
 use crate::values::{self, Function, LikePattern, Scalar, ValueType, Vector};
 
@@ -60,16 +60,13 @@ impl Binder<'_> {
             Expr::Call { function, args, distinct, star } => {
                 self.call(expr, function, args, *distinct || *star)?
             }
-            Expr::Subquery(select) => match self.options.subqueries {
-                Subqueries::Run(run) => Value::Constant(Vector::constant(&run(select)?)?),
-                Subqueries::Plan(plan) => {
-                    let (plan, value_type) = plan(select)?;
-                    Value::Subquery(Arc::new(plan), value_type)
-                }
-            },
+            Expr::Subquery(select) => {
+                let (plan, value_type) = (self.options.subqueries)(select)?;
+                Value::Subquery(Arc::new(plan), value_type)
+            }
         };
-        self.type_of(&value).map_err(|e| e.at(format!("'{expr}'")))?;
-        fold(value)
+        let value_type = self.type_of(&value).map_err(|e| e.at(format!("'{expr}'")))?;
+        fold(value, value_type)
     }
 
     fn name(&mut self, name: &Name) -> Result<Value> {
@@ -85,23 +82,6 @@ impl Binder<'_> {
     /// A non-negative literal beside unsigned values as one of them: `id + 1` stays exact beyond 2^63.
     fn unsigned_beside(&self, value: Value, other: &Value) -> Result<Value> {
         if self.type_of(other)? == Some(ValueType::U64) { as_unsigned(value) } else { Ok(value) }
-    }
-
-    /// The arguments of a function whose result is of the type of several: non-negative literals among unsigned values are
-    /// of their type, as numpy has it. A negative one makes all `int64`.
-    fn unsigned_among(&self, f: Function, args: Vec<Value>) -> Result<Vec<Value>> {
-        let first = match f {
-            Function::If => 1,
-            Function::Coalesce | Function::Least | Function::Greatest | Function::Mod => 0,
-            _ => return Ok(args),
-        };
-        let others = args.iter().skip(first).filter(|v| !matches!(v, Value::Constant(_)));
-        let types = others.map(|v| self.type_of(v)).collect::<Result<Vec<_>>>()?;
-        if types.is_empty() || types.iter().any(|t| *t != Some(ValueType::U64)) {
-            return Ok(args);
-        }
-        let alike = |(i, value)| if i < first { Ok(value) } else { as_unsigned(value) };
-        args.into_iter().enumerate().map(alike).collect()
     }
 
     fn conditions(&mut self, parts: &[Expr]) -> Result<Vec<Value>> {
@@ -123,7 +103,7 @@ impl Binder<'_> {
     /// A comparison as a value; dates and names of enumerated values are turned into numbers first.
     fn comparison(&mut self, op: CompareOp, left: &Expr, right: &Expr) -> Result<Value> {
         let (a, b) = self.comparable(left, right)?;
-        beyond::compare(op, left, a, right, b)
+        beyond::compare(op, (a, written(left)), (b, written(right)))
     }
 
     /// Both sides of a comparison, of one kind.
@@ -193,7 +173,7 @@ impl Binder<'_> {
                 )));
         };
         let args = args.iter().map(|a| self.value(a)).collect::<Result<_>>()?;
-        Ok(Value::Call(f, self.unsigned_among(f, args)?))
+        Ok(Value::Call(f, unsigned_arguments(f, args, &|v| self.type_of(v))?))
     }
 
     fn misplaced_aggregate(&self, expr: &Expr) -> Error {
@@ -269,7 +249,7 @@ impl Binder<'_> {
 }
 
 /// The type of a value over these arrays, keys and aggregates; `None` is NULL.
-pub(super) fn type_of(
+pub(crate) fn type_of(
     value: &Value,
     arrays: &[BoundArray],
     keys: &[Option<ValueType>],
@@ -298,8 +278,29 @@ pub(super) fn type_of(
     })
 }
 
+/// The arguments of a function whose result is of the type of several: non-negative literals among unsigned values are
+/// of their type, as numpy has it. A negative one makes all `int64`.
+pub(crate) fn unsigned_arguments(
+    f: Function,
+    args: Vec<Value>,
+    type_of: &dyn Fn(&Value) -> Result<Option<ValueType>>,
+) -> Result<Vec<Value>> {
+    let first = match f {
+        Function::If => 1,
+        Function::Coalesce | Function::Least | Function::Greatest | Function::Mod => 0,
+        _ => return Ok(args),
+    };
+    let others = args.iter().skip(first).filter(|v| !matches!(v, Value::Constant(_)));
+    let types = others.map(type_of).collect::<Result<Vec<_>>>()?;
+    if types.is_empty() || types.iter().any(|t| *t != Some(ValueType::U64)) {
+        return Ok(args);
+    }
+    let alike = |(i, value)| if i < first { Ok(value) } else { as_unsigned(value) };
+    args.into_iter().enumerate().map(alike).collect()
+}
+
 /// A constant that is a non-negative integer as `uint64`, where it fits; any other value as it is.
-fn as_unsigned(value: Value) -> Result<Value> {
+pub(crate) fn as_unsigned(value: Value) -> Result<Value> {
     let number = constant_number(&value);
     let Some(u) = number.and_then(|n| if let Number::Int(i) = n { u64::try_from(i).ok() } else { None })
     else {
@@ -308,7 +309,7 @@ fn as_unsigned(value: Value) -> Result<Value> {
     Ok(Value::Constant(Vector::constant(&Scalar::U64(u))?))
 }
 
-pub(super) fn not_if(negated: bool, value: Value) -> Value {
+pub(crate) fn not_if(negated: bool, value: Value) -> Value {
     if negated { Value::Not(Box::new(value)) } else { value }
 }
 
@@ -318,7 +319,7 @@ fn one_argument(function: &str, n: usize) -> Error {
 
 /// A literal as a constant. Integers beyond 64 bits become the nearest float64, which is not how they compare: see
 /// [`beyond`].
-pub(super) fn constant(literal: &Literal) -> Result<Vector> {
+pub(crate) fn constant(literal: &Literal) -> Result<Vector> {
     Vector::constant(&match literal {
         Literal::Null => Scalar::Null,
         Literal::Bool(b) => Scalar::Bool(*b),
@@ -333,7 +334,7 @@ pub(super) fn constant(literal: &Literal) -> Result<Vector> {
 }
 
 /// The number that a constant is.
-pub(super) fn constant_number(value: &Value) -> Option<Number> {
+pub(crate) fn constant_number(value: &Value) -> Option<Number> {
     let Value::Constant(v) = value else { return None };
     match v.scalar(0) {
         Scalar::Bool(b) => Some(Number::Int(b.into())),
@@ -360,9 +361,23 @@ fn placed(slot: &Slot) -> Result<Value> {
     Ok(Value::Constant(Vector::constant(&scalar)?))
 }
 
-/// What is computed from constants alone is computed once, here.
-fn fold(value: Value) -> Result<Value> {
+/// The integer that an expression is.
+fn written(expr: &Expr) -> Option<i128> {
+    if let Expr::Literal(Literal::Int(i)) = expr { Some(*i) } else { None }
+}
+
+/// What is computed from constants alone is computed once, here, so that equal questions are equal plans. It stays as it
+/// is where a plan's literal would be of another type: a value that is missing, a small unsigned one.
+fn fold(value: Value, value_type: Option<ValueType>) -> Result<Value> {
     let children = value.children();
-    let constant = !children.is_empty() && children.iter().all(|c| matches!(c, Value::Constant(_)));
-    if constant { Ok(Value::Constant(crate::exec::evaluate_constant(&value)?)) } else { Ok(value) }
+    if children.is_empty() || !children.iter().all(|c| matches!(c, Value::Constant(_))) {
+        return Ok(value);
+    }
+    let known = crate::exec::evaluate_constant(&value)?;
+    let keeps_type = match known.scalar(0) {
+        Scalar::Null => value_type.is_none(),
+        Scalar::U64(u) => i64::try_from(u).is_err(),
+        _ => true,
+    };
+    Ok(if keeps_type { Value::Constant(known) } else { value })
 }

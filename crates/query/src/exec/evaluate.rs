@@ -56,9 +56,7 @@ pub fn evaluate(value: &Value, from: &mut dyn Provider) -> Result<Vector> {
             let units = from.units(*array);
             dates(*part, &numbers, |part, x| units.and_then(|u| part_of(part, u, x)))
         }
-        Value::Subquery(..) => {
-            Err(Error::new(ErrorKind::Internal, "a subquery that was bound to be planned"))
-        }
+        Value::Subquery(..) => Err(Error::new(ErrorKind::Internal, "a subquery that was not answered")),
         Value::Key(key) => from.key(*key),
         Value::Aggregated(aggregate) => from.aggregated(*aggregate),
     }

@@ -1,4 +1,4 @@
-//! A bound query to its plan.
+//! A resolved query to its plan.
 
 use sieva_format::decoding::Number;
 use sieva_format::schema::Schema;
@@ -9,19 +9,25 @@ use sieva_types::{Error, ErrorKind, Result};
 
 use crate::aggregate::Aggregate;
 use crate::bind::{Body, Bound, Condition, Value};
+use crate::lower::type_of;
 use crate::values::{Constants, Scalar, ValueType};
 
-/// The plan of a query that was bound for it, in its one form. Its source is the one that it was bound to.
+/// The plan of a resolved query, in its one form. Its source is the one that it was resolved with.
 ///
 /// # Errors
-/// `internal-error` for a query that was bound to be run; `invalid-value` for one that is nested too deep.
+/// `internal-error` for a query that was lowered already; `invalid-value` for one that is nested too deep.
 pub fn plan_of(schema: &Schema, bound: &Bound, cross: bool) -> Result<Plan> {
+    Ok(as_asked(schema, bound, cross)?.canonical())
+}
+
+/// The same as it was asked: columns in the order of the arrays, parts and aggregates in the order of the query.
+pub(super) fn as_asked(schema: &Schema, bound: &Bound, cross: bool) -> Result<Plan> {
     let columns = Columns::of(schema, bound);
     let mut steps = Vec::new();
     match &bound.condition {
         Condition::Always => {}
         Condition::Computed(condition) => steps.push(Step::Filter(columns.expr(condition)?)),
-        other => return Err(internal(format!("a condition that was bound to be run: {other:?}"))),
+        other => return Err(internal(format!("a condition that was lowered: {other:?}"))),
     }
     if let Body::Groups { keys, aggregates, having } = &bound.body {
         steps.push(Step::Aggregate {
@@ -48,7 +54,7 @@ pub fn plan_of(schema: &Schema, bound: &Bound, cross: bool) -> Result<Plan> {
     let scan = Scan { rows, cross, columns: columns.list, ..Scan::default() };
     let plan = Plan { scan, steps };
     plan.check()?;
-    Ok(plan.canonical())
+    Ok(plan)
 }
 
 fn internal(what: String) -> Error {
@@ -56,7 +62,7 @@ fn internal(what: String) -> Error {
 }
 
 /// What a column of the scan is of.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Of {
     /// An array, by its number in [`Bound::arrays`]; as stored.
     Array(usize, bool),
@@ -92,6 +98,7 @@ impl Columns {
                 of.push(Of::Array(array, false));
             }
         }
+        of.sort_unstable();
         let mut columns = Self { list: of.iter().map(|&o| column(schema, bound, o)).collect(), of, keys: 0 };
         for &dim in &bound.rows.dims {
             let path = &schema.dims[dim].path;
@@ -195,16 +202,6 @@ fn column(schema: &Schema, bound: &Bound, of: Of) -> Column {
             value_type: Type::Int64,
             dims: bound.rows.axis(index).map(dim).into_iter().collect(),
         },
-    }
-}
-
-fn type_of(value_type: ValueType) -> Type {
-    match value_type {
-        ValueType::Bool => Type::Bool,
-        ValueType::I64 => Type::Int64,
-        ValueType::U64 => Type::UInt64,
-        ValueType::F64 => Type::Float64,
-        ValueType::Str => Type::Text,
     }
 }
 

@@ -301,7 +301,7 @@ impl Inner {
             return Ok(());
         }
         let started = Instant::now();
-        let mut groups = Groups::start(&self.template.execution)?;
+        let mut groups = Groups::start(self.template.execution()?)?;
         let (mut walk, mut evaluated, mut lacking) = (Walk::new(&self.sources), 0, 0);
         let (setting, options) = (self.setting(), self.object_options());
         let limit = self.options.memory.unwrap_or(1 << 30);
@@ -328,7 +328,7 @@ impl Inner {
                 .hint("group by fewer values, or raise the limit with --memory (memory= in Python)"));
             }
         }
-        self.template.set_groups(finish_groups(&self.template.execution, groups)?);
+        self.template.set_groups(finish_groups(self.template.execution()?, groups)?);
         self.note(&walk, started, evaluated, lacking);
         *done = true;
         Ok(())
@@ -354,7 +354,7 @@ impl Inner {
             )
             .hint("convert it, as by float64(x), or ask for the objects of one type only"));
         }
-        let (groups, _) = partial_groups(&query.execution)?;
+        let (groups, _) = partial_groups(query.execution()?)?;
         let (count, has_groups) = (own.count, !self.shape.by.is_empty());
         let keys = own.keys;
         let rekeyed = groups.rekeyed(&own.order, |old, value| {
