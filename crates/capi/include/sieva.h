@@ -11,7 +11,7 @@
  *   Output     goes to memory of the caller. Capacities count values, not bytes, unless said otherwise. Where there is
  *              too little room the result is SIEVA_ERROR_INVALID_VALUE, the message says what is needed, and nothing
  *              is written. Output parameters are set on success only, unless said otherwise.
- *   Handles    sieva_source, sieva_query, sieva_plan, sieva_selection, sieva_request, sieva_result, sieva_stream, sieva_stop,
+ *   Handles    sieva_source, sieva_query, sieva_plan, sieva_tasks, sieva_merge, sieva_selection, sieva_request, sieva_result, sieva_stream, sieva_stop,
  *              sieva_catalog, sieva_objects and sieva_search are freed by their own function, in any order: a query keeps its source
  *              open, a selection its query's, a search its catalog. Freeing NULL does nothing; NULL elsewhere is
  *              SIEVA_ERROR_INVALID_VALUE.
@@ -131,6 +131,8 @@ enum sieva_index { SIEVA_INDEX_ZONEMAP = 1, SIEVA_INDEX_BITMAP = 2, SIEVA_INDEX_
 typedef struct sieva_source sieva_source;
 typedef struct sieva_query sieva_query;
 typedef struct sieva_plan sieva_plan;
+typedef struct sieva_tasks sieva_tasks;
+typedef struct sieva_merge sieva_merge;
 typedef struct sieva_selection sieva_selection;
 typedef struct sieva_request sieva_request;
 typedef struct sieva_result sieva_result;
@@ -438,6 +440,49 @@ SIEVA_API int32_t sieva_plan_query(const sieva_source *source, const sieva_plan 
 /* Frees a plan; queries of it stay. */
 SIEVA_API void sieva_plan_free(sieva_plan *plan);
 
+/* ---- Tasks: parts of a query elsewhere --------------------------------------------------------------------------------- */
+
+/* What tasks give: what answers all that may be asked of the plan; the number of rows; their positions; groups. */
+enum sieva_task_kind { SIEVA_TASK_ANY = 0, SIEVA_TASK_COUNT = 1, SIEVA_TASK_SELECTION = 2, SIEVA_TASK_GROUPS = 3 };
+
+/* The work of a plan of source in as many parts or fewer, along whole chunks; no values are read. *tasks is to be freed by
+ * sieva_tasks_free(). Errors: as sieva_plan_query(); invalid-value (kind, 0 parts); unsupported (a histogram without a range,
+ * a subquery of another source, a count of different rows or of groups). */
+SIEVA_API int32_t sieva_plan_tasks(const sieva_source *source, const sieva_plan *plan, int32_t kind, uint64_t parts, sieva_tasks **tasks);
+
+/* How many there are. */
+SIEVA_API int32_t sieva_tasks_count(const sieva_tasks *tasks, uint64_t *count);
+
+/* The bytes of one of them, from 0, to be sent to whoever runs it. bytes, capacity and needed as in sieva_plan_bytes(). */
+SIEVA_API int32_t sieva_tasks_bytes(const sieva_tasks *tasks, uint64_t number, uint8_t *bytes, uint64_t capacity, uint64_t *needed);
+
+/* Frees them. */
+SIEVA_API void sieva_tasks_free(sieva_tasks *tasks);
+
+/* Runs a task, of so many bytes, with options (memory, threads, access, stop) or, if NULL, those of the source. *merge is what it
+ * found, to be freed by sieva_merge_free(). Errors: stale-source where the source is in another state than that of which the task
+ * was made; invalid-value for damaged bytes, and where it was opened in another way; those of the query. */
+SIEVA_API int32_t sieva_task_run(const sieva_source *source, const uint8_t *task, uint64_t count, const sieva_options *options, sieva_merge **merge);
+
+/* What sieva_merge_bytes() gave. It, and what is added to it, may take memory bytes; 0: 1 GiB. Errors: invalid-value for damaged
+ * bytes; memory-limit. */
+SIEVA_API int32_t sieva_merge_from_bytes(const uint8_t *bytes, uint64_t count, uint64_t memory, sieva_merge **merge);
+
+/* Adds what other tasks of the same plan found; other stays as it is. In any order the answer is the same, to the bit. Errors:
+ * invalid-value for those of different plans or states of a source, and for rows that are in both, then merge stays as it is;
+ * memory-limit, then what it held is lost. */
+SIEVA_API int32_t sieva_merge_add(sieva_merge *merge, const sieva_merge *other);
+
+/* Its bytes. bytes, capacity and needed as in sieva_plan_bytes(). */
+SIEVA_API int32_t sieva_merge_bytes(const sieva_merge *merge, uint8_t *bytes, uint64_t capacity, uint64_t *needed);
+
+/* The query of the plan, which knows its answer by what all tasks found: nothing is evaluated again. sieva_merge_result() gives its
+ * rows. Errors: invalid-value where tasks are missing or are of another plan; stale-source; as sieva_plan_query(). */
+SIEVA_API int32_t sieva_merge_query(const sieva_merge *merge, const sieva_source *source, const sieva_plan *plan, const sieva_options *options, sieva_query **query);
+
+/* Frees it; queries and results of it stay. */
+SIEVA_API void sieva_merge_free(sieva_merge *merge);
+
 /* ---- Selections ------------------------------------------------------------------------------------------------------- */
 
 /* The hits of a query, compressed. To be freed by sieva_selection_free(). */
@@ -523,6 +568,9 @@ SIEVA_API int32_t sieva_result_open(const sieva_source *source, const char *sql,
 
 /* The same of a plan: its rows as they come, as the bytes of a file. Errors: as sieva_plan_query(), sieva_result_open(). */
 SIEVA_API int32_t sieva_result_of_plan(const sieva_source *source, const sieva_plan *plan, const sieva_options *options, const sieva_result_options *result_options, sieva_result **result);
+
+/* The same by what all tasks of the plan found. Errors: as sieva_merge_query(), sieva_result_open(). */
+SIEVA_API int32_t sieva_merge_result(const sieva_merge *merge, const sieva_source *source, const sieva_plan *plan, const sieva_options *options, const sieva_result_options *result_options, sieva_result **result);
 
 /* The length of the file. Errors: of a deflated one those of reading, and memory-limit beyond spool_limit. */
 SIEVA_API int32_t sieva_result_size(const sieva_result *result, uint64_t *bytes);

@@ -32,5 +32,6 @@ pub mod status;
 pub mod stop;
 pub mod tags;
 pub mod target;
+pub mod tasks;
 pub mod texts;
 pub mod types;

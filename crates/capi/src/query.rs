@@ -79,6 +79,18 @@ impl QueryHandle {
         Box::new(Self { source: Arc::clone(source), state: Mutex::new(state) })
     }
 
+    /// The same, answered by a query of the engine that knows the answer.
+    pub fn knowing(
+        source: &Arc<Opened>,
+        question: Question,
+        options: QueryOptions,
+        known: Arc<Query>,
+    ) -> Box<Self> {
+        let made = Self::of(source, question, options);
+        made.lock().bound = Some(known);
+        made
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

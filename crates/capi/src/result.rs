@@ -16,6 +16,16 @@ use crate::status::guarded;
 /// `sieva_result`.
 pub struct ResultHandle(pub Encoded);
 
+impl ResultHandle {
+    /// The rows of a query in a format.
+    ///
+    /// # Errors
+    /// As [`Encoded::new`].
+    pub fn of(query: Arc<sieva::Query>, (format, how): (Format, EncodeOptions)) -> Result<Box<Self>> {
+        Ok(Box::new(Self(Encoded::new(query, format, &how)?)))
+    }
+}
+
 /// `sieva_result_options`. New fields come at the end; 0 always means the default.
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -49,7 +59,7 @@ impl ResultOptions {
     ///
     /// # Safety
     /// A pointer that is not NULL must lead to as many bytes as its first field says, its texts must end with a NUL.
-    unsafe fn read(pointer: *const Self) -> Result<(Format, EncodeOptions)> {
+    pub unsafe fn read(pointer: *const Self) -> Result<(Format, EncodeOptions)> {
         // SAFETY: the caller's promise.
         let given = unsafe { given::growing(pointer, Self::DEFAULT, "sieva_result_options") }?;
         // SAFETY: as above.

@@ -23,6 +23,7 @@ int main(int argc, char **argv)
     test_requests(source);
     test_results(source, argv[1]);
     test_plans(source);
+    test_tasks(source);
     test_misuse(source, argv[1]);
     test_limits(argv[1]);
     test_once(argv[1]);

@@ -61,6 +61,7 @@ void test_values(const sieva_source *source);
 void test_requests(const sieva_source *source);
 void test_results(const sieva_source *source, const char *path);
 void test_plans(const sieva_source *source);
+void test_tasks(const sieva_source *source);
 void test_misuse(const sieva_source *source, const char *path);
 void test_limits(const char *path);
 void test_once(const char *path);

@@ -6,13 +6,15 @@ use std::process::Command;
 use crate::toolchain::{C99, has, header, libraries, root, run, scratch};
 
 /// Names of types in Rust and in C; the longer first where one is the head of another.
-const NAMES: [(&str, &str); 31] = [
+const NAMES: [(&str, &str); 33] = [
     ("SessionHandle", "sieva_session"),
     ("SessionGiven", "sieva_session_options"),
     ("SessionDid", "sieva_session_stats"),
     ("SourceHandle", "sieva_source"),
     ("QueryHandle", "sieva_query"),
     ("PlanHandle", "sieva_plan"),
+    ("TasksHandle", "sieva_tasks"),
+    ("MergeHandle", "sieva_merge"),
     ("SelectionHandle", "sieva_selection"),
     ("RequestHandle", "sieva_request"),
     ("ResultHandle", "sieva_result"),

@@ -14,6 +14,7 @@ fn suite() -> Vec<PathBuf> {
         "values.c",
         "results.c",
         "plans.c",
+        "tasks.c",
         "calls.c",
         "limits.c",
         "once.c",

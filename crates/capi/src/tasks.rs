@@ -1,0 +1,275 @@
+//! Tasks: parts of the work of a plan for other processes, and the merging of what they found.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use sieva::{Error, ErrorKind, Partial, QueryOptions, Result, Task, TaskKind};
+
+use crate::given::{self, Out, copy_out};
+use crate::logical::PlanHandle;
+use crate::options::Options;
+use crate::query::{QueryHandle, Question};
+use crate::result::{ResultHandle, ResultOptions, own_or};
+use crate::source::{Opened, SourceHandle};
+use crate::status::{guarded, invalid};
+
+/// `sieva_tasks`.
+pub struct TasksHandle(Vec<Task>);
+
+/// `sieva_merge`: empty where merging failed.
+pub struct MergeHandle(Mutex<Option<Partial>>);
+
+impl MergeHandle {
+    fn new(partial: Partial) -> Box<Self> {
+        Box::new(Self(Mutex::new(Some(partial))))
+    }
+
+    fn with<R>(&self, f: impl FnOnce(&Partial) -> Result<R>) -> Result<R> {
+        let held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        held.as_ref().ok_or_else(gone).and_then(f)
+    }
+
+    /// The engine's query, which knows its answer by this.
+    fn finished(&self, source: &Opened, plan: &sieva::Plan, options: &QueryOptions) -> Result<sieva::Query> {
+        source.source.query_plan(plan, options)?.finish(self.with(Partial::copy)?)
+    }
+}
+
+fn gone() -> Error {
+    Error::new(ErrorKind::InvalidValue, "what was merged was lost when merging failed")
+        .hint("merge the partial results anew")
+}
+
+/// The kind of a code; none for 0.
+fn kind_of(kind: i32) -> Result<Option<TaskKind>> {
+    match usize::try_from(kind).ok().map(|k| k.checked_sub(1)) {
+        Some(None) => Ok(None),
+        Some(Some(k)) if k < TaskKind::ALL.len() => Ok(Some(TaskKind::ALL[k])),
+        _ => Err(invalid(format!("kind is {kind}: there are SIEVA_TASK_... 0 to 3"))),
+    }
+}
+
+/// `sieva_plan_tasks`
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sieva_plan_tasks(
+    source: *const SourceHandle,
+    plan: *const PlanHandle,
+    kind: i32,
+    parts: u64,
+    tasks: *mut *mut TasksHandle,
+) -> i32 {
+    guarded(|| {
+        let out = Out::handle(tasks, "tasks")?;
+        // SAFETY: the promises of sieva.h.
+        let (source, plan) =
+            unsafe { (&given::handle(source, "source")?.0, &given::handle(plan, "plan")?.0) };
+        let query = source.source.query_plan(plan, &source.options)?;
+        let parts = usize::try_from(parts).unwrap_or(usize::MAX);
+        let made = match kind_of(kind)? {
+            Some(kind) => query.tasks_of(kind, parts)?,
+            None => query.tasks(parts)?,
+        };
+        // SAFETY: as above.
+        unsafe { out.set(Box::new(TasksHandle(made))) };
+        Ok(())
+    })
+}
+
+/// `sieva_tasks_count`
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sieva_tasks_count(tasks: *const TasksHandle, count: *mut u64) -> i32 {
+    guarded(|| {
+        let out = Out::new(count, "count")?;
+        // SAFETY: the promises of sieva.h.
+        unsafe { out.set(given::handle(tasks, "tasks")?.0.len() as u64) };
+        Ok(())
+    })
+}
+
+/// `sieva_tasks_bytes`
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sieva_tasks_bytes(
+    tasks: *const TasksHandle,
+    number: u64,
+    bytes: *mut u8,
+    capacity: u64,
+    needed: *mut u64,
+) -> i32 {
+    guarded(|| {
+        let place = Out::new(needed, "needed")?;
+        // SAFETY: the promises of sieva.h.
+        let all = &unsafe { given::handle(tasks, "tasks") }?.0;
+        let task = usize::try_from(number).ok().and_then(|n| all.get(n));
+        let task = task.ok_or_else(|| invalid(format!("task {number} of {}", all.len())))?;
+        // SAFETY: as above.
+        unsafe { put_bytes(&task.to_bytes()?, (bytes, capacity), place) }
+    })
+}
+
+/// `sieva_tasks_free`
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sieva_tasks_free(tasks: *mut TasksHandle) {
+    // SAFETY: the promises of sieva.h.
+    unsafe { given::free(tasks) }
+}
+
+/// `sieva_task_run`
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sieva_task_run(
+    source: *const SourceHandle,
+    task: *const u8,
+    count: u64,
+    options: *const Options,
+    merge: *mut *mut MergeHandle,
+) -> i32 {
+    guarded(|| {
+        let out = Out::handle(merge, "merge")?;
+        // SAFETY: the promises of sieva.h.
+        let (source, bytes) =
+            unsafe { (&given::handle(source, "source")?.0, given::values(task, count, "task")?) };
+        // SAFETY: as above.
+        let options = unsafe { own_or(source, options) }?;
+        let found = source.source.run_task(&Task::from_bytes(&bytes)?, &options)?;
+        // SAFETY: as above.
+        unsafe { out.set(MergeHandle::new(found)) };
+        Ok(())
+    })
+}
+
+/// `sieva_merge_from_bytes`
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sieva_merge_from_bytes(
+    bytes: *const u8,
+    count: u64,
+    memory: u64,
+    merge: *mut *mut MergeHandle,
+) -> i32 {
+    guarded(|| {
+        let out = Out::handle(merge, "merge")?;
+        // SAFETY: the promises of sieva.h.
+        let bytes = unsafe { given::values(bytes, count, "bytes") }?;
+        let read = match memory {
+            0 => Partial::from_bytes(&bytes)?,
+            memory => Partial::from_bytes_within(&bytes, memory)?,
+        };
+        // SAFETY: as above.
+        unsafe { out.set(MergeHandle::new(read)) };
+        Ok(())
+    })
+}
+
+/// `sieva_merge_add`
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sieva_merge_add(merge: *mut MergeHandle, other: *const MergeHandle) -> i32 {
+    guarded(|| {
+        // SAFETY: the promises of sieva.h.
+        let (own, other) =
+            unsafe { (given::handle(merge.cast_const(), "merge")?, given::handle(other, "other")?) };
+        let more = other.with(Partial::copy)?;
+        let mut held = own.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let whole = held.as_mut().ok_or_else(gone)?;
+        whole.check_mergeable(&more)?;
+        let merged = whole.merge(more);
+        if merged.is_err() {
+            *held = None;
+        }
+        merged
+    })
+}
+
+/// `sieva_merge_bytes`
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sieva_merge_bytes(
+    merge: *const MergeHandle,
+    bytes: *mut u8,
+    capacity: u64,
+    needed: *mut u64,
+) -> i32 {
+    guarded(|| {
+        let place = Out::new(needed, "needed")?;
+        // SAFETY: the promises of sieva.h.
+        let made = unsafe { given::handle(merge, "merge") }?.with(Partial::to_bytes)?;
+        // SAFETY: as above.
+        unsafe { put_bytes(&made, (bytes, capacity), place) }
+    })
+}
+
+/// `sieva_merge_query`
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sieva_merge_query(
+    merge: *const MergeHandle,
+    source: *const SourceHandle,
+    plan: *const PlanHandle,
+    options: *const Options,
+    query: *mut *mut QueryHandle,
+) -> i32 {
+    guarded(|| {
+        let out = Out::handle(query, "query")?;
+        // SAFETY: the promises of sieva.h.
+        let (merge, source, plan) = unsafe {
+            (
+                given::handle(merge, "merge")?,
+                &given::handle(source, "source")?.0,
+                &given::handle(plan, "plan")?.0,
+            )
+        };
+        // SAFETY: as above.
+        let options = unsafe { own_or(source, options) }?;
+        let known = Arc::new(merge.finished(source, plan, &options)?);
+        let made = QueryHandle::knowing(source, Question::Plan(Arc::clone(plan)), options, known);
+        // SAFETY: as above.
+        unsafe { out.set(made) };
+        Ok(())
+    })
+}
+
+/// `sieva_merge_result`
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sieva_merge_result(
+    merge: *const MergeHandle,
+    source: *const SourceHandle,
+    plan: *const PlanHandle,
+    options: *const Options,
+    result_options: *const ResultOptions,
+    result: *mut *mut ResultHandle,
+) -> i32 {
+    guarded(|| {
+        let out = Out::handle(result, "result")?;
+        // SAFETY: the promises of sieva.h.
+        let (merge, source, plan, how) = unsafe {
+            (
+                given::handle(merge, "merge")?,
+                &given::handle(source, "source")?.0,
+                &given::handle(plan, "plan")?.0,
+                ResultOptions::read(result_options)?,
+            )
+        };
+        // SAFETY: as above.
+        let options = unsafe { own_or(source, options) }?;
+        let query = Arc::new(merge.finished(source, plan, &options)?);
+        let made = ResultHandle::of(query, how)?;
+        // SAFETY: as above.
+        unsafe { out.set(made) };
+        Ok(())
+    })
+}
+
+/// `sieva_merge_free`
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sieva_merge_free(merge: *mut MergeHandle) {
+    // SAFETY: the promises of sieva.h.
+    unsafe { given::free(merge) }
+}
+
+/// Says how many bytes there are, and copies them where the caller has a place.
+///
+/// # Safety
+/// Both places must be valid for what they are said to hold.
+unsafe fn put_bytes(made: &[u8], (to, capacity): (*mut u8, u64), needed: Out<u64>) -> Result<()> {
+    // SAFETY: the caller's promise.
+    unsafe { needed.set(made.len() as u64) };
+    if to.is_null() && capacity == 0 {
+        return Ok(());
+    }
+    // SAFETY: as above.
+    unsafe { copy_out(made, to, capacity, "bytes") }
+}
