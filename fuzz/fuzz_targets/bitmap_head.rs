@@ -10,6 +10,7 @@ use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
 use sieva_fuzz::{Change, SetRecipe, ValuesRecipe, bits};
 use sieva_index::bitmap::{RegionBitmap, Workspace, build};
+use sieva_types::wire::DTYPES;
 use sieva_types::{DType, ErrorKind, KeySet};
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -44,26 +45,11 @@ struct Input {
 }
 
 fuzz_target!(|input: Input| {
-    const TYPES: [DType; 13] = [
-        DType::Bool,
-        DType::I8,
-        DType::I16,
-        DType::I32,
-        DType::I64,
-        DType::U8,
-        DType::U16,
-        DType::U32,
-        DType::U64,
-        DType::F16,
-        DType::F32,
-        DType::F64,
-        DType::Str,
-    ];
     let (dtype, head, body) = match &input.source {
         Source::Foreign { dtype, head, body } => {
             let mut versioned = head.clone();
             versioned.insert(0, 1);
-            (TYPES[usize::from(*dtype) % TYPES.len()], versioned, body.clone())
+            (DTYPES[usize::from(*dtype) % DTYPES.len()], versioned, body.clone())
         }
         Source::Made(made) => made.bytes(),
     };
