@@ -17,8 +17,7 @@ use sieva_fuzz::check_error;
 use sieva_types::ErrorKind;
 
 /// Numbers in the registry; the last is nobody's.
-const FILTERS: [u32; 15] =
-    [1, 2, 3, 4, 5, 6, 307, 32000, 32001, 32004, 32008, 32015, 32026, 32013, 40000];
+const FILTERS: [u32; 15] = [1, 2, 3, 4, 5, 6, 307, 32000, 32001, 32004, 32008, 32015, 32026, 32013, 40000];
 const NBIT: u32 = 5;
 const SCALE_OFFSET: u32 = 6;
 const ZFP: u32 = 32013;

@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use libfuzzer_sys::fuzz_target;
 use sieva_format::ArraySource;
-use sieva_types::wire::Writer;
 use sieva_format::manifest::{Excerpt, Manifest, ManifestSource};
 use sieva_fuzz::{PatternStore, check_error, explore};
 use sieva_types::ErrorKind;
+use sieva_types::wire::Writer;
 use xxhash_rust::xxh3::xxh3_64;
 
 /// The memory that decoding is allowed.

@@ -8,7 +8,8 @@ use sieva_query::values::Scalar;
 use sieva_types::wire::{Reader, Subject, Writer};
 use sieva_types::{ErrorKind, Result};
 
-const SUBJECT: Subject = Subject { name: "partial result", kind: ErrorKind::InvalidValue, hint: "make it anew" };
+const SUBJECT: Subject =
+    Subject { name: "partial result", kind: ErrorKind::InvalidValue, hint: "make it anew" };
 /// Rows that were looked at; with those of a few others they can still be counted.
 const ROWS: u64 = 1 << 60;
 const MEMORY: u64 = 32 << 20;

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use libfuzzer_sys::fuzz_target;
 use sieva_fuzz::{check_error, small_source};
-use sieva_query::ast::{Expr, Name, Select};
 use sieva_plan::Plan;
+use sieva_query::ast::{Expr, Name, Select};
 use sieva_query::bind::{BindOptions, Body, Bound, Planned, resolve};
 use sieva_query::exec::{Column, Data, ExecOptions, Execution, Indexes, RowStream, aggregate, count, select};
 use sieva_query::logical::{plan_rows, plan_select};
@@ -22,7 +22,8 @@ fuzz_target!(|bytes: &[u8]| {
     let schema = source.schema();
     let known = |name: &Name| resolve(schema, &name.text).is_ok();
     let subquery = |_: &Select| Ok((Plan::default(), Some(ValueType::F64)));
-    let options = BindOptions { valid_range: bytes.len() % 2 == 1, cross: bytes.len() % 3 == 1, subqueries: &subquery };
+    let options =
+        BindOptions { valid_range: bytes.len() % 2 == 1, cross: bytes.len() % 3 == 1, subqueries: &subquery };
     let done = match parse::parse_select_with(text, &known) {
         Ok(select) => plan_select(schema, &select, &options).and_then(|p| run(lowered(p, &options)?)),
         Err(_) => match parse::parse_condition_with(text, &known) {
@@ -108,8 +109,12 @@ fn rows(execution: &Arc<Execution>) -> Result<(u64, Vec<Column>)> {
 fn check_condition(condition: &Expr, options: &BindOptions<'_>) -> Result<()> {
     let source = small_source();
     let value = std::slice::from_ref(condition);
-    let among = execution(lowered(plan_rows(source.schema(), &[], Some(condition), Some(value), options)?, options)?)?;
-    let everywhere = execution(lowered(plan_rows(source.schema(), &[], None, Some(value), options)?, options)?)?;
+    let among = execution(lowered(
+        plan_rows(source.schema(), &[], Some(condition), Some(value), options)?,
+        options,
+    )?)?;
+    let everywhere =
+        execution(lowered(plan_rows(source.schema(), &[], None, Some(value), options)?, options)?)?;
     let (selected, columns) = rows(&among)?;
     assert_eq!(truths(&columns[0]), selected, "{condition} is not true where it selects");
     let (_, columns) = rows(&everywhere)?;
