@@ -111,7 +111,8 @@ impl Top {
         let full = self.most.saturating_add(Self::spare(self.most));
         for (i, &position) in positions.iter().enumerate() {
             let row = keys.row(i);
-            if self.bound.as_ref().is_some_and(|b| b.compare(row, position).is_ge()) {
+            // The bound itself may be another thread's row, which comes when what was kept is put together.
+            if self.bound.as_ref().is_some_and(|b| b.compare(row, position).is_gt()) {
                 continue;
             }
             self.keys.push(row);
@@ -193,6 +194,20 @@ mod tests {
         let mut keys = Encoded::new(Some(1));
         values.iter().for_each(|&v| keys.push(&[v]));
         keys
+    }
+
+    #[test]
+    fn a_bound_that_another_thread_holds_is_not_lost() {
+        let (cancel, shared) = (AtomicBool::new(false), SharedBound::default());
+        let mut tops = [Top::new(1, Some(1)), Top::new(1, Some(1))];
+        for (top, position) in tops.iter_mut().zip([12, 10]) {
+            top.add(&encoded(&[0]), &[position], &cancel).unwrap();
+            top.share(&shared);
+        }
+        tops[0].tighten(&shared);
+        let mut all = Top::new(1, Some(1));
+        tops.into_iter().for_each(|top| all.take_in(top, &cancel).unwrap());
+        assert_eq!(all.finish(&cancel).unwrap(), [10]);
     }
 
     proptest! {
