@@ -169,6 +169,23 @@ pub unsafe fn copy_out<T: Copy>(from: &[T], to: *mut T, capacity: u64, what: &st
     Ok(())
 }
 
+/// Says how many bytes there are, and copies them where the caller has a place.
+///
+/// # Errors
+/// `invalid-value` where there is too little room and the caller gave some.
+///
+/// # Safety
+/// Both places must be valid for what they are said to hold.
+pub unsafe fn put_bytes(made: &[u8], (to, capacity): (*mut u8, u64), needed: Out<u64>) -> Result<()> {
+    // SAFETY: the caller's promise.
+    unsafe { needed.set(made.len() as u64) };
+    if to.is_null() && capacity == 0 {
+        return Ok(());
+    }
+    // SAFETY: as above.
+    unsafe { copy_out(made, to, capacity, "bytes") }
+}
+
 /// Whether `needed` values fit into the caller's memory.
 ///
 /// # Errors

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use sieva::{Plan, plan_text};
 
-use crate::given::{self, Out, copy_out};
+use crate::given::{self, Out};
 use crate::options::Options;
 use crate::query::{QueryHandle, Question};
 use crate::result::own_or;
@@ -96,12 +96,7 @@ pub unsafe extern "C" fn sieva_plan_bytes(
         // SAFETY: the promises of sieva.h.
         let made = unsafe { given::handle(plan, "plan") }?.0.to_bytes()?;
         // SAFETY: as above.
-        unsafe { place.set(made.len() as u64) };
-        if bytes.is_null() && capacity == 0 {
-            return Ok(());
-        }
-        // SAFETY: as above.
-        unsafe { copy_out(&made, bytes, capacity, "bytes") }
+        unsafe { given::put_bytes(&made, (bytes, capacity), place) }
     })
 }
 

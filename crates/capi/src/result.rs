@@ -90,7 +90,7 @@ pub unsafe extern "C" fn sieva_result_open(
     guarded(|| {
         let out = Out::handle(result, "result")?;
         // SAFETY: the promises of sieva.h.
-        let (source, sql, (format, how)) = unsafe {
+        let (source, sql, how) = unsafe {
             (
                 &given::handle(source, "source")?.0,
                 given::text(sql, "sql")?,
@@ -100,9 +100,9 @@ pub unsafe extern "C" fn sieva_result_open(
         // SAFETY: as above.
         let options = unsafe { own_or(source, options) }?;
         let query = Arc::new(source.source.ask(sql, &options)?);
-        let encoded = Encoded::new(query, format, &how)?;
+        let made = ResultHandle::of(query, how)?;
         // SAFETY: as above.
-        unsafe { out.set(Box::new(ResultHandle(encoded))) };
+        unsafe { out.set(made) };
         Ok(())
     })
 }
@@ -131,7 +131,7 @@ pub unsafe extern "C" fn sieva_result_of_plan(
     guarded(|| {
         let out = Out::handle(result, "result")?;
         // SAFETY: the promises of sieva.h.
-        let (source, plan, (format, how)) = unsafe {
+        let (source, plan, how) = unsafe {
             (
                 &given::handle(source, "source")?.0,
                 &given::handle(plan, "plan")?.0,
@@ -141,9 +141,9 @@ pub unsafe extern "C" fn sieva_result_of_plan(
         // SAFETY: as above.
         let options = unsafe { own_or(source, options) }?;
         let query = Arc::new(source.source.query_plan(plan, &options)?);
-        let encoded = Encoded::new(query, format, &how)?;
+        let made = ResultHandle::of(query, how)?;
         // SAFETY: as above.
-        unsafe { out.set(Box::new(ResultHandle(encoded))) };
+        unsafe { out.set(made) };
         Ok(())
     })
 }

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use sieva::{Error, ErrorKind, Partial, QueryOptions, Result, Task, TaskKind};
 
-use crate::given::{self, Out, copy_out};
+use crate::given::{self, Out};
 use crate::logical::PlanHandle;
 use crate::options::Options;
 use crate::query::{QueryHandle, Question};
@@ -101,7 +101,7 @@ pub unsafe extern "C" fn sieva_tasks_bytes(
         let task = usize::try_from(number).ok().and_then(|n| all.get(n));
         let task = task.ok_or_else(|| invalid(format!("task {number} of {}", all.len())))?;
         // SAFETY: as above.
-        unsafe { put_bytes(&task.to_bytes()?, (bytes, capacity), place) }
+        unsafe { given::put_bytes(&task.to_bytes()?, (bytes, capacity), place) }
     })
 }
 
@@ -189,7 +189,7 @@ pub unsafe extern "C" fn sieva_merge_bytes(
         // SAFETY: the promises of sieva.h.
         let made = unsafe { given::handle(merge, "merge") }?.with(Partial::to_bytes)?;
         // SAFETY: as above.
-        unsafe { put_bytes(&made, (bytes, capacity), place) }
+        unsafe { given::put_bytes(&made, (bytes, capacity), place) }
     })
 }
 
@@ -258,18 +258,4 @@ pub unsafe extern "C" fn sieva_merge_result(
 pub unsafe extern "C" fn sieva_merge_free(merge: *mut MergeHandle) {
     // SAFETY: the promises of sieva.h.
     unsafe { given::free(merge) }
-}
-
-/// Says how many bytes there are, and copies them where the caller has a place.
-///
-/// # Safety
-/// Both places must be valid for what they are said to hold.
-unsafe fn put_bytes(made: &[u8], (to, capacity): (*mut u8, u64), needed: Out<u64>) -> Result<()> {
-    // SAFETY: the caller's promise.
-    unsafe { needed.set(made.len() as u64) };
-    if to.is_null() && capacity == 0 {
-        return Ok(());
-    }
-    // SAFETY: as above.
-    unsafe { copy_out(made, to, capacity, "bytes") }
 }

@@ -88,6 +88,19 @@ pub enum Literal {
     Date(String),
 }
 
+impl From<&sieva_plan::Literal> for Literal {
+    fn from(literal: &sieva_plan::Literal) -> Self {
+        use sieva_plan::Literal as Planned;
+        match literal {
+            Planned::Null => Self::Null,
+            Planned::Bool(v) => Self::Bool(*v),
+            Planned::Int(v) => Self::Int(*v),
+            Planned::Float(v) => Self::Float(*v),
+            Planned::Text(v) => Self::Str(v.clone()),
+        }
+    }
+}
+
 impl PartialEq for Literal {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {

@@ -131,19 +131,8 @@ fn function(name: &str, args: Vec<Expr>) -> Expr {
 fn call(call: &plan::Call, expr: &mut impl FnMut(&plan::Expr) -> Result<Expr>) -> Result<Expr> {
     let argument = call.argument.as_ref().map(expr).transpose()?;
     let star = argument.is_none();
-    let args =
-        argument.into_iter().chain(call.parameters.iter().map(|l| Expr::Literal(literal(l)))).collect();
+    let args = argument.into_iter().chain(call.parameters.iter().map(|l| Expr::Literal(l.into()))).collect();
     Ok(Expr::Call { function: call.function.clone(), args, distinct: call.distinct, star })
-}
-
-fn literal(literal: &plan::Literal) -> Literal {
-    match literal {
-        plan::Literal::Null => Literal::Null,
-        plan::Literal::Bool(v) => Literal::Bool(*v),
-        plan::Literal::Int(v) => Literal::Int(*v),
-        plan::Literal::Float(v) => Literal::Float(*v),
-        plan::Literal::Text(v) => Literal::Str(v.clone()),
-    }
 }
 
 fn expression(e: &plan::Expr, columns: &[Expr]) -> Result<Expr> {
@@ -151,7 +140,7 @@ fn expression(e: &plan::Expr, columns: &[Expr]) -> Result<Expr> {
     let each =
         |parts: &[plan::Expr]| parts.iter().map(|p| expression(p, columns)).collect::<Result<Vec<_>>>();
     Ok(match e {
-        plan::Expr::Literal(l) => Expr::Literal(literal(l)),
+        plan::Expr::Literal(l) => Expr::Literal(l.into()),
         plan::Expr::Column(ColumnId(id)) => columns
             .get(*id as usize)
             .cloned()
@@ -160,7 +149,7 @@ fn expression(e: &plan::Expr, columns: &[Expr]) -> Result<Expr> {
         plan::Expr::Binary(op, a, b) => Expr::Binary { op: *op, left: boxed(a)?, right: boxed(b)? },
         plan::Expr::Compare(op, a, b) => Expr::Compare { op: *op, left: boxed(a)?, right: boxed(b)? },
         plan::Expr::In(a, list) => {
-            let list = list.iter().map(|l| Expr::Literal(literal(l))).collect();
+            let list = list.iter().map(|l| Expr::Literal(l.into())).collect();
             Expr::InList { expr: boxed(a)?, list, negated: false }
         }
         plan::Expr::IsNull(a) => Expr::IsNull { expr: boxed(a)?, negated: false },

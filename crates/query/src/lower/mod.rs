@@ -114,7 +114,7 @@ impl Lowering<'_> {
         let order = order_of_calls(whole, self.columns.len() + keys.len(), calls.len());
         for call in order.iter().map(|&c| &calls[c]) {
             let value = call.argument.as_ref().map(|a| self.value(a)).transpose()?;
-            let parameters: Vec<Literal> = call.parameters.iter().map(tree_literal).collect();
+            let parameters: Vec<Literal> = call.parameters.iter().map(Literal::from).collect();
             let aggregate =
                 Aggregate::from_call(&call.function, value.is_none(), call.distinct, &parameters)?;
             let input = value.as_ref().map(|v| self.type_of(v)).transpose()?.flatten();
@@ -166,17 +166,6 @@ fn order_of_calls(plan: &Plan, first: usize, calls: usize) -> Vec<usize> {
     }
     order.extend((0..calls).filter(|&c| !seen[c]));
     order
-}
-
-/// A literal as it stands in a tree.
-fn tree_literal(literal: &plan::Literal) -> Literal {
-    match literal {
-        plan::Literal::Null => Literal::Null,
-        plan::Literal::Bool(v) => Literal::Bool(*v),
-        plan::Literal::Int(v) => Literal::Int(*v),
-        plan::Literal::Float(v) => Literal::Float(*v),
-        plan::Literal::Text(v) => Literal::Str(v.clone()),
-    }
 }
 
 /// The error of a plan that is not of these arrays.

@@ -168,7 +168,7 @@ impl Lowering<'_> {
 
 /// A literal as a constant. Integers beyond 64 bits become the nearest float64, which is not how they compare.
 pub(super) fn constant(literal: &Literal) -> Result<Vector> {
-    crate::bind::constant(&super::tree_literal(literal))
+    crate::bind::constant(&literal.into())
 }
 
 /// The integer that an expression is.
