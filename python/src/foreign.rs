@@ -13,8 +13,8 @@ use pyo3::exceptions::{PyKeyboardInterrupt, PyMemoryError, PyOSError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 use sieva::{
-    ArrayInfo, Bx, DType, Decoding, Dimension, Error, ErrorKind, ForeignArray, ForeignReader, ForeignSource,
-    ForeignStore, GroupInfo, Limits, Naming, OpenOptions, Schema, StorageInfo,
+    ArrayInfo, BlockBounds, Bx, DType, Decoding, Dimension, Error, ErrorKind, ForeignArray, ForeignReader,
+    ForeignSource, ForeignStore, GroupInfo, Naming, OpenOptions, Schema, StorageInfo,
 };
 
 use crate::foreign_values::{attributes, dtype_named, limits_keys};
@@ -198,7 +198,7 @@ impl ForeignReader for PyReader {
         Python::attach(|py| texts(py).map_err(|e| native_error(py, &e)))
     }
 
-    fn limits(&self, path: &str) -> Limits {
+    fn limits(&self, path: &str) -> BlockBounds {
         let dtype = self.dtypes.get(path).copied().unwrap_or(DType::Str);
         Python::attach(|py| {
             let found = self.reader.bind(py).call_method1("limits", (path,));
@@ -206,7 +206,7 @@ impl ForeignReader for PyReader {
             // Without them the data are scanned: what is wrong with the source is told when they are read.
             keys.unwrap_or_else(|e| {
                 interrupt_again(py, &e);
-                Limits::new()
+                BlockBounds::new()
             })
         })
     }

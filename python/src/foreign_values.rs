@@ -2,7 +2,7 @@
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use sieva::{Attr, AttrValue, Bx, DType, Error, ErrorKind, Limits, keys};
+use sieva::{Attr, AttrValue, BlockBounds, Bx, DType, Error, ErrorKind, keys};
 
 /// The type that numpy, or a description, calls so.
 pub fn dtype_named(name: &str) -> Option<DType> {
@@ -47,9 +47,9 @@ fn whole(value: &Bound<'_, PyAny>) -> PyResult<i128> {
 }
 
 /// The limits of blocks that a reader gives as a list of `(start, shape, low, high)`, as keys of `dtype`.
-pub fn limits_keys(found: &Bound<'_, PyAny>, dtype: DType) -> PyResult<Limits> {
+pub fn limits_keys(found: &Bound<'_, PyAny>, dtype: DType) -> PyResult<BlockBounds> {
     if found.is_none() {
-        return Ok(Limits::new());
+        return Ok(BlockBounds::new());
     }
     let block = |item: PyResult<Bound<'_, PyAny>>| {
         let (start, shape, low, high): (Vec<u64>, Vec<u64>, Bound<'_, PyAny>, Bound<'_, PyAny>) =

@@ -11,7 +11,7 @@ use crate::record::SourceRecord;
 
 /// A collection.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Collection {
+pub struct CollectionInfo {
     /// Its name.
     pub name: String,
     /// What it is, for people.
@@ -105,13 +105,16 @@ pub(crate) fn remove(pool: &Pool, name: &str) -> Result<bool> {
     })
 }
 
-pub(crate) fn list(pool: &Pool) -> Result<Vec<Collection>> {
+pub(crate) fn list(pool: &Pool) -> Result<Vec<CollectionInfo>> {
     let sql = "SELECT name, description, (SELECT count(*) FROM members WHERE collection = collections.id), id
         FROM collections ORDER BY name";
     pool.read(|session| {
         let mut found = rows(session, sql, &[], |row| {
             let (name, description) = (row.text(0)?.to_owned(), row.text(1)?.to_owned());
-            Ok((row.int(3)?, Collection { name, description, prefixes: Vec::new(), sources: row.count(2)? }))
+            Ok((
+                row.int(3)?,
+                CollectionInfo { name, description, prefixes: Vec::new(), sources: row.count(2)? },
+            ))
         })?;
         for (id, collection) in &mut found {
             let sql = "SELECT prefix FROM collection_prefixes WHERE collection = $1 ORDER BY prefix";

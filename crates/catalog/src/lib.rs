@@ -50,7 +50,7 @@ use std::collections::HashMap;
 use sieva_types::Result;
 
 pub use augmentations::{Augmentation, Rule};
-pub use collections::Collection;
+pub use collections::CollectionInfo;
 pub use filter::{Comparison, Filter};
 pub use find::{Find, ObjectRef};
 pub use ingest::IngestReport;
@@ -236,7 +236,7 @@ impl Catalog {
     ///
     /// # Errors
     /// See [`Catalog`].
-    pub fn collections(&self) -> Result<Vec<Collection>> {
+    pub fn collections(&self) -> Result<Vec<CollectionInfo>> {
         collections::list(&self.pool)
     }
 

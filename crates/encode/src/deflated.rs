@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use libdeflater::{CompressionError, CompressionLvl, Compressor};
-use sieva::{Attr, Error, ErrorKind, Result, Rows};
+use sieva::{Attr, Error, ErrorKind, Result, ResultColumns};
 
 use crate::elements::{Order, encode};
 use crate::encoded::Encoded;
@@ -23,7 +23,7 @@ pub(crate) const MOST_LEVEL: u32 = 9;
 
 /// A file of deflated chunks.
 pub(crate) struct Deflated {
-    rows: Rows,
+    rows: ResultColumns,
     variables: Vec<Variable>,
     attrs: Vec<Attr>,
     plan: Chunked,
@@ -47,7 +47,7 @@ pub(crate) struct Part {
 impl Deflated {
     /// The file of these rows.
     pub fn new(
-        rows: Rows,
+        rows: ResultColumns,
         variables: Vec<Variable>,
         attrs: Vec<Attr>,
         plan: Chunked,

@@ -4,17 +4,17 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use sieva::{Attr, Error, ErrorKind, Query, Result, Rows};
+use sieva::{Attr, Error, ErrorKind, Query, Result, ResultColumns};
 
 use crate::deflated::{Deflated, Part, level};
+use crate::file_layout::{FileLayout, MOST_WINDOWS, Piece, WINDOW};
 use crate::format::Format;
 use crate::hdf5::chunked::{Chunked, Stored};
-use crate::plan::{MOST_WINDOWS, Piece, Plan, WINDOW};
 use crate::spool::Spool;
 use crate::variable::{Variable, variables};
 use crate::{arrow, attributes, csv, hdf5, id, netcdf};
 
-/// Rows of a batch of what is written first.
+/// ResultColumns of a batch of what is written first.
 const BATCH_ROWS: usize = 1 << 16;
 
 /// How a result is encoded.
@@ -50,7 +50,7 @@ struct Inner {
 /// Where the bytes come from.
 enum Body {
     /// From the columns, whenever they are wanted.
-    Columns { rows: Rows, variables: Vec<Variable>, plan: Plan },
+    Columns { rows: ResultColumns, variables: Vec<Variable>, plan: FileLayout },
     /// From the columns, in chunks whose places are known last.
     Deflated(Deflated),
     /// From a file that was written.
@@ -98,7 +98,7 @@ impl Encoded {
         }
     }
 
-    /// Rows of the result.
+    /// ResultColumns of the result.
     pub fn rows(&self) -> u64 {
         self.0.rows
     }
@@ -191,7 +191,7 @@ fn check_compression(format: Format, options: &EncodeOptions) -> Result<()> {
 
 /// A file of deflated chunks, of which nothing is made yet.
 fn deflated(query: &Arc<Query>, format: Format, options: &EncodeOptions) -> Result<(Body, u64)> {
-    let rows = Rows::new(Arc::clone(query))?;
+    let rows = ResultColumns::new(Arc::clone(query))?;
     let (variables, attrs, n) = (variables(&rows)?, attributes::of_file(query), rows.len());
     let plan = Chunked::new(&variables, n, &attrs, options.deflate, format == Format::Netcdf)?;
     let spool = (options.spool.clone().unwrap_or_else(std::env::temp_dir), options.spool_limit);
@@ -201,9 +201,9 @@ fn deflated(query: &Arc<Query>, format: Format, options: &EncodeOptions) -> Resu
 /// A file that is laid out by `plan`.
 fn columns(
     query: &Arc<Query>,
-    plan: impl FnOnce(&[Variable], u64, &[Attr]) -> Result<Plan>,
+    plan: impl FnOnce(&[Variable], u64, &[Attr]) -> Result<FileLayout>,
 ) -> Result<(Body, u64)> {
-    let rows = Rows::new(Arc::clone(query))?;
+    let rows = ResultColumns::new(Arc::clone(query))?;
     let variables = variables(&rows)?;
     let plan = plan(&variables, rows.len(), &attributes::of_file(query))?;
     let n = rows.len();

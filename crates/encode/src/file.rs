@@ -7,7 +7,7 @@ use sieva::local::Aside;
 use sieva::{Error, Result};
 
 use crate::encoded::Encoded;
-use crate::plan::WINDOW;
+use crate::file_layout::WINDOW;
 
 impl Encoded {
     /// Writes all bytes to a file that takes the name `path` when it is complete, in the place of what has it.

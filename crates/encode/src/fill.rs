@@ -1,8 +1,8 @@
 //! Fill values of integers: what stands where there is no value, and must not be a value.
 
-use sieva::{DType, Data, Number, Result, Rows};
+use sieva::{DType, Data, Number, Result, ResultColumns};
 
-/// Rows that are looked at together.
+/// ResultColumns that are looked at together.
 const ROWS: u64 = 1 << 18;
 
 /// An integer of type `dtype` that no value of the column is equal to: netCDF's default where that is free. Reads the
@@ -12,7 +12,7 @@ const ROWS: u64 = 1 << 18;
 ///
 /// # Errors
 /// Reading errors.
-pub(crate) fn free(rows: &Rows, index: usize, dtype: DType) -> Result<Option<Number>> {
+pub(crate) fn free(rows: &ResultColumns, index: usize, dtype: DType) -> Result<Option<Number>> {
     let Some(default) = default_of(dtype) else { return Ok(None) };
     let mut free = candidates(dtype, default);
     let mut at = 0;

@@ -32,6 +32,7 @@ mod deflated;
 mod elements;
 mod encoded;
 mod file;
+mod file_layout;
 mod fill;
 mod format;
 mod hdf5;
@@ -39,7 +40,6 @@ mod id;
 mod netcdf;
 #[cfg(feature = "parquet")]
 mod parquet;
-mod plan;
 mod spool;
 mod stream;
 mod text;

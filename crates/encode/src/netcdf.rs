@@ -16,7 +16,7 @@
 use sieva::{Attr, AttrValue, DType, Result};
 
 use crate::elements::Order;
-use crate::plan::{Place, Plan};
+use crate::file_layout::{FileLayout, Place};
 use crate::variable::{Kind, OBS, Variable};
 
 const DIMENSIONS: u32 = 10;
@@ -31,7 +31,7 @@ const MAX_LENGTH: u64 = i32::MAX as u64;
 ///
 /// # Errors
 /// `arithmetic-overflow` where it would have more than 2^63 bytes.
-pub(crate) fn plan(variables: &[Variable], rows: u64, attrs: &[Attr]) -> Result<Plan> {
+pub(crate) fn plan(variables: &[Variable], rows: u64, attrs: &[Attr]) -> Result<FileLayout> {
     let large = needs_cdf5(variables, rows, attrs);
     let head = |begins: &[u64]| Head::new(large).file(variables, rows, attrs, begins);
     // Offsets take the same room whatever they are.
@@ -47,9 +47,9 @@ pub(crate) fn plan(variables: &[Variable], rows: u64, attrs: &[Attr]) -> Result<
     let head = head(&begins);
     if rows == 0 {
         let len = head.len() as u64;
-        return Ok(Plan { head, places: Vec::new(), rows, len, order: Order::Big });
+        return Ok(FileLayout { head, places: Vec::new(), rows, len, order: Order::Big });
     }
-    Ok(Plan { head, places, rows, len: at, order: Order::Big })
+    Ok(FileLayout { head, places, rows, len: at, order: Order::Big })
 }
 
 /// Where the values of a variable end, padded to four bytes.

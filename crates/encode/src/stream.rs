@@ -18,8 +18,8 @@ use sieva::{Error, ErrorKind, Result};
 
 use crate::deflated::Part;
 use crate::encoded::Encoded;
+use crate::file_layout::{MOST_WINDOWS, Piece, WINDOW};
 use crate::hdf5::chunked::Stored;
-use crate::plan::{MOST_WINDOWS, Piece, WINDOW};
 
 /// The size of blocks unless the caller says another.
 pub const BLOCK: usize = 256 << 10;

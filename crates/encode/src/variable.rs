@@ -2,11 +2,11 @@
 
 use std::collections::HashSet;
 
-use sieva::{Attr, AttrValue, DType, Data, Number, Result, RowField, Rows};
+use sieva::{Attr, AttrValue, DType, Data, Number, Result, ResultColumns, RowField};
 
 use crate::{attributes, fill};
 
-/// Rows whose texts are measured together.
+/// ResultColumns whose texts are measured together.
 const MEASURED_ROWS: u64 = 1 << 16;
 /// The dimension of the rows.
 pub(crate) const OBS: &str = "obs";
@@ -44,13 +44,18 @@ impl Variable {
 ///
 /// # Errors
 /// Reading errors of texts.
-pub(crate) fn variables(rows: &Rows) -> Result<Vec<Variable>> {
+pub(crate) fn variables(rows: &ResultColumns) -> Result<Vec<Variable>> {
     let mut taken = HashSet::from([OBS.to_string()]);
     let each = rows.fields().iter().enumerate();
     each.map(|(i, field)| variable(rows, i, field, &mut taken)).collect()
 }
 
-fn variable(rows: &Rows, index: usize, field: &RowField, taken: &mut HashSet<String>) -> Result<Variable> {
+fn variable(
+    rows: &ResultColumns,
+    index: usize,
+    field: &RowField,
+    taken: &mut HashSet<String>,
+) -> Result<Variable> {
     let name = safe_name(&field.name, taken);
     let mut attrs = attributes::of_field(rows.query(), field);
     let (kind, fill) = match field.dtype {
@@ -100,7 +105,7 @@ fn safe_name(name: &str, taken: &mut HashSet<String>) -> String {
 }
 
 /// Bytes of the longest text of a column, at least 1.
-fn text_width(rows: &Rows, index: usize) -> Result<usize> {
+fn text_width(rows: &ResultColumns, index: usize) -> Result<usize> {
     let (mut width, mut at) = (1, 0);
     while at < rows.len() {
         let end = rows.len().min(at + MEASURED_ROWS);

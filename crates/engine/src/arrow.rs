@@ -47,14 +47,14 @@ enum Kind {
 pub struct Batches {
     schema: SchemaRef,
     kinds: Vec<Kind>,
-    rows: Rows,
+    rows: RowSource,
     stats: Arc<Mutex<QueryStats>>,
     failure: Arc<Mutex<Option<Error>>>,
     given: u64,
     turn: Turn,
 }
 
-enum Rows {
+enum RowSource {
     Stream(Box<RowStream>),
     /// Groups, which are known already.
     Groups(OrderedGroups),
@@ -160,9 +160,9 @@ impl Query {
         let kinds = self.kinds()?;
         let schema = self.arrow_schema(&kinds)?;
         let rows = if self.is_grouped() {
-            Rows::Groups(self.group_rows(size)?)
+            RowSource::Groups(self.group_rows(size)?)
         } else {
-            Rows::Stream(Box::new(self.row_stream(size)?))
+            RowSource::Stream(Box::new(self.row_stream(size)?))
         };
         let (stats, failure) = (self.shared_stats(), self.shared_failure());
         Ok(Batches { schema, kinds, rows, stats, failure, given: 0, turn: self.turn().clone() })
@@ -352,8 +352,8 @@ impl Batches {
     fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
         let started = Instant::now();
         let stream = match &mut self.rows {
-            Rows::Groups(groups) => return groups.next_batch(&self.schema, &self.kinds),
-            Rows::Stream(stream) => stream,
+            RowSource::Groups(groups) => return groups.next_batch(&self.schema, &self.kinds),
+            RowSource::Stream(stream) => stream,
         };
         let columns = stream.next_batch()?;
         let made = columns.map(|columns| {

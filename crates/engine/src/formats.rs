@@ -14,7 +14,7 @@ use sieva_store::{DirTree, FileStore, ObjectTree, RangedRead, RemoteOptions, is_
 use sieva_types::{Error, ErrorKind, Result};
 
 use crate::open::OpenOptions;
-use crate::{memory, references, remembered};
+use crate::{manifest_cache, memory, references};
 
 /// Opens what is at `path`, which may be a URL; its format is told by its first bytes, not by its name.
 ///
@@ -70,7 +70,7 @@ fn open_url(url: &str, options: &OpenOptions) -> Result<Arc<dyn ArraySource>> {
         let remote = remote_options(name, url, options);
         match sieva_store::open_within(url, &remote, &options.gate, Purpose::Source) {
             Ok(store) => {
-                return remembered::open(url, store, options);
+                return manifest_cache::open(url, store, options);
             }
             // It may stand for many objects.
             Err(e) if e.kind() == ErrorKind::FileNotFound => {
@@ -96,7 +96,7 @@ fn open_tree(url: &str, options: &OpenOptions) -> Result<Arc<dyn ObjectTree>> {
 fn remote_options(name: &str, url: &str, options: &OpenOptions) -> RemoteOptions {
     const HDF5_NAMES: [&str; 7] = [".h5", ".hdf5", ".hdf", ".he5", ".nc", ".nc4", ".cdf"];
     let mut remote = options.remote.clone();
-    if HDF5_NAMES.iter().any(|end| name.ends_with(end)) && !remembered::is_known(url) {
+    if HDF5_NAMES.iter().any(|end| name.ends_with(end)) && !manifest_cache::is_known(url) {
         remote.first_bytes = remote.first_bytes.max(sieva_format_hdf5::HEAD_BYTES);
     }
     remote

@@ -10,7 +10,7 @@ use sieva_catalog::Catalog;
 use sieva_format::ArraySource;
 use sieva_format::read::{BlockReader, Workspace};
 use sieva_format::schema::Schema;
-use sieva_isolate::Limits;
+use sieva_isolate::WorkerLimits;
 use sieva_query::ast::Name;
 use sieva_query::bind::{Bound, resolve, stored_domain};
 use sieva_query::exec::{Access, Column, Data, ExecOptions, Execution};
@@ -23,10 +23,10 @@ use crate::augment::{Augmented, Learn};
 use crate::catalog::known;
 use crate::formats;
 use crate::identity::Identity;
-use crate::many::Many;
+use crate::manifest_cache;
 use crate::memory;
+use crate::multi_file::Many;
 use crate::query::{Query, QueryOptions};
-use crate::remembered;
 use crate::session::Session;
 
 /// A quarter of this may be taken by decoded chunks while a box is read.
@@ -60,7 +60,7 @@ pub struct OpenOptions {
     /// The command of a worker process that parses local files in place of this one; empty: this one does.
     pub isolated: Vec<OsString>,
     /// What such a worker may take.
-    pub limits: Limits,
+    pub limits: WorkerLimits,
     /// What is known of local files: those that have not changed since they were registered are not parsed.
     pub catalog: Option<Arc<Catalog>>,
     /// Bytes that reading a box of an array may take, its values included, and metadata of a Zarr hierarchy, a reference set and
@@ -91,7 +91,7 @@ impl Default for OpenOptions {
             remember: true,
             beside: true,
             isolated: Vec::new(),
-            limits: Limits::default(),
+            limits: WorkerLimits::default(),
             catalog: None,
             memory: None,
             cancel: Arc::default(),
@@ -119,7 +119,8 @@ impl OpenOptions {
     /// nothing else was said.
     pub(crate) fn store_dir_of(&self, path: &Path) -> Option<PathBuf> {
         let is_remote = || path.to_str().is_some_and(sieva_store::is_url);
-        self.store_dir().or_else(|| remembered::cache_dir().filter(|_| is_remote()).map(|d| d.join("stores")))
+        self.store_dir()
+            .or_else(|| manifest_cache::cache_dir().filter(|_| is_remote()).map(|d| d.join("stores")))
     }
 }
 

@@ -36,13 +36,13 @@ pub(crate) struct Texts {
 /// Collections in use lately: the older half goes when the younger one is full.
 #[derive(Default)]
 struct Kept {
-    young: HashMap<u64, Arc<Collection>>,
-    old: HashMap<u64, Arc<Collection>>,
+    young: HashMap<u64, Arc<GlobalHeap>>,
+    old: HashMap<u64, Arc<GlobalHeap>>,
     young_bytes: usize,
 }
 
 impl Kept {
-    fn get(&mut self, address: u64) -> Option<Arc<Collection>> {
+    fn get(&mut self, address: u64) -> Option<Arc<GlobalHeap>> {
         if let Some(found) = self.young.get(&address) {
             return Some(Arc::clone(found));
         }
@@ -51,7 +51,7 @@ impl Kept {
         Some(found)
     }
 
-    fn put(&mut self, address: u64, collection: Arc<Collection>) {
+    fn put(&mut self, address: u64, collection: Arc<GlobalHeap>) {
         if self.young_bytes > KEPT / 2 {
             self.old = std::mem::take(&mut self.young);
             self.young_bytes = 0;
@@ -91,7 +91,7 @@ impl Texts {
         }
         self.announce(&items);
         // Texts that were written together lie together.
-        let mut last: Option<(u64, Arc<Collection>)> = None;
+        let mut last: Option<(u64, Arc<GlobalHeap>)> = None;
         for item in items {
             if item.address == 0 {
                 out.push(String::new());
@@ -126,7 +126,7 @@ impl Texts {
         }
     }
 
-    fn collection(&self, address: u64) -> Result<Arc<Collection>> {
+    fn collection(&self, address: u64) -> Result<Arc<GlobalHeap>> {
         let locked = || self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(found) = locked().get(address) {
             return Ok(found);
@@ -137,7 +137,7 @@ impl Texts {
         Ok(found)
     }
 
-    fn fetch(&self, address: u64) -> Result<Collection> {
+    fn fetch(&self, address: u64) -> Result<GlobalHeap> {
         let at = self.sizes.start.checked_add(address);
         let room = at.and_then(|at| self.store.len().checked_sub(at)).filter(|&room| room >= LEAST);
         let (Some(at), Some(room)) = (at, room) else {
@@ -159,7 +159,7 @@ impl Texts {
         }
         bytes.resize(size as usize, 0);
         self.store.read_exact_at(at + LEAST, &mut bytes[LEAST as usize..])?;
-        Collection::parse(bytes, self.sizes.length)
+        GlobalHeap::parse(bytes, self.sizes.length)
     }
 }
 
@@ -184,13 +184,13 @@ fn number(bytes: &[u8]) -> u64 {
 }
 
 /// A collection of objects.
-struct Collection {
+struct GlobalHeap {
     bytes: Vec<u8>,
     /// Where each object's bytes are, by its number.
     objects: HashMap<u16, Range<usize>>,
 }
 
-impl Collection {
+impl GlobalHeap {
     fn parse(bytes: Vec<u8>, length: usize) -> Result<Self> {
         let header = (8 + length).next_multiple_of(8);
         let mut objects = HashMap::new();

@@ -17,5 +17,5 @@ mod resolve;
 mod source;
 mod warnings;
 
-pub use source::{ArraySource, LibraryReader, Limits, ObjectChunks, PartOpener, Wrapped};
+pub use source::{ArraySource, BlockBounds, LibraryReader, ObjectChunks, PartOpener, Wrapped};
 pub use warnings::Warnings;

@@ -11,7 +11,7 @@ use crate::schema::Schema;
 
 /// Blocks of an array, with keys that those of all their stored values but NaN lie within, both included
 /// ([`sieva_types::keys`]); `None` where none are known. Together they cover the array, or say nothing of the rest.
-pub type Limits = Vec<(Bx, Option<(i128, i128)>)>;
+pub type BlockBounds = Vec<(Bx, Option<(i128, i128)>)>;
 
 /// An open source: its schema, the layout of its arrays, and its bytes.
 ///
@@ -42,9 +42,9 @@ pub trait ArraySource: Send + Sync {
     /// What the format itself tells of the values of an array: least and greatest of each block, as its writer found
     /// them. Only what holds for every value, whatever its neighbours, may be told: a minimum that passes over infinities
     /// or depends on where NaNs stand is none.
-    fn limits(&self, array: usize) -> Limits {
+    fn limits(&self, array: usize) -> BlockBounds {
         let _ = array;
-        Limits::new()
+        BlockBounds::new()
     }
 
     /// What fetches chunks of arrays whose placement is [`crate::layout::Placement::Objects`].
@@ -179,7 +179,7 @@ impl<W: Wrapped> ArraySource for W {
         self.inner().will_need_layouts(arrays);
     }
 
-    fn limits(&self, array: usize) -> Limits {
+    fn limits(&self, array: usize) -> BlockBounds {
         self.inner().limits(array)
     }
 

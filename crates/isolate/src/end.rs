@@ -6,12 +6,12 @@ use std::process::ExitStatus;
 use sieva_types::{Error, ErrorKind};
 
 use crate::channel::Broken;
-use crate::limits::Limits;
+use crate::limits::WorkerLimits;
 
 const HINT: &str = "the file may be damaged or made to do harm; nothing of it was used";
 
 /// The error that a worker's end is.
-pub fn describe(broken: &Broken, status: Option<ExitStatus>, printed: &str, limits: &Limits) -> Error {
+pub fn describe(broken: &Broken, status: Option<ExitStatus>, printed: &str, limits: &WorkerLimits) -> Error {
     let wall = limits.wall.as_secs_f64();
     match broken {
         Broken::Late => parsed(format!("ran over {wall} s")).hint(format!("{HINT}; a longer time may do")),
@@ -25,7 +25,7 @@ pub fn parsed(what: impl std::fmt::Display) -> Error {
     Error::corrupt(format!("the process that parsed it {what}")).hint(HINT)
 }
 
-fn gone(status: Option<ExitStatus>, printed: &str, limits: &Limits) -> Error {
+fn gone(status: Option<ExitStatus>, printed: &str, limits: &WorkerLimits) -> Error {
     let Some(status) = status else { return parsed("is gone") };
     // What Rust's and C++'s allocators print before they abort.
     if printed.contains("memory allocation of") || printed.contains("bad_alloc") {

@@ -21,7 +21,7 @@ mod remote;
 mod source;
 mod worker;
 
-pub use limits::Limits;
+pub use limits::WorkerLimits;
 pub use message::OpenRequest;
 pub use source::{IsolateOptions, IsolatedSource};
 pub use worker::serve;

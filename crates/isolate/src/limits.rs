@@ -7,7 +7,7 @@ use sieva_types::{Error, Result};
 
 /// The limits of one worker process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct WorkerLimits {
     /// Bytes of address space, all that the process maps included.
     pub memory: u64,
     /// Seconds of processor time that one request may take.
@@ -18,7 +18,7 @@ pub struct Limits {
     pub answer: usize,
 }
 
-impl Default for Limits {
+impl Default for WorkerLimits {
     fn default() -> Self {
         Self { memory: 2 << 30, cpu_seconds: 30, wall: Duration::from_secs(30), answer: 256 << 20 }
     }
@@ -26,7 +26,7 @@ impl Default for Limits {
 
 /// Gives up, for ever, what a parser does not need: memory beyond the limit, core dumps, writing files, privileges
 /// by way of set-user-id programs, being looked into, and every open file but the standard ones.
-pub(crate) fn confine(limits: &Limits) -> Result<()> {
+pub(crate) fn confine(limits: &WorkerLimits) -> Result<()> {
     // Before the limits, so that what the host left open is not open under them.
     // SAFETY: closes descriptors that nothing of ours in this process uses; the call touches no memory.
     let closed = unsafe { libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, 0) };

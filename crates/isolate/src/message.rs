@@ -9,7 +9,7 @@ use sieva_format::manifest::SUBJECT;
 use sieva_types::wire::{Reader, Writer};
 use sieva_types::{Bx, Error, Result};
 
-use crate::limits::Limits;
+use crate::limits::WorkerLimits;
 
 /// What a worker opens.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub enum Request {
         /// The file.
         request: OpenRequest,
         /// What the worker may take. The first request sets it for its life.
-        limits: Limits,
+        limits: WorkerLimits,
         /// Whether the manifest has all layouts.
         layouts: bool,
     },
@@ -92,7 +92,7 @@ impl Request {
                     external_roots: r.list(path)?,
                     alone: if r.flag()? { Some((r.uint()?, r.uint()?)) } else { None },
                 },
-                limits: Limits {
+                limits: WorkerLimits {
                     memory: r.uint()?,
                     cpu_seconds: r.uint()?,
                     wall: Duration::from_millis(r.uint()?),
@@ -191,7 +191,7 @@ mod tests {
         };
         let bx = Bx::new(vec![1, 2], vec![3, u64::MAX]);
         for request in [
-            Request::Open { request, limits: Limits::default(), layouts: true },
+            Request::Open { request, limits: WorkerLimits::default(), layouts: true },
             Request::Layout(7),
             Request::Library(1, bx.clone()),
             Request::Texts(2, bx.clone()),

@@ -11,7 +11,7 @@ use sieva_format::manifest::encode_layout;
 use sieva_format::read::{BlockReader, ChunkCache, Workspace};
 use sieva_types::{Bx, DType, Endian, Error, ErrorKind, Result};
 
-use crate::limits::Limits;
+use crate::limits::WorkerLimits;
 
 /// Decoded chunks that a worker keeps: a share of the memory that it may take.
 const CACHE_SHARE: u64 = 16;
@@ -19,7 +19,7 @@ const CACHE_SHARE: u64 = 16;
 /// An open source with the readers of the arrays that were asked for.
 pub struct Opened {
     pub source: Arc<dyn ArraySource>,
-    limits: Limits,
+    limits: WorkerLimits,
     cache: Arc<ChunkCache>,
     /// `None` of arrays that the format's own reader gives.
     readers: HashMap<usize, Option<BlockReader>>,
@@ -28,7 +28,7 @@ pub struct Opened {
 
 impl Opened {
     /// Of a source that was opened just now.
-    pub fn new(source: Arc<dyn ArraySource>, limits: &Limits) -> Self {
+    pub fn new(source: Arc<dyn ArraySource>, limits: &WorkerLimits) -> Self {
         let cache = Arc::new(ChunkCache::new((limits.memory / CACHE_SHARE) as usize));
         Self { source, limits: *limits, cache, readers: HashMap::new(), workspace: Workspace::default() }
     }

@@ -11,7 +11,7 @@ use sieva_types::{Error, ErrorKind, Result};
 
 use crate::channel::{Broken, Channel};
 use crate::end;
-use crate::limits::Limits;
+use crate::limits::WorkerLimits;
 use crate::message::Request;
 
 /// How long a worker whose connection is closed may take to end by itself.
@@ -64,7 +64,7 @@ impl Process {
     ///
     /// # Errors
     /// Of kind `corrupt-file`, saying how the worker ended: it is of no use any more.
-    pub fn ask(&mut self, request: &Request, limits: &Limits) -> Result<Vec<u8>> {
+    pub fn ask(&mut self, request: &Request, limits: &WorkerLimits) -> Result<Vec<u8>> {
         let deadline = Instant::now() + limits.wall;
         let message = request.encode();
         let asked = match &mut self.channel {

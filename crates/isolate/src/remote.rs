@@ -11,7 +11,7 @@ use sieva_store::RangedRead;
 use sieva_types::{Bx, Error, ErrorKind, Result};
 
 use crate::end::parsed;
-use crate::limits::Limits;
+use crate::limits::WorkerLimits;
 use crate::message::{OpenRequest, Request, decode_answer, decode_texts};
 use crate::process::Process;
 
@@ -19,13 +19,13 @@ use crate::process::Process;
 pub struct Remote {
     command: Vec<OsString>,
     request: OpenRequest,
-    limits: Limits,
+    limits: WorkerLimits,
     process: Mutex<Option<Process>>,
 }
 
 impl Remote {
     /// Nothing is started yet.
-    pub fn new(command: &[OsString], request: OpenRequest, limits: Limits) -> Self {
+    pub fn new(command: &[OsString], request: OpenRequest, limits: WorkerLimits) -> Self {
         Self { command: command.to_vec(), request, limits, process: Mutex::new(None) }
     }
 

@@ -10,7 +10,7 @@ use sieva_store::guard::{Gate, Purpose};
 use sieva_store::{FileStore, RangedRead};
 use sieva_types::Result;
 
-use crate::limits::Limits;
+use crate::limits::WorkerLimits;
 use crate::message::OpenRequest;
 use crate::remote::{Remote, RemoteSource};
 
@@ -43,7 +43,7 @@ impl IsolatedSource {
         command: &[OsString],
         path: &Path,
         options: &IsolateOptions,
-        limits: Limits,
+        limits: WorkerLimits,
     ) -> Result<Arc<dyn ArraySource>> {
         let source = Self::open_source(command, path, options, limits)?;
         Ok(Arc::new(source))
@@ -57,7 +57,7 @@ impl IsolatedSource {
         command: &[OsString],
         path: &Path,
         options: &IsolateOptions,
-        limits: Limits,
+        limits: WorkerLimits,
     ) -> Result<Manifest> {
         let options = IsolateOptions { all_layouts: true, ..options.clone() };
         Self::open_source(command, path, &options, limits).map(|source| source.manifest().clone())
@@ -67,7 +67,7 @@ impl IsolatedSource {
         command: &[OsString],
         path: &Path,
         options: &IsolateOptions,
-        limits: Limits,
+        limits: WorkerLimits,
     ) -> Result<ManifestSource> {
         // Before the worker opens it: a file that is replaced meanwhile is noticed by what the manifest says of it.
         let file = FileStore::open_within(path, &options.gate, Purpose::Source)?;

@@ -11,7 +11,7 @@ use sieva_format::manifest::{Layouts, Manifest};
 use sieva_types::{Error, ErrorKind, Result};
 
 use crate::channel::Channel;
-use crate::limits::{Limits, confine, grant_cpu};
+use crate::limits::{WorkerLimits, confine, grant_cpu};
 use crate::message::{GOOD_HEAD, OpenRequest, Request, encode_error, encode_texts};
 use crate::opened::Opened;
 
@@ -29,7 +29,7 @@ const MAX_REQUEST: usize = 1 << 24;
 /// cannot be set.
 pub fn serve(open: impl Fn(&OpenRequest) -> Result<Arc<dyn ArraySource>>) -> Result<()> {
     let mut channel = Channel::new(connection()?);
-    let (mut opened, mut limits): (Option<Opened>, Option<Limits>) = (None, None);
+    let (mut opened, mut limits): (Option<Opened>, Option<WorkerLimits>) = (None, None);
     let mut path = PathBuf::new();
     loop {
         // Whatever is wrong with it: the other side is gone, or talks another language.
@@ -83,7 +83,7 @@ fn connection() -> Result<UnixStream> {
 fn answer(
     request: &Request,
     opened: &mut Option<Opened>,
-    limits: &Limits,
+    limits: &WorkerLimits,
     open: &impl Fn(&OpenRequest) -> Result<Arc<dyn ArraySource>>,
 ) -> Result<Vec<u8>> {
     if let Request::Open { request, layouts, .. } = request {

@@ -19,7 +19,7 @@ mod scale;
 use sieva::{Attr, Error, ErrorKind, Result, lookup3};
 
 use crate::elements::Order;
-use crate::plan::{Place, Plan};
+use crate::file_layout::{FileLayout, Place};
 use crate::variable::Variable;
 use message::Header;
 
@@ -33,7 +33,7 @@ const ALIGNMENT: u64 = 8;
 ///
 /// # Errors
 /// `arithmetic-overflow` where it would have more than 2^63 bytes.
-pub(crate) fn plan(variables: &[Variable], rows: u64, attrs: &[Attr]) -> Result<Plan> {
+pub(crate) fn plan(variables: &[Variable], rows: u64, attrs: &[Attr]) -> Result<FileLayout> {
     // Addresses take the same room whatever they are: the first pass finds out where everything lies.
     let nowhere = Addresses { headers: vec![0; variables.len()], values: vec![0; variables.len()], end: 0 };
     let mut at = SUPERBLOCK_LEN + root(variables, attrs, &nowhere).len() as u64;
@@ -62,7 +62,7 @@ pub(crate) fn plan(variables: &[Variable], rows: u64, attrs: &[Attr]) -> Result<
     for (variable, values) in variables.iter().zip(&addresses.values) {
         head.extend(data_set(variable, rows, *values));
     }
-    Ok(Plan { head, places, rows, len: at, order: Order::Little })
+    Ok(FileLayout { head, places, rows, len: at, order: Order::Little })
 }
 
 /// Where things lie.

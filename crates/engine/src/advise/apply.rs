@@ -12,7 +12,7 @@ use sieva_catalog::{Augmentation, Catalog};
 use sieva_types::{Error, ErrorKind, Result};
 
 use super::choose::{Item, Verdict};
-use super::{Advice, AdviseOptions, cases, evict, name_of};
+use super::{Advice, AdviseOptions, candidates, evict, name_of};
 use crate::augment::{BuildOptions, IndexKind, IndexStatus};
 use crate::open::Source;
 
@@ -139,7 +139,7 @@ impl Work<'_> {
     }
 
     fn evict(&mut self, location: &str, drops: &[&Item], renewed: bool) -> Result<()> {
-        let source = cases::open(location, self.options)?;
+        let source = candidates::open(location, self.options)?;
         if drops.iter().any(|i| i.stale) {
             if !renewed {
                 source.drop_index()?;
@@ -176,7 +176,7 @@ impl Work<'_> {
     }
 
     fn try_build(&mut self, item: &Item) -> Result<()> {
-        let source = cases::open(&item.location, self.options)?;
+        let source = candidates::open(&item.location, self.options)?;
         let mut options = BuildOptions { kinds: vec![item.kind], ..self.build.clone() };
         options.cancel = self.options.cancel.clone();
         options.columns = (item.kind == IndexKind::Sorted).then(|| item.columns.clone());

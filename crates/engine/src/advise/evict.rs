@@ -3,7 +3,7 @@
 use sieva_index::store::{Listing, Record, SegmentWriter, Store};
 use sieva_types::Result;
 
-use super::{cases, number};
+use super::{candidates, number};
 use crate::augment::IndexKind;
 use crate::open::Source;
 
@@ -18,7 +18,7 @@ pub(super) fn remove(
 ) -> Result<()> {
     if source.many().is_some() {
         for file in source.files() {
-            let file = cases::open(&file, options)?;
+            let file = candidates::open(&file, options)?;
             let known = |path: &str| file.schema().arrays.iter().any(|a| a.path == path);
             let held: Vec<_> = drops.iter().filter(|(path, _)| known(path)).cloned().collect();
             remove(&file, &held, options)?;

@@ -6,16 +6,16 @@
 //! chosen. The loop is that of SDS's server, which decides from the history of requests what to reorganise.
 
 mod apply;
-mod asked;
-mod cases;
+mod candidates;
 mod choose;
 mod evict;
 mod json;
 mod model;
-mod recorder;
 mod rules;
 mod sample;
+mod usage_log;
 mod used;
+mod workload;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -27,8 +27,8 @@ use sieva_types::Result;
 use crate::augment::IndexKind;
 pub use apply::{Done, apply};
 pub use choose::{Item, Verdict};
-pub use recorder::flush as flush_usage;
 pub use rules::{NamedRule, rules, set_rule};
+pub use usage_log::flush as flush_usage;
 pub(crate) use used::{fetched, used};
 
 /// Of what, and within which bounds, advice is asked for.
@@ -94,7 +94,7 @@ impl Advice {
 /// # Errors
 /// Those of the catalog; `cancelled`. Sources that cannot be read are told in [`Advice::skipped`].
 pub fn advise(catalog: &Catalog, options: &AdviseOptions) -> Result<Advice> {
-    let (cases, skipped, uses) = cases::gather(catalog, options)?;
+    let (cases, skipped, uses) = candidates::gather(catalog, options)?;
     let chosen =
         choose::choose(cases.iter().flat_map(|c| c.arrays.iter().cloned()).collect(), options.budget);
     Ok(Advice {

@@ -6,8 +6,8 @@
 use sieva_index::stats::Verdict;
 use sieva_types::KeySet;
 
-use super::asked::{Asked, Way};
 use super::sample::{Part, Sample};
+use super::workload::{Asked, Way};
 
 /// Nanoseconds that every evaluation takes besides its work.
 const START: f64 = 30_000.0;

@@ -3,7 +3,7 @@
 use sieva_catalog::{Catalog, Rule};
 use sieva_types::{Error, ErrorKind, Result};
 
-use super::{AdviseOptions, cases, name_of};
+use super::{AdviseOptions, candidates, name_of};
 use crate::augment::IndexKind;
 use crate::catalog::place::location_or_absolute;
 
@@ -37,7 +37,7 @@ pub fn set_rule(
     let path = match pinned {
         None => array.to_string(),
         Some(_) => {
-            let source = cases::open(&location, options)?;
+            let source = candidates::open(&location, options)?;
             let index = source.resolve(array)?;
             source.array_header(index)?;
             source.schema().arrays[index].path.clone()
@@ -55,7 +55,7 @@ pub fn set_rule(
 pub fn rules(catalog: &Catalog, prefix: &str) -> Result<Vec<NamedRule>> {
     let prefix = if prefix.is_empty() { String::new() } else { location_or_absolute(prefix.as_ref()) };
     let all = catalog.rules(&prefix)?.into_iter();
-    let within = all.filter(|(location, ..)| cases::is_within(location, &prefix));
+    let within = all.filter(|(location, ..)| candidates::is_within(location, &prefix));
     let named = within.map(|(location, path, kind, rule)| NamedRule {
         location,
         path,

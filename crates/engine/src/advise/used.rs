@@ -4,13 +4,13 @@ use sieva_query::bind::{Body, Bound, Condition, Value};
 use sieva_query::exec::ExecStats;
 use sieva_types::{DType, KeySet};
 
-use super::asked::Way;
-use super::recorder::{self, Note, Used};
+use super::usage_log::{self, Note, Used};
+use super::workload::Way;
 use crate::query::Query;
 
 /// Notes that the condition of a query was evaluated, in `seconds`.
 pub(crate) fn used(query: &Query, operation: &'static str, hits: Option<u64>, did: &ExecStats, seconds: f64) {
-    let Some(catalog) = recorder::catalog_for(query.source()) else { return };
+    let Some(catalog) = usage_log::catalog_for(query.source()) else { return };
     let bound = query.bound();
     let mut sets: Vec<Option<KeySet>> = vec![None; bound.arrays.len()];
     let mut read: Vec<bool> = vec![false; bound.arrays.len()];
@@ -26,7 +26,7 @@ pub(crate) fn used(query: &Query, operation: &'static str, hits: Option<u64>, di
 
 /// Notes that values of some arrays were fetched at `hits` positions, in `seconds`.
 pub(crate) fn fetched(query: &Query, bound: &Bound, hits: u64, seconds: f64) {
-    let Some(catalog) = recorder::catalog_for(query.source()) else { return };
+    let Some(catalog) = usage_log::catalog_for(query.source()) else { return };
     let mut read: Vec<bool> = vec![false; bound.arrays.len()];
     bound.outputs.iter().for_each(|o| mark(&o.value, &mut read));
     let arrays = read.into_iter().enumerate().filter(|(_, read)| *read);
@@ -46,9 +46,9 @@ fn send(
     alone: bool,
 ) {
     let stats = query.stats();
-    recorder::send(Note {
+    usage_log::send(Note {
         catalog,
-        source: recorder::absolute(query.source().path()),
+        source: usage_log::absolute(query.source().path()),
         asked_by: query.source().options().identity.as_ref().map_or_else(String::new, ToString::to_string),
         operation,
         arrays,

@@ -15,8 +15,8 @@ use sieva_store::guard::{Gate, Purpose};
 use sieva_types::{ErrorKind, Result};
 
 use super::{homes, schema_hash};
+use crate::manifest_cache;
 use crate::open::Source;
-use crate::remembered;
 
 /// How long nobody asks again where there was nothing: each time takes a round trip.
 const ABSENT_FOR: Duration = Duration::from_secs(3600);
@@ -69,7 +69,7 @@ impl Source {
             Ok(None) => {
                 if remember {
                     // Without the note it is asked for again.
-                    let _ = remembered::keep(&note, taken.version.as_bytes());
+                    let _ = manifest_cache::keep(&note, taken.version.as_bytes());
                 }
                 return None;
             }
@@ -151,6 +151,6 @@ fn absence_note(write: &Path) -> PathBuf {
 /// Whether nothing lay beside this version of an object lately.
 fn is_absent(note: &Path, version: &str) -> bool {
     let age = || std::fs::metadata(note).ok()?.modified().ok()?.elapsed().ok();
-    remembered::recall(note, 1 << 16).is_some_and(|noted| noted == version.as_bytes())
+    manifest_cache::recall(note, 1 << 16).is_some_and(|noted| noted == version.as_bytes())
         && age().is_some_and(|age| age < ABSENT_FOR)
 }

@@ -11,8 +11,8 @@ use std::time::Duration;
 use sieva_index::store::{Home, locations};
 use sieva_store::local::{Trust, user};
 
+use crate::manifest_cache;
 use crate::open::OpenOptions;
-use crate::remembered;
 
 /// Directories of stores of one source.
 pub(crate) struct Homes {
@@ -78,7 +78,7 @@ fn own(place: PathBuf) -> Home {
 
 /// The directory in which this user's own stores are.
 pub(super) fn cached() -> Option<PathBuf> {
-    remembered::cache_dir().map(|cache| cache.join("stores"))
+    manifest_cache::cache_dir().map(|cache| cache.join("stores"))
 }
 
 /// How long a query waits for somebody's lock: nothing depends on what it would write.

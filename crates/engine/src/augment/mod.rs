@@ -30,7 +30,7 @@ use sieva_query::exec::{Indexes, Replica, region_shape};
 use sieva_store::guard::Purpose;
 use sieva_types::{DType, ErrorKind, Result};
 
-use crate::many::Many;
+use crate::multi_file::Many;
 use crate::open::Source;
 use beside::was_built;
 pub use build::{BuildOptions, BuildReport, IndexKind, Progress};

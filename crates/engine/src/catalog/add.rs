@@ -13,7 +13,7 @@ use super::batch::Batch;
 use super::place;
 use super::walk::{FILES, Task, Walk};
 use super::work::Tasks;
-use crate::many::expand;
+use crate::multi_file::expand;
 use crate::open::OpenOptions;
 
 /// How often progress is told.

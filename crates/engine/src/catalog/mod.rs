@@ -29,6 +29,6 @@ pub use add::{AddOptions, AddReport, add};
 pub use place::{default_url, existing_url, location};
 pub use prune::vanished;
 pub use sieva_catalog::{
-    ArrayStats, Augmentation, Catalog, Collection, Filter, Find, FoundStats, Known, ObjectInfo, ObjectKind,
-    ObjectRecord, ObjectRef, Origin, Rule, SourceInfo, SourceRecord, Usage, Value, until,
+    ArrayStats, Augmentation, Catalog, CollectionInfo, Filter, Find, FoundStats, Known, ObjectInfo,
+    ObjectKind, ObjectRecord, ObjectRef, Origin, Rule, SourceInfo, SourceRecord, Usage, Value, until,
 };

@@ -19,7 +19,7 @@ thread_local! {
 
 /// What there is.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Limits {
+pub(super) struct AdmissionLimits {
     /// Bytes for queries.
     pub(super) memory: u64,
     /// Queries at once.
@@ -29,7 +29,7 @@ pub(super) struct Limits {
 }
 
 pub(super) struct Admission {
-    limits: Limits,
+    limits: AdmissionLimits,
     state: Mutex<State>,
     freed: Condvar,
 }
@@ -80,7 +80,7 @@ impl Drop for Working {
 }
 
 impl Admission {
-    pub(super) fn new(limits: Limits) -> Self {
+    pub(super) fn new(limits: AdmissionLimits) -> Self {
         Self { limits, state: Mutex::default(), freed: Condvar::new() }
     }
 
@@ -93,7 +93,7 @@ impl Admission {
     /// # Errors
     /// `memory-limit` where there is never so much; `cancelled`, also where the session is closed.
     pub(super) fn admit(self: &Arc<Self>, bytes: u64, cancel: &Arc<AtomicBool>) -> Result<Permit> {
-        let Limits { memory, queries, strict } = self.limits;
+        let AdmissionLimits { memory, queries, strict } = self.limits;
         let mut state = self.lock();
         if bytes > memory && strict {
             state.refused += 1;
@@ -159,7 +159,7 @@ mod tests {
     use super::*;
 
     fn admission(memory: u64, queries: usize, strict: bool) -> Arc<Admission> {
-        Arc::new(Admission::new(Limits { memory, queries, strict }))
+        Arc::new(Admission::new(AdmissionLimits { memory, queries, strict }))
     }
 
     #[test]

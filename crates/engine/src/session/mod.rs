@@ -22,7 +22,7 @@ use sieva_types::{Error, ErrorKind, Result, Selection};
 use crate::memory;
 use crate::open::{OpenOptions, Source};
 use crate::query::{Query, QueryOptions};
-use admission::{Admission, Limits, Permit};
+use admission::{Admission, AdmissionLimits, Permit};
 use found::Selections;
 use sources::Sources;
 pub(crate) use turn::{Entered, Turn};
@@ -160,7 +160,7 @@ impl Session {
             cache,
             threads,
             share,
-            admission: Arc::new(Admission::new(Limits { memory: work, queries, strict })),
+            admission: Arc::new(Admission::new(AdmissionLimits { memory: work, queries, strict })),
             chunks: Arc::new(SharedCache::new((cache - cache / SELECTIONS_SHARE) as usize)),
             selections: Selections::new(cache / SELECTIONS_SHARE),
             sources: Sources::default(),

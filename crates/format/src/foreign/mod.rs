@@ -16,7 +16,7 @@ use sieva_types::{Bx, Endian, Error, ErrorKind, Result, checked_len};
 use crate::filters::Pipeline;
 use crate::layout::{Layout, Placement, c_strides};
 use crate::schema::{ArrayInfo, Schema};
-use crate::source::Limits;
+use crate::source::BlockBounds;
 use crate::{ArraySource, LibraryReader};
 pub use store::ForeignStore;
 
@@ -35,9 +35,9 @@ pub trait ForeignReader: Send + Sync {
     fn read_texts(&self, path: &str, bx: &Bx) -> Result<Vec<String>>;
 
     /// What is known of the values of the array at `path` without reading them, as [`ArraySource::limits`].
-    fn limits(&self, path: &str) -> Limits {
+    fn limits(&self, path: &str) -> BlockBounds {
         let _ = path;
-        Limits::new()
+        BlockBounds::new()
     }
 }
 
@@ -120,7 +120,7 @@ impl ArraySource for ForeignSource {
         &self.store
     }
 
-    fn limits(&self, array: usize) -> Limits {
+    fn limits(&self, array: usize) -> BlockBounds {
         let info = &self.schema.arrays[array];
         let whole = Bx::whole(&info.shape);
         let fits = |bx: &Bx| {
@@ -129,7 +129,7 @@ impl ArraySource for ForeignSource {
         };
         let limits = self.reader.limits(&info.path);
         // A block that lies elsewhere says nothing of this array, and the others may be no better.
-        if limits.iter().all(|(bx, _)| fits(bx)) { limits } else { Limits::new() }
+        if limits.iter().all(|(bx, _)| fits(bx)) { limits } else { BlockBounds::new() }
     }
 
     fn library(&self) -> Option<&dyn LibraryReader> {

@@ -24,7 +24,7 @@ impl ForeignReader for Counting {
         Ok(vec!["one".into()])
     }
 
-    fn limits(&self, path: &str) -> Limits {
+    fn limits(&self, path: &str) -> BlockBounds {
         let end = if path == "beyond" { u64::MAX } else { 2 };
         vec![(Bx::new(vec![1, 0], vec![end, 3]), Some((0, 9)))]
     }

@@ -1,4 +1,4 @@
-//! Rows of a set from the body.
+//! ChildRows of a set from the body.
 //!
 //! A node none of whose leaves is wanted, or all, is not read. So an interval reads the nodes that its ends
 //! cut, at most two of a level, which is what the levels of intervals in SDQuery 3.4 and SDS III.A.1 are for.
@@ -214,7 +214,7 @@ impl Walk<'_> {
             .ok_or_else(|| corrupt("a bit vector contradicts its bins"))?;
         combine(&words, node.rows as usize, left.side(), right.side(), out);
         pool.push(words);
-        pool.extend([left, right].into_iter().filter_map(Rows::reclaim));
+        pool.extend([left, right].into_iter().filter_map(ChildRows::reclaim));
         Ok(())
     }
 
@@ -224,40 +224,40 @@ impl Walk<'_> {
         leaves: (u32, u32),
         rows: u64,
         pool: &mut Vec<Vec<u64>>,
-    ) -> Result<Rows> {
+    ) -> Result<ChildRows> {
         match (self.uniform(leaves.0, leaves.1), number) {
-            (Some(true), _) => Ok(Rows::All),
+            (Some(true), _) => Ok(ChildRows::All),
             (None, Some(number)) => {
                 let words = (rows as usize).div_ceil(64);
                 let mut bits = pool.pop().unwrap_or_default();
                 // One word more, which is read but does not count.
                 bits.resize(words + 1, 0);
                 self.node(number, pool, &mut bits[..words])?;
-                Ok(Rows::Some(bits))
+                Ok(ChildRows::Some(bits))
             }
             // A leaf is uniform, so `None` without a number does not happen.
-            _ => Ok(Rows::None),
+            _ => Ok(ChildRows::None),
         }
     }
 }
 
 /// Wanted rows of a child.
-enum Rows {
+enum ChildRows {
     None,
     All,
     Some(Vec<u64>),
 }
 
-impl Rows {
+impl ChildRows {
     fn side(&self) -> Side<'_> {
         match self {
-            Rows::None => Side::None,
-            Rows::All => Side::All,
-            Rows::Some(bits) => Side::Some(bits),
+            ChildRows::None => Side::None,
+            ChildRows::All => Side::All,
+            ChildRows::Some(bits) => Side::Some(bits),
         }
     }
 
     fn reclaim(self) -> Option<Vec<u64>> {
-        if let Rows::Some(bits) = self { Some(bits) } else { None }
+        if let ChildRows::Some(bits) = self { Some(bits) } else { None }
     }
 }

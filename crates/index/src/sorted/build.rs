@@ -13,9 +13,9 @@ use super::bucket::{self, Bucket, Scratch};
 use super::layout::{FENCE, Layout, ROW, path_segment, swap_little_endian};
 use super::meta::Meta;
 use super::partition::{Keep, Partition};
-use super::plan::Plan;
 use super::replica::row_dtype;
 use super::run::Run;
+use super::sizes::BuildSizes;
 use super::source::{BucketSource, Schema, Source, TableSource};
 use super::writer::{NewArray, Writer, make_durable, sync_directories};
 use super::{Column, SortOptions, Table, files, pivots};
@@ -43,7 +43,7 @@ impl Build<'_> {
         let sizes = columns.iter().map(|c| c.dtype.size()).chain([row.size()]).collect();
         let schema = Schema { key: columns[0].dtype, sizes, rows };
         let source = TableSource::new(self.table, &schema, self.shape)?;
-        let plan = Plan::new(self.layout, &schema, &source, self.options, self.bucket_rows)?;
+        let plan = BuildSizes::new(self.layout, &schema, &source, self.options, self.bucket_rows)?;
         let paths = paths(&columns);
         files::create_dir(dir)?;
         let create = |path: &str, dtype, len, name: &str| {
@@ -71,7 +71,7 @@ impl Build<'_> {
         dir: &Path,
         schema: &Schema,
         source: &TableSource<'_>,
-        plan: &Plan,
+        plan: &BuildSizes,
         arrays: Vec<NewArray>,
     ) -> Result<(u64, u32)> {
         let run = Run::new(self.options, plan.threads, schema.sizes.len(), schema.rows);
@@ -106,7 +106,7 @@ fn write_fences(schema: &Schema, writer: &Writer) -> Result<u32> {
 struct Sort<'a> {
     run: &'a Run<'a>,
     schema: &'a Schema,
-    plan: &'a Plan,
+    plan: &'a BuildSizes,
     dir: &'a Path,
     ordered: bool,
 }

@@ -16,9 +16,9 @@ mod layout;
 mod meta;
 mod partition;
 mod pivots;
-mod plan;
 mod replica;
 mod run;
+mod sizes;
 mod source;
 #[cfg(test)]
 mod tests;

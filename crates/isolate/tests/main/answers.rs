@@ -7,7 +7,7 @@ use sieva_format::ArraySource;
 use sieva_format::buffer::Buffer;
 use sieva_format::manifest::{Layouts, Manifest, ManifestSource};
 use sieva_format::read::{BlockReader, ChunkCache, Workspace};
-use sieva_isolate::{IsolateOptions, IsolatedSource, Limits, OpenRequest};
+use sieva_isolate::{IsolateOptions, IsolatedSource, OpenRequest, WorkerLimits};
 use sieva_types::{Bx, DType, Result};
 
 use crate::deeds::open;
@@ -58,7 +58,7 @@ pub fn isolated_answers_are_those_of_the_reader() {
     for (i, path) in real_files().iter().enumerate() {
         let options = IsolateOptions { all_layouts: i % 2 == 0, ..IsolateOptions::default() };
         let isolated =
-            IsolatedSource::open(&crate::command("good"), path, &options, Limits::default()).unwrap();
+            IsolatedSource::open(&crate::command("good"), path, &options, WorkerLimits::default()).unwrap();
         compare(path, &isolated, &direct(path));
     }
 }

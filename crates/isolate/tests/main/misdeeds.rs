@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use sieva_format::ArraySource;
 use sieva_format::layout::Placement;
-use sieva_isolate::{IsolateOptions, IsolatedSource, Limits};
+use sieva_isolate::{IsolateOptions, IsolatedSource, WorkerLimits};
 use sieva_types::{Error, ErrorKind, Result};
 
 /// A small netCDF classic file: one dimension, two variables of bytes (its header by hand, from the standard).
@@ -33,22 +33,22 @@ fn small() -> (PathBuf, impl Drop) {
     (path.clone(), Gone(path))
 }
 
-fn limits() -> Limits {
-    Limits { memory: 512 << 20, cpu_seconds: 20, wall: Duration::from_secs(20), answer: 1 << 20 }
+fn limits() -> WorkerLimits {
+    WorkerLimits { memory: 512 << 20, cpu_seconds: 20, wall: Duration::from_secs(20), answer: 1 << 20 }
 }
 
-fn open(deed: &str, limits: Limits) -> Result<Arc<dyn ArraySource>> {
+fn open(deed: &str, limits: WorkerLimits) -> Result<Arc<dyn ArraySource>> {
     let (path, _file) = small();
     IsolatedSource::open(&crate::command(deed), &path, &IsolateOptions::default(), limits)
 }
 
-fn error(deed: &str, limits: Limits) -> Error {
+fn error(deed: &str, limits: WorkerLimits) -> Error {
     open(deed, limits).err().unwrap_or_else(|| panic!("{deed} went well"))
 }
 
 pub fn a_worker_that_misbehaves_is_an_error() {
-    let slow = Limits { wall: Duration::from_millis(1500), ..limits() };
-    let short = Limits { cpu_seconds: 1, ..limits() };
+    let slow = WorkerLimits { wall: Duration::from_millis(1500), ..limits() };
+    let short = WorkerLimits { cpu_seconds: 1, ..limits() };
     let corrupt = ErrorKind::CorruptFile;
     let cases = [
         ("abort", limits(), corrupt, "killed by SIGABRT"),
@@ -127,7 +127,7 @@ pub fn a_worker_is_confined() {
 
 pub fn no_process_is_left() {
     let sources =
-        [open("good", limits()), open("sleep", Limits { wall: Duration::from_secs(1), ..limits() })];
+        [open("good", limits()), open("sleep", WorkerLimits { wall: Duration::from_secs(1), ..limits() })];
     let children = || {
         let own = std::process::id();
         let list = std::fs::read_to_string(format!("/proc/self/task/{own}/children"));

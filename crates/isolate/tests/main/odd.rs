@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use sieva_isolate::{IsolateOptions, IsolatedSource, Limits};
+use sieva_isolate::{IsolateOptions, IsolatedSource, WorkerLimits};
 
 pub fn odd_files_neither_crash_nor_hang() {
     let Some(root) = crate::shared("odd") else { return };
-    let limits = Limits { cpu_seconds: 10, wall: Duration::from_secs(20), ..Limits::default() };
+    let limits = WorkerLimits { cpu_seconds: 10, wall: Duration::from_secs(20), ..WorkerLimits::default() };
     let (mut opened, mut refused, mut crashed) = (0, 0, Vec::new());
     for path in crate::files(&root) {
         let mut note = |e: &sieva_types::Error| {

@@ -12,7 +12,7 @@ mod condition;
 mod dates;
 mod names;
 mod one_of;
-mod rows;
+mod row_space;
 mod select;
 mod suggest;
 mod together;
@@ -33,8 +33,8 @@ use crate::values::{Constants, Function, LikePattern, ValueType, Vector};
 pub(crate) use dates::date_part;
 pub use dates::part_of;
 pub use names::{Meaning, resolve};
-pub use rows::Rows;
-pub(crate) use rows::{Parts, order_of};
+pub use row_space::RowSpace;
+pub(crate) use row_space::{Parts, order_of};
 pub use select::column_name;
 pub(crate) use select::no_rows;
 pub(crate) use value::{as_unsigned, constant, constant_number, not_if, type_of, unsigned_arguments};
@@ -239,7 +239,7 @@ pub enum Body {
 #[derive(Clone, Debug)]
 pub struct Bound {
     /// The row space.
-    pub rows: Rows,
+    pub rows: RowSpace,
     /// The arrays in use.
     pub arrays: Vec<BoundArray>,
     /// Which positions are selected.
@@ -343,10 +343,10 @@ impl<'a> Binder<'a> {
     }
 
     /// Ends the binding of a query's parts: the row space and each array's axes in it.
-    fn rows(&mut self) -> Result<Rows> {
+    fn rows(&mut self) -> Result<RowSpace> {
         let indices: Vec<usize> = self.arrays.iter().map(|a| a.index).collect();
         let parts = Parts { base: &self.base, arrays: &indices, dims: &self.dims, cross: self.cross };
-        let (rows, axes) = Rows::of(self.schema, &parts)?;
+        let (rows, axes) = RowSpace::of(self.schema, &parts)?;
         for (array, axes) in self.arrays.iter_mut().zip(axes) {
             array.axes = axes;
         }

@@ -3,7 +3,7 @@
 use sieva_types::{Error, ErrorKind, Result};
 
 use super::aggregates::Extractor;
-use super::{Binder, Body, Bound, Condition, OrderKey, Output, Rows, Value};
+use super::{Binder, Body, Bound, Condition, OrderKey, Output, RowSpace, Value};
 use crate::ast::{Expr, Literal, Name, OrderBy, Projection, Select, SelectItem};
 use crate::values::ValueType;
 
@@ -122,7 +122,7 @@ impl Binder<'_> {
     }
 
     /// Whether the array's dimensions are some of the rows', and it lines up with them in one way only.
-    fn has_rows_of(&mut self, index: usize, rows: &Rows) -> bool {
+    fn has_rows_of(&mut self, index: usize, rows: &RowSpace) -> bool {
         let known = self.arrays.len();
         let lines_up = self.array(index).is_ok() && self.rows().is_ok_and(|own| own.dims == rows.dims);
         self.arrays.truncate(known);

@@ -8,8 +8,8 @@ use std::fmt::Display;
 
 use sieva_types::{Error, ErrorKind, Result};
 
-use super::{ExecOptions, Execution};
 use crate::bind::Value;
+use crate::exec::{ExecOptions, Execution};
 use crate::values::ValueType;
 
 /// Bytes that tiles at work may take, however low the limit is: less would make tiles of single rows.
@@ -71,7 +71,7 @@ impl ExecOptions {
     /// # Errors
     /// `cancelled`.
     pub(super) fn check_cancel(&self) -> Result<()> {
-        super::pool::check(&self.cancel)
+        crate::exec::pool::check(&self.cancel)
     }
 }
 

@@ -8,8 +8,8 @@ use std::time::Instant;
 use sieva_index::{Elements, Want};
 use sieva_types::{Buffer, Bx};
 
-use super::Execution;
 use crate::cost::Estimate;
+use crate::exec::Execution;
 
 /// Reads of at least this many bytes tell what a byte costs.
 const LARGE: usize = 64 << 10;

@@ -4,42 +4,16 @@
 //! evaluated on their own dimensions and broadcast; what is left of the tile decides what is read next.
 //! Results of tiles are taken in order, so that an answer does not depend on the number of threads.
 
-pub(crate) mod access;
-mod aggregate;
-mod ahead;
-mod bands;
-mod boxes;
+pub(crate) mod access_path;
 mod budget;
-pub(crate) mod chosen;
-mod column;
-mod condition;
-mod cuts;
-mod distinct;
-mod evaluate;
-mod gather;
+mod fetch;
 mod groups;
-mod indexed;
-mod kept;
-mod keys;
 mod learn;
-mod leaves;
 mod order;
-mod ordered;
-mod points;
 pub(crate) mod pool;
-mod prepare;
-pub(crate) mod prune;
-mod radix;
-mod recall;
-mod replica;
-mod rows;
-mod runs;
-mod same;
+mod prefetch;
 mod select;
-mod slices;
-mod sorted;
-pub(crate) mod tiles;
-pub(crate) mod windows;
+pub(crate) mod tile;
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, Once, OnceLock};
@@ -52,24 +26,24 @@ use sieva_types::Result;
 use crate::bind::Bound;
 use crate::cost::ReadCosts;
 use crate::optimizer::PhysicalPlan;
-pub use access::{Access, FetchWay, Indexes, Replica};
-pub use aggregate::{aggregate, finish_groups, partial_groups};
+pub use access_path::sorted::Chosen;
+pub use access_path::{Access, FetchWay, Indexes, Replica};
 pub use budget::Room;
-pub use chosen::Chosen;
-pub use column::{Column, Data};
-pub use evaluate::evaluate_constant;
-pub use gather::Gatherer;
+pub use fetch::Gatherer;
+pub use fetch::column::{Column, Data};
+pub use fetch::ordered::OrderedRows;
+pub use fetch::rows::{RowStream, fetch};
+pub(crate) use fetch::runs::MAX_SPAN_BYTES;
+pub use groups::aggregate::{aggregate, finish_groups, partial_groups};
 pub use groups::{GroupRows, GroupTable, Groups, KeyValues};
-pub use kept::Found;
-pub use keys::{order_by, retain_distinct};
 pub use order::first_in_order;
-pub use ordered::OrderedRows;
-use prepare::Prepared;
-pub use rows::{RowStream, fetch};
-pub(crate) use runs::MAX_SPAN_BYTES;
+pub use order::keys::{order_by, retain_distinct};
+pub use select::kept::Found;
 pub(crate) use select::product;
 pub use select::{Counted, count, select};
-pub use tiles::region_shape;
+pub use tile::evaluate::evaluate_constant;
+use tile::prepare::Prepared;
+pub use tile::region_shape;
 
 /// How a query is run.
 #[derive(Clone, Debug)]

@@ -5,7 +5,7 @@ use sieva_plan::{Column, ColumnKind, Scan, Type};
 use sieva_types::Result;
 
 use super::not_of_these;
-use crate::bind::{BoundArray, Rows, Value, bound_array};
+use crate::bind::{BoundArray, RowSpace, Value, bound_array};
 use crate::raw::StoredDomain;
 use crate::values::ValueType;
 
@@ -14,7 +14,7 @@ pub(super) fn of_scan(
     schema: &Schema,
     scan: &Scan,
     valid_range: bool,
-) -> Result<(Rows, Vec<BoundArray>, Vec<Value>)> {
+) -> Result<(RowSpace, Vec<BoundArray>, Vec<Value>)> {
     let dims = scan.rows.iter().map(|path| dimension(schema, path)).collect::<Result<Vec<_>>>()?;
     let mut named = Vec::new();
     for column in scan.columns.iter().filter(|c| c.kind == ColumnKind::Position) {
@@ -26,7 +26,7 @@ pub(super) fn of_scan(
         };
         named.push((dimension(schema, &column.path)?, dims[along]));
     }
-    let rows = Rows::given(schema, dims, named)?;
+    let rows = RowSpace::given(schema, dims, named)?;
     let mut arrays: Vec<BoundArray> = Vec::new();
     let mut columns = Vec::with_capacity(scan.columns.len());
     for column in &scan.columns {
@@ -55,7 +55,7 @@ fn array(
     schema: &Schema,
     scan: &Scan,
     column: &Column,
-    rows: &Rows,
+    rows: &RowSpace,
     valid_range: bool,
     arrays: &mut Vec<BoundArray>,
 ) -> Result<usize> {

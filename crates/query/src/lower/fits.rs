@@ -7,7 +7,7 @@ use sieva_plan::{Column, ColumnKind, Plan};
 use sieva_types::Result;
 
 use super::columns::{dimension, stored_type, type_of};
-use crate::bind::{Meaning, Parts, Rows, resolve, stored_domain};
+use crate::bind::{Meaning, Parts, RowSpace, resolve, stored_domain};
 
 /// What keeps a plan from being of this schema's arrays, if something does: its columns are not those of its names, or
 /// they do not line up as the plan has it.
@@ -40,7 +40,7 @@ pub fn misfit(schema: &Schema, plan: &Plan, valid_range: bool, cross: bool) -> R
         }
     }
     let cross = cross || scan.cross;
-    let (rows, axes) = Rows::of(schema, &Parts { base: &[], arrays: &arrays, dims: &dims, cross })?;
+    let (rows, axes) = RowSpace::of(schema, &Parts { base: &[], arrays: &arrays, dims: &dims, cross })?;
     let path = |dim: usize| schema.dims[dim].path.as_str();
     let here: BTreeSet<&str> = rows.dims.iter().map(|&d| path(d)).collect();
     if here != scan.rows.iter().map(String::as_str).collect() {

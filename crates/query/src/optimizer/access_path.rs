@@ -9,9 +9,9 @@ use sieva_types::{Bx, Error, ErrorKind, KeySet, Result};
 
 use crate::bind::{Body, Condition, Value};
 use crate::exec::Execution;
-use crate::exec::access::{Access, Replica};
-use crate::exec::chosen::{Chosen, Test};
-use crate::exec::tiles::Tiles;
+use crate::exec::access_path::sorted::{Chosen, Test};
+use crate::exec::access_path::{Access, Replica};
+use crate::exec::tile::Tiles;
 
 /// So few rows are always best found by a replica.
 const FEW: u64 = 1 << 12;

@@ -6,9 +6,9 @@ use sieva_types::{Bx, Result};
 use super::{Fetched, PhysicalPlan, ReplicaPath, Step};
 use crate::bind::{Body, Condition, Value};
 use crate::exec::Execution;
-use crate::exec::prune::MOST_PLANNED;
-use crate::exec::tiles::Tiles;
-use crate::exec::windows::{Window, Windows};
+use crate::exec::access_path::zone_map::MOST_PLANNED;
+use crate::exec::tile::Tiles;
+use crate::exec::tile::windows::{Window, Windows};
 use crate::raw::KeySet;
 
 /// A physical plan that can be shown.

@@ -44,8 +44,8 @@ pub(crate) use zones::{within_all, within_any};
 
 use crate::bind::Condition;
 use crate::exec::Execution;
-use crate::exec::prune::Outlook;
-use crate::exec::tiles::Tiles;
+use crate::exec::access_path::zone_map::Outlook;
+use crate::exec::tile::Tiles;
 
 /// How a query is going to be run. A value: made once, kept with the query, the same for all that is asked of it.
 #[derive(Debug)]

@@ -10,8 +10,8 @@ use super::cost_of_boxes::Cost;
 use super::{Bounds, FetchPath, Fetched, PhysicalPlan};
 use crate::bind::{Body, Condition, Value};
 use crate::exec::Execution;
-use crate::exec::tiles::Tiles;
-use crate::exec::windows::{Window, Windows};
+use crate::exec::tile::Tiles;
+use crate::exec::tile::windows::{Window, Windows};
 use crate::values::ValueType;
 
 /// The upper bound of what has none.

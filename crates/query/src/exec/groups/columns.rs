@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::exec::keys::{hash_key, is_same_key};
+use crate::exec::order::keys::{hash_key, is_same_key};
 use crate::values::{Scalar, ValueType, Values, Vector};
 use sieva_types::Result;
 use std::hash::Hasher;

@@ -14,10 +14,10 @@ use super::hashed::{Kind, accumulators};
 use crate::aggregate::Accumulator;
 use crate::bind::{OrderKey, Value};
 use crate::exec::Execution;
-use crate::exec::evaluate::evaluate;
-use crate::exec::keys::order_by;
-use crate::exec::leaves::{BoxProvider, Leaves, indices};
-use crate::exec::prepare::{Node, Prepared};
+use crate::exec::order::keys::order_by;
+use crate::exec::tile::arrays::{BoxProvider, Leaves, indices};
+use crate::exec::tile::evaluate::evaluate;
+use crate::exec::tile::prepare::{Node, Prepared};
 use crate::values::Vector;
 
 /// Keys of so few values are numbered whatever they are.
@@ -46,7 +46,7 @@ pub(super) struct Part {
 
 /// How the groups of a query are numbered.
 #[derive(Debug)]
-pub(in crate::exec) struct Plan {
+pub(in crate::exec) struct Numbering {
     pub(super) area: Bx,
     pub(super) parts: Vec<Part>,
     /// The groups of all rows.
@@ -72,7 +72,7 @@ pub(in crate::exec) struct Dense {
     made: u64,
 }
 
-impl Plan {
+impl Numbering {
     /// The numbering of the groups by `keys`; `None` where they are better hashed.
     ///
     /// # Errors
@@ -150,7 +150,7 @@ impl Plan {
         places.is_sorted().then_some(by_key)
     }
 
-    /// The groups of a frame in the order of their keys, where these lie as [`Plan::by_key`] has them.
+    /// The groups of a frame in the order of their keys, where these lie as [`Numbering::by_key`] has them.
     pub(super) fn order_by_parts(&self, frame: &Frame, by_key: &[usize]) -> Vec<usize> {
         let mut order = vec![0];
         for &part in by_key {

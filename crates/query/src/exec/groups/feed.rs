@@ -3,8 +3,8 @@
 use sieva_types::{Bx, Result};
 
 use crate::bind::Value;
-use crate::exec::evaluate::evaluate;
-use crate::exec::leaves::{BoxProvider, Leaves, indices};
+use crate::exec::tile::arrays::{BoxProvider, Leaves, indices};
+use crate::exec::tile::evaluate::evaluate;
 use crate::exec::{Column, Execution};
 use crate::mask::Mask;
 use crate::values::Vector;

@@ -2,7 +2,7 @@
 
 use sieva_types::Bx;
 
-use super::dense::{Part, Plan};
+use super::dense::{Numbering, Part};
 
 /// The groups of the rows of a box, numbered from 0: those of all rows, or those of a part of them that shares its groups
 /// with no other part.
@@ -60,7 +60,7 @@ impl Frame {
     }
 }
 
-impl Plan {
+impl Numbering {
     /// The group of a position of the row space.
     pub(super) fn group_at(&self, frame: &Frame, position: &[u64]) -> usize {
         let parts = self.parts.iter().enumerate();

@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use sieva_types::{Error, ErrorKind, Result};
 
 use super::columns::taken;
-use super::dense::Plan;
+use super::dense::Numbering;
 use super::frame::Frame;
 use super::hashed::{Kind, accumulators};
 use super::repeated::KeyValues;
@@ -15,7 +15,7 @@ use crate::values::{Scalar, Values, Vector};
 
 /// Values of all groups in the order of their keys.
 pub(super) struct Grid<'p> {
-    plan: &'p Plan,
+    plan: &'p Numbering,
     /// The parts of the plan in the order of their keys.
     by_key: &'p [usize],
     columns: Vec<Mutex<Column>>,
@@ -40,7 +40,7 @@ impl<'p> Grid<'p> {
     ///
     /// # Errors
     /// As of [`accumulators`].
-    pub(super) fn new(plan: &'p Plan, by_key: &'p [usize], kinds: &[Kind]) -> Result<Self> {
+    pub(super) fn new(plan: &'p Numbering, by_key: &'p [usize], kinds: &[Kind]) -> Result<Self> {
         let n = plan.frame.groups;
         let empty = accumulators(kinds)?.into_iter().map(|mut state| {
             Ok(Mutex::new(match state.finish(&[], 1)? {

@@ -12,8 +12,8 @@ use super::dense::Dense;
 use crate::aggregate::{Accumulator, Aggregate, NO_GROUP, Piece, accumulator};
 use crate::bind::Body;
 use crate::exec::Execution;
-use crate::exec::aggregate::refuse_open_ranges;
 use crate::exec::budget::Room;
+use crate::exec::groups::aggregate::refuse_open_ranges;
 use crate::values::{Scalar, ValueType, Vector};
 
 /// The end of a chain.

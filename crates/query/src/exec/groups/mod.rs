@@ -3,6 +3,7 @@
 //! Where keys are coordinates, positions or what is computed of them, the group of a row follows from its position
 //! ([`dense`]); else the rows' keys are hashed ([`hashed`]).
 
+pub(super) mod aggregate;
 mod columns;
 mod combined;
 mod dense;

@@ -8,18 +8,18 @@ use std::sync::{Mutex, PoisonError};
 
 use sieva_types::{Error, ErrorKind, Result};
 
-use super::dense::{Dense, Plan, expected_bytes};
+use super::dense::{Dense, Numbering, expected_bytes};
 use super::frame::Frame;
 use super::grid::Grid;
 use super::hashed::Kind;
 use super::table::GroupTable;
 use super::tiles::{Wanted, each_row};
 use super::walk::add_tile;
-use crate::exec::leaves::Leaves;
+use crate::exec::access_path::zone_map::Candidate;
 use crate::exec::pool::{check, fold};
-use crate::exec::prepare::{Node, Prepared};
-use crate::exec::prune::Candidate;
-use crate::exec::tiles::{Tiles, panel_shape};
+use crate::exec::tile::arrays::Leaves;
+use crate::exec::tile::prepare::{Node, Prepared};
+use crate::exec::tile::{Tiles, panel_shape};
 use crate::exec::{ExecStats, Execution};
 use crate::values::Vector;
 use sieva_types::Bx;
@@ -64,7 +64,7 @@ impl Panels {
     /// As of [`expected_bytes`].
     pub(in crate::exec) fn new(
         execution: &Execution,
-        plan: &Plan,
+        plan: &Numbering,
         arrays: &[usize],
         tiles: &Tiles,
         kinds: &[Kind],
@@ -107,7 +107,7 @@ impl Panels {
     }
 
     /// How many panels there is room for at once.
-    fn threads(&self, execution: &Execution, plan: &Plan) -> usize {
+    fn threads(&self, execution: &Execution, plan: &Numbering) -> usize {
         let held = plan.finishing_bytes().saturating_add(plan.own_bytes()).saturating_add(self.grown);
         let room = execution.options.room().bytes.saturating_sub(held);
         execution.options.threads.min((room / self.bytes.max(1)) as usize)
@@ -128,7 +128,7 @@ impl Panels {
     pub(super) fn repeat(
         &mut self,
         execution: &Execution,
-        plan: &Plan,
+        plan: &Numbering,
         kinds: &[Kind],
         bx: &Bx,
         values: &[Vec<(Option<Vector>, u64)>],
@@ -167,7 +167,7 @@ impl Panels {
         self,
         execution: &'e Execution,
         prepared: &Prepared,
-        plan: &Plan,
+        plan: &Numbering,
         wanted: &Wanted<'_>,
         stats: &mut ExecStats,
     ) -> Result<GroupTable> {
@@ -208,7 +208,7 @@ impl Panels {
 
 /// The states of a panel before its tiles are added, with room for what they are known to add.
 fn start(
-    plan: &Plan,
+    plan: &Numbering,
     prepared: &Prepared,
     tiles: &Tiles,
     made: Option<(Frame, Dense)>,
@@ -231,6 +231,6 @@ fn start(
     Ok((frame, table))
 }
 
-fn frame_of(plan: &Plan, bx: &Bx) -> Result<Frame> {
+fn frame_of(plan: &Numbering, bx: &Bx) -> Result<Frame> {
     plan.frame_of(bx).ok_or_else(|| Error::new(ErrorKind::Internal, "a panel of more groups than there are"))
 }

@@ -6,14 +6,14 @@ use std::ops::Range;
 use sieva_types::{Error, ErrorKind, Result};
 
 use super::columns::{from_scalars, taken};
-use super::dense::{Dense, Plan};
+use super::dense::{Dense, Numbering};
 use super::hashed::{Groups, Kind};
 use super::repeated::{KeyValues, range_of};
 use crate::aggregate::Finished;
 use crate::bind::{Body, Value};
 use crate::exec::Execution;
-use crate::exec::evaluate::{Provider, evaluate};
-use crate::exec::keys::{compare_keys, sort_rows};
+use crate::exec::order::keys::{compare_keys, sort_rows};
+use crate::exec::tile::evaluate::{Provider, evaluate};
 use crate::values::{Scalar, Vector};
 
 /// Groups, sorted by their keys, with what the aggregates came to.
@@ -41,7 +41,7 @@ pub(in crate::exec) enum Made {
     /// Found by hashing.
     Hashed(Groups),
     /// Found by position.
-    Dense(Plan, Dense),
+    Dense(Numbering, Dense),
     /// Finished, but for HAVING.
     Table(GroupTable),
 }

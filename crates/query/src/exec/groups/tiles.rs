@@ -7,7 +7,7 @@ use sieva_types::{Bx, Error, ErrorKind, Result};
 
 use super::columns::{numbered, taken};
 use super::combined::Combined;
-use super::dense::{Dense, Plan};
+use super::dense::{Dense, Numbering};
 use super::feed::{Hits, at_hits, needed, own_indices};
 use super::hashed::{Groups, Kind};
 use super::panels::Panels;
@@ -15,13 +15,13 @@ use super::table::Made;
 use super::walk::add_tile;
 use crate::aggregate::{Aggregate, Piece, Target, with_piece};
 use crate::bind::Value;
-use crate::exec::ahead::{Ahead, Work};
-use crate::exec::evaluate::evaluate;
-use crate::exec::leaves::{BoxProvider, Leaves};
+use crate::exec::access_path::zone_map::Candidate;
 use crate::exec::pool::{Flow, fold, in_order_batched};
-use crate::exec::prepare::{Node, Prepared};
-use crate::exec::prune::Candidate;
-use crate::exec::tiles::Tiles;
+use crate::exec::prefetch::{Ahead, Work};
+use crate::exec::tile::Tiles;
+use crate::exec::tile::arrays::{BoxProvider, Leaves};
+use crate::exec::tile::evaluate::evaluate;
+use crate::exec::tile::prepare::{Node, Prepared};
 use crate::exec::{ExecStats, Execution};
 use crate::values::{ValueType, Vector};
 
@@ -39,9 +39,9 @@ pub(in crate::exec) enum Sink {
     /// By the hash of their keys.
     Hashed(Groups),
     /// By their positions.
-    Dense(Plan, Tables),
+    Dense(Numbering, Tables),
     /// By their positions, a part of the groups after the other.
-    Panels(Plan, Panels),
+    Panels(Numbering, Panels),
 }
 
 /// Tables of states, one for each thread that has made one.
@@ -55,7 +55,7 @@ pub(in crate::exec) struct Tables {
 
 impl Tables {
     /// A table that no thread has.
-    fn take(&self, plan: &Plan, kinds: &[Kind]) -> Result<Dense> {
+    fn take(&self, plan: &Numbering, kinds: &[Kind]) -> Result<Dense> {
         let known = self.made.lock().unwrap_or_else(PoisonError::into_inner).pop();
         if let Some(table) = known {
             return Ok(table);
@@ -85,7 +85,7 @@ impl Sink {
         keys: &[Value],
         kinds: &[Kind],
     ) -> Result<Self> {
-        if let Some(plan) = Plan::new(execution, prepared, keys, kinds)? {
+        if let Some(plan) = Numbering::new(execution, prepared, keys, kinds)? {
             return Ok(Self::Dense(plan, Tables::default()));
         }
         Ok(Self::Hashed(Groups::new(keys.len(), kinds, execution.options.room())?))
@@ -193,7 +193,7 @@ pub(super) fn each_row(
     Ok(())
 }
 
-impl Plan {
+impl Numbering {
     /// Checks that so many tables, and so many bytes besides, are allowed.
     pub(super) fn check(&self, execution: &Execution, tables: u64, more: u64) -> Result<()> {
         let of_tables = self.table_bytes().saturating_mul(tables);

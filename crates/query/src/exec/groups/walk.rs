@@ -4,15 +4,15 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use sieva_types::{Bx, DType, Result};
 
-use super::dense::{Dense, Plan};
+use super::dense::{Dense, Numbering};
 use super::feed::{Hits, at_hits};
 use super::frame::Frame;
 use super::stored::Decoder;
 use super::tiles::{Tables, Wanted};
 use crate::aggregate::{Piece, Target, with_piece};
 use crate::bind::Value;
-use crate::exec::leaves::Leaves;
-use crate::exec::prepare::Node;
+use crate::exec::tile::arrays::Leaves;
+use crate::exec::tile::prepare::Node;
 use crate::exec::{ExecStats, Execution};
 use crate::values::ValueType;
 
@@ -34,7 +34,7 @@ pub(super) struct Runs {
 }
 
 impl Runs {
-    pub(super) fn new(plan: &Plan, frame: &Frame, bx: &Bx) -> Self {
+    pub(super) fn new(plan: &Numbering, frame: &Frame, bx: &Bx) -> Self {
         let inner = plan.parts.first().filter(|p| p.axes.last().is_some_and(|&a| a + 1 == bx.rank()));
         let deepest = plan.parts.first().and_then(|p| p.axes.last()).map_or(0, |&a| a + 1);
         let outer = if inner.is_some() { bx.rank() - 1 } else { deepest };
@@ -154,7 +154,7 @@ pub(super) fn add_tile<'e>(
     bx: &Bx,
     leaves: &mut Leaves<'e>,
     wanted: &Wanted<'_>,
-    (plan, frame, tables): (&Plan, &Frame, Option<&Tables>),
+    (plan, frame, tables): (&Numbering, &Frame, Option<&Tables>),
     table: &mut Dense,
 ) -> Result<ExecStats> {
     let (mask, mut did) = execution.tile_mask(node, bx, leaves)?;

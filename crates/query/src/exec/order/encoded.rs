@@ -2,7 +2,7 @@
 
 use super::sort::make_room;
 use crate::bind::OrderKey;
-use crate::exec::keys::float_bits;
+use crate::exec::order::keys::float_bits;
 use crate::values::{Values, Vector};
 
 /// Bytes of a key that is a number: whether it is there, and its order.
@@ -168,7 +168,7 @@ mod tests {
 
     use super::*;
     use crate::bind::Value;
-    use crate::exec::keys::compare;
+    use crate::exec::order::keys::compare;
 
     type Columns = (Vec<i64>, Vec<f64>, Vec<u64>, Vec<String>, Vec<bool>);
 

@@ -5,11 +5,15 @@
 //! and tiles are left out of which zone maps tell that nothing in them comes before it. The tiles that promise most come
 //! first.
 
+pub(super) mod all;
+pub(super) mod distinct;
 mod encoded;
+pub(super) mod keys;
 mod merge;
 mod open;
 mod picked;
 mod positions;
+pub(super) mod radix;
 mod runs;
 mod sort;
 mod spill;
@@ -20,19 +24,19 @@ use std::sync::Arc;
 use sieva_index::stats::Verdict;
 use sieva_types::{Bx, KeySet, Result, Selection};
 
-use super::ahead::{Ahead, Work};
-use super::condition::apply;
-use super::evaluate::{Provider, evaluate};
-use super::gather::Gatherer;
-use super::leaves::Leaves;
-use super::pool::{check, fold};
-use super::prepare::{Node, Prepared};
-use super::prune::Candidate;
-use super::rows::Points;
-use super::tiles::Tiles;
-use super::windows::{Window, Windows};
-use super::{ExecStats, Execution};
 use crate::bind::{Bound, Condition, OrderKey, Value};
+use crate::exec::access_path::zone_map::Candidate;
+use crate::exec::fetch::Gatherer;
+use crate::exec::fetch::rows::Points;
+use crate::exec::pool::{check, fold};
+use crate::exec::prefetch::{Ahead, Work};
+use crate::exec::tile::Tiles;
+use crate::exec::tile::arrays::Leaves;
+use crate::exec::tile::condition::apply;
+use crate::exec::tile::evaluate::{Provider, evaluate};
+use crate::exec::tile::prepare::{Node, Prepared};
+use crate::exec::tile::windows::{Window, Windows};
+use crate::exec::{ExecStats, Execution};
 use crate::mask::Mask;
 use crate::values::{ValueType, Vector};
 pub(super) use encoded::Encoded;
@@ -52,7 +56,7 @@ const SAMPLED: u64 = 1 << 12;
 const SAMPLE: usize = 64;
 
 /// The positions of the rows that ORDER BY, OFFSET and LIMIT leave, in order, and how they were found; `None` where the rows
-/// are to be put in order by [`super::OrderedRows`] or [`super::RowStream`]: there is no limit, or so many rows are wanted
+/// are to be put in order by [`crate::exec::OrderedRows`] or [`crate::exec::RowStream`]: there is no limit, or so many rows are wanted
 /// that they are not kept by each thread, or a value may fail, so that all of them have to be looked at.
 ///
 /// `selection` are the rows where they are known already.
@@ -272,7 +276,7 @@ impl<'e> Search<'e> {
             Some(top) => top.bound().cloned(),
             None => self.bound.get(),
         };
-        first.open(self.execution, known.as_deref()?, super::chosen::linear(shape, bx, 0))
+        first.open(self.execution, known.as_deref()?, crate::exec::access_path::sorted::linear(shape, bx, 0))
     }
 
     /// Whether it is known without reading that no row of a box is among the first.
@@ -373,7 +377,7 @@ fn mask_of(selection: &Selection, shape: &[u64], bx: &Bx) -> Mask {
     let mut mask = Mask::zeros(bx.len() as usize);
     let row = bx.shape.last().copied().unwrap_or(1);
     for r in 0..bx.len().checked_div(row).unwrap_or(0) {
-        let first = super::chosen::linear(shape, bx, r);
+        let first = crate::exec::access_path::sorted::linear(shape, bx, r);
         let here = selection.iter_from(selection.rank(first)).take_while(|&p| p - first < row);
         here.for_each(|p| mask.set((r * row + p - first) as usize));
     }

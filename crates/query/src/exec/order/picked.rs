@@ -5,10 +5,10 @@ use sieva_format::cf::TimeUnits;
 use sieva_types::{Bx, DType, Result};
 
 use crate::exec::Execution;
-use crate::exec::chosen::linear;
-use crate::exec::column::Column;
-use crate::exec::evaluate::Provider;
-use crate::exec::leaves::{Leaves, element_size};
+use crate::exec::access_path::sorted::linear;
+use crate::exec::fetch::column::Column;
+use crate::exec::tile::arrays::{Leaves, element_size};
+use crate::exec::tile::evaluate::Provider;
 use crate::values::{Values, Vector};
 
 /// The columns at some places of a box of the row space.

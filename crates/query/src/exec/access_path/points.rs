@@ -1,0 +1,110 @@
+//! Single elements of a tile: read by themselves where that costs less than reading the tile.
+
+use std::time::Instant;
+
+use sieva_types::{Buffer, Bx, DType, ErrorKind, Result};
+
+use crate::bind::Value;
+use crate::exec::access_path::Access;
+use crate::exec::tile::arrays::{Leaves, element_size};
+use crate::exec::{Column, FetchWay};
+
+/// C-order positions in an array of shape `shape` of places in a box of it, which ascend.
+pub(in crate::exec) fn positions_of(shape: &[u64], own: &Bx, places: &[usize]) -> Vec<u64> {
+    let row = own.shape.last().copied().unwrap_or(1).max(1);
+    let mut starts = (u64::MAX, 0);
+    let at = |&i: &usize| {
+        let r = i as u64 / row;
+        if starts.0 != r {
+            starts = (r, crate::exec::access_path::sorted::linear(shape, own, r));
+        }
+        starts.1 + i as u64 % row
+    };
+    places.iter().map(at).collect()
+}
+
+impl Leaves<'_> {
+    /// The values of an array at some places of the tile `bx`, from the replica that gave the rows or one by one; `None`
+    /// where reading the tile costs less, or was done already.
+    ///
+    /// # Errors
+    /// Reading errors.
+    pub(in crate::exec) fn at_places(
+        &mut self,
+        value: &Value,
+        bx: &Bx,
+        places: &[usize],
+    ) -> Result<Option<Column>> {
+        let Value::Array { array, raw } = value else { return Ok(None) };
+        let (array, execution) = (*array, self.execution);
+        let bound = &execution.bound.arrays[array];
+        let own = execution.own_box(array, bx);
+        let lines_up = bound.axes.len() == bx.rank() && bound.axes.is_sorted();
+        let domain = self.domain(array, *raw);
+        let allowed = execution.options.access != Access::Scan && execution.options.fetch == FetchWay::Auto;
+        if !lines_up || !allowed || domain.dtype() == DType::Str || self.holds(array, &own) {
+            return Ok(None);
+        }
+        let shape = &execution.source.schema().arrays[bound.index].shape;
+        let size = element_size(domain);
+        let positions = positions_of(shape, &own, places);
+        let mut out = Buffer::default();
+        out.resize(positions.len() * size);
+        let done = self.by_replica(bound.index, &positions, size, &mut out)?
+            || self.one_by_one(array, &own, &positions, size, &mut out)?;
+        Ok(done.then(|| Column::decode(&out, positions.len(), domain)))
+    }
+
+    fn by_replica(&self, index: usize, positions: &[u64], size: usize, out: &mut Buffer) -> Result<bool> {
+        let Some(chosen) = self.execution.chosen() else { return Ok(false) };
+        match chosen.fetch(index, positions, size, out.bytes_mut()) {
+            Err(e) if e.kind() == ErrorKind::CorruptIndex => {
+                self.execution.indexes.note(e.message());
+                Ok(false)
+            }
+            done => Ok(done?.is_some()),
+        }
+    }
+
+    fn one_by_one(
+        &mut self,
+        array: usize,
+        own: &Bx,
+        positions: &[u64],
+        size: usize,
+        out: &mut Buffer,
+    ) -> Result<bool> {
+        let execution = self.execution;
+        let costs = &execution.indexes.costs.direct;
+        let Some(flat) = &execution.flat[array] else { return Ok(false) };
+        // Over a network the tiles were asked for ahead.
+        let single = positions.len() as f64 * costs.request.get();
+        if flat.is_remote() || single >= execution.scan_cost(array, own) {
+            return Ok(false);
+        }
+        let (gap, started) = (costs.gap(), Instant::now());
+        let (requests, bytes) = crate::exec::fetch::runs::read_runs(
+            flat,
+            positions,
+            size,
+            gap,
+            &mut self.workspace,
+            out.bytes_mut(),
+        )?;
+        costs.observe(requests, bytes, started.elapsed().as_secs_f64() * 1e9);
+        Ok(true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_of_a_box_are_positions_of_the_array() {
+        let own = Bx::new(vec![1, 2, 3], vec![2, 2, 2]);
+        let of = |places: &[usize]| positions_of(&[4, 5, 6], &own, places);
+        assert_eq!(of(&[0, 1, 2, 4, 7]), [45, 46, 51, 75, 82]);
+        assert_eq!(positions_of(&[], &Bx::whole(&[]), &[0]), [0]);
+    }
+}

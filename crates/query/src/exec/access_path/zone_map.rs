@@ -1,0 +1,160 @@
+//! What is known of a tile before it is read, once the first stage was run: by masks, and by what the optimizer knows of
+//! conditions.
+
+use sieva_index::stats::Verdict;
+use sieva_types::{Bx, Result};
+
+use crate::exec::Execution;
+use crate::exec::tile::Tiles;
+use crate::exec::tile::prepare::{Node, Prepared};
+use crate::exec::tile::windows::{Window, Windows};
+use crate::optimizer::{Bounds, PhysicalPlan, all_bounds, any_bounds, within_all, within_any};
+
+/// A tile of which some positions may be selected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Candidate {
+    /// Its number among the tiles.
+    pub tile: usize,
+    /// Whether all of its positions are selected.
+    pub all: bool,
+}
+
+/// Most tiles that are judged one by one for what is foreseen of them.
+pub(crate) const MOST_JUDGED: u64 = 1 << 18;
+
+/// The same while a query is planned, which takes a few hundredths of a second at most.
+pub(crate) const MOST_PLANNED: u64 = 1 << 15;
+
+/// What is foreseen of tiles.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Outlook {
+    /// Tiles of which nothing is selected, of which all is, and of which it is not known.
+    pub none: u64,
+    pub all: u64,
+    pub open: u64,
+    /// Bounds of the number of selected positions.
+    pub rows: Bounds,
+}
+
+impl Outlook {
+    fn add(&mut self, (low, high): Bounds) {
+        self.rows = (self.rows.0.saturating_add(low), self.rows.1.saturating_add(high));
+    }
+}
+
+impl Execution {
+    /// Whether none, some or all positions of a tile are selected, as far as it is known without reading.
+    pub(crate) fn foresee(&self, node: &Node, bx: &Bx) -> Verdict {
+        match node {
+            Node::Decided(true) => Verdict::All,
+            Node::Decided(false) => Verdict::None,
+            Node::Known(known) => {
+                let part = known.of_tile(bx);
+                if part.none() {
+                    Verdict::None
+                } else if part.all() && known.failed_of_tile(bx).is_none() {
+                    Verdict::All
+                } else {
+                    Verdict::Some
+                }
+            }
+            Node::Chosen(chosen) => chosen.foresee(&self.bound.rows.shape, bx),
+            Node::All(parts) => within_all(parts.iter().map(|p| self.foresee(p, bx))),
+            Node::Any(parts) => within_any(parts.iter().map(|p| self.foresee(p, bx))),
+            Node::Leaf(condition) => self.judge(condition, bx, &|value, bx| self.foresee_computed(value, bx)),
+        }
+    }
+
+    /// What is foreseen of the tiles once the first stage was run.
+    pub(crate) fn outlook(&self, prepared: &Prepared, tiles: &Tiles) -> Result<Outlook> {
+        let judge = |bx: &Bx| self.foresee(&prepared.node, bx);
+        self.outlook_by((tiles, MOST_JUDGED), prepared.area.len(), judge, |bx| {
+            self.node_bounds(&prepared.node, bx)
+        })
+    }
+
+    /// What is foreseen of the tiles of a plan, before anything is read.
+    pub(crate) fn outlook_of(&self, plan: &PhysicalPlan, tiles: &Tiles) -> Result<Outlook> {
+        let condition = &self.bound.condition;
+        if !self.is_foreseeable(condition) {
+            let (open, rows) = (tiles.len() as u64, (0, plan.area.len()));
+            return Ok(Outlook { open, rows, ..Outlook::default() });
+        }
+        let judge = |bx: &Bx| self.foresee_condition(condition, bx);
+        self.outlook_by((tiles, MOST_PLANNED), plan.area.len(), judge, |bx| {
+            self.condition_bounds(condition, bx)
+        })
+    }
+
+    /// The same by any judge: of a great many tiles the first ones tell.
+    fn outlook_by(
+        &self,
+        (tiles, most): (&Tiles, u64),
+        positions: u64,
+        judge: impl FnMut(&Bx) -> Verdict,
+        bounds: impl Fn(&Bx) -> Bounds,
+    ) -> Result<Outlook> {
+        let mut windows = Windows::new(tiles, judge, |_| true);
+        let mut found = Outlook::default();
+        let mut judged = 0;
+        while judged < most
+            && let Some(window) = windows.next()
+        {
+            crate::exec::pool::check(&self.options.cancel)?;
+            match window {
+                Window::None(n) => found.none += n,
+                Window::All(_, n, bx) => {
+                    found.all += n;
+                    found.add((bx.len(), bx.len()));
+                }
+                Window::Open(n, candidates) => {
+                    judged += n;
+                    found.none += n - candidates.len() as u64;
+                    for Candidate { tile, all } in candidates {
+                        let bx = tiles.tile(tile);
+                        if all {
+                            found.all += 1;
+                            found.add((bx.len(), bx.len()));
+                        } else {
+                            found.open += 1;
+                            found.add(bounds(&bx));
+                        }
+                    }
+                }
+            }
+        }
+        let left = windows.left();
+        if left > 0 {
+            found.open += left;
+            found.add((0, positions));
+            found.rows.1 = found.rows.1.min(positions);
+        }
+        Ok(found)
+    }
+
+    fn node_bounds(&self, node: &Node, bx: &Bx) -> Bounds {
+        let n = bx.len();
+        match node {
+            Node::Decided(all) => {
+                if *all {
+                    (n, n)
+                } else {
+                    (0, 0)
+                }
+            }
+            Node::Known(known) => {
+                let part = known.of_tile(bx);
+                let repeats = n / (part.len() as u64).max(1);
+                let failed = known.failed_of_tile(bx).map_or(0, |f| f.count());
+                ((part.count() - failed) * repeats, part.count() * repeats)
+            }
+            Node::Chosen(chosen) => match chosen.foresee(&self.bound.rows.shape, bx) {
+                Verdict::None => (0, 0),
+                _ => (0, n.min(chosen.count())),
+            },
+            Node::All(parts) => all_bounds(n, parts.iter().map(|p| self.node_bounds(p, bx))),
+            Node::Any(parts) => any_bounds(n, parts.iter().map(|p| self.node_bounds(p, bx))),
+            Node::Leaf(condition) => self.condition_bounds(condition, bx),
+        }
+    }
+}

@@ -1,0 +1,315 @@
+//! Rows of a result: fetched batch by batch at the selected positions, in C order or in that of ORDER BY.
+
+use std::sync::Arc;
+
+use sieva_format::cf::TimeUnits;
+use sieva_types::{Result, Selection};
+
+use crate::bind::{Output, Value};
+use crate::exec::Execution;
+use crate::exec::access_path::sorted::Chosen;
+use crate::exec::fetch::Gatherer;
+use crate::exec::fetch::column::Column;
+use crate::exec::order::PositionList;
+use crate::exec::order::all::sorted_positions;
+use crate::exec::order::distinct::Distinct;
+use crate::exec::tile::evaluate::{Provider, evaluate};
+use crate::values::{Values, Vector};
+
+/// Most rows that are fetched at once where they lie anywhere.
+const MOST_TOGETHER: usize = 1 << 22;
+/// Numbers of rows between which no others are read for nothing.
+const NEAR: u64 = 1 << 12;
+
+/// The rows of a query, batch by batch.
+pub struct RowStream {
+    execution: Arc<Execution>,
+    gatherer: Gatherer,
+    positions: Positions,
+    batch: usize,
+    /// Rows that are fetched at once: of those that lie anywhere as many as fit, so that chunks are not read for each batch
+    /// anew.
+    together: usize,
+    /// Those of them that were not given yet.
+    ready: Ready,
+    seen: Option<Distinct>,
+    /// Of DISTINCT the rows that are given in the end: their numbers, and how many of them were given.
+    rest: Option<(PositionList, u64)>,
+    /// Rows still to be skipped and to be given: counted here where duplicates are dropped on the way.
+    skip: u64,
+    left: u64,
+}
+
+/// Rows that were fetched.
+#[derive(Default)]
+struct Ready {
+    positions: Vec<u64>,
+    columns: Vec<Column>,
+    at: usize,
+}
+
+/// Where the rows come from.
+enum Positions {
+    /// A selection in C order, from this rank on.
+    Ranked { selection: Arc<Selection>, rank: u64 },
+    /// Positions in the order of ORDER BY, from this one on.
+    Sorted { positions: PositionList, at: u64 },
+    /// The rows that a sorted replica gave, from this one on.
+    Chosen { chosen: Arc<Chosen>, at: usize },
+}
+
+impl Positions {
+    fn next(&mut self, batch: usize) -> Result<Vec<u64>> {
+        Ok(match self {
+            Self::Ranked { selection, rank } => {
+                let positions: Vec<u64> = selection.iter_from(*rank).take(batch).collect();
+                *rank += positions.len() as u64;
+                positions
+            }
+            Self::Sorted { positions, at } => {
+                let part = positions.read(*at..*at + batch as u64)?;
+                *at += part.len() as u64;
+                part
+            }
+            Self::Chosen { chosen, at } => {
+                let all = chosen.positions();
+                let part = all[(*at).min(all.len())..(*at + batch).min(all.len())].to_vec();
+                *at += part.len();
+                part
+            }
+        })
+    }
+
+    /// The positions of the rows of these numbers, ascending ones.
+    fn at(&self, numbers: &[u64]) -> Result<Vec<u64>> {
+        let mut found = Vec::with_capacity(numbers.len());
+        for near in numbers.chunk_by(|a, b| b - a < NEAR) {
+            match self {
+                Self::Ranked { selection, .. } => {
+                    found.extend(near.iter().filter_map(|&n| selection.select(n)));
+                }
+                Self::Sorted { positions, .. } => {
+                    // No more at once than numbers that are near one another span.
+                    for few in near.chunks(NEAR as usize) {
+                        let part = positions.read(few[0]..few[few.len() - 1] + 1)?;
+                        found.extend(few.iter().map(|&n| part[(n - few[0]) as usize]));
+                    }
+                }
+                Self::Chosen { chosen, .. } => {
+                    found.extend(near.iter().map(|&n| chosen.positions()[n as usize]));
+                }
+            }
+        }
+        Ok(found)
+    }
+}
+
+impl RowStream {
+    /// The rows at the positions of `selection`, at most `batch` at once.
+    ///
+    /// # Errors
+    /// Reading errors of ORDER BY's values, `memory-limit` where they do not fit.
+    pub fn new(execution: Arc<Execution>, selection: Arc<Selection>, batch: usize) -> Result<Self> {
+        let gatherer = Gatherer::new(Arc::clone(&execution));
+        let positions = if execution.bound.order_by.is_empty() {
+            Positions::Ranked { selection, rank: 0 }
+        } else {
+            let positions = sorted_positions(&execution, &selection, execution.bound.rows_wanted())?;
+            Positions::Sorted { positions, at: 0 }
+        };
+        Ok(Self::over(execution, gatherer, positions, batch))
+    }
+
+    /// The rows at `positions`, in this order: ORDER BY, OFFSET and LIMIT are applied. At most `batch` at once.
+    pub fn at(execution: Arc<Execution>, positions: Vec<u64>, batch: usize) -> Self {
+        let gatherer = Gatherer::new(Arc::clone(&execution));
+        let positions = PositionList::Held(positions);
+        let mut stream = Self::over(execution, gatherer, Positions::Sorted { positions, at: 0 }, batch);
+        if let Positions::Sorted { at, .. } = &mut stream.positions {
+            *at = 0;
+        }
+        stream
+    }
+
+    /// The rows that a sorted replica gave, where those are the answer and no other order is wanted; `None`
+    /// otherwise. No selection is made of them.
+    ///
+    /// # Errors
+    /// Reading errors and `cancelled`.
+    pub fn of_replica(execution: &Arc<Execution>, batch: usize) -> Result<Option<Self>> {
+        if !execution.bound.order_by.is_empty() {
+            return Ok(None);
+        }
+        let Some(chosen) = execution.rows_by_replica()? else { return Ok(None) };
+        let gatherer = Gatherer::new(Arc::clone(execution));
+        Ok(Some(Self::over(Arc::clone(execution), gatherer, Positions::Chosen { chosen, at: 0 }, batch)))
+    }
+
+    fn over(execution: Arc<Execution>, gatherer: Gatherer, mut positions: Positions, batch: usize) -> Self {
+        let bound = &execution.bound;
+        let (mut skip, left) = (bound.offset, bound.limit.unwrap_or(u64::MAX));
+        if !bound.distinct {
+            match &mut positions {
+                Positions::Ranked { rank, .. } => *rank = skip,
+                Positions::Sorted { positions, at } => *at = skip.min(positions.len()),
+                Positions::Chosen { chosen, at } => *at = skip.min(chosen.count()) as usize,
+            }
+            skip = 0;
+        }
+        let seen = bound.distinct.then(|| Distinct::new(&execution));
+        let most = execution.rows_fetched(bound.outputs.iter().map(|o| &o.value));
+        let batch = batch.clamp(1, most);
+        let together = match &positions {
+            Positions::Sorted { .. } => batch.max(most.min(MOST_TOGETHER)),
+            _ => batch,
+        };
+        let (ready, rest) = (Ready::default(), None);
+        Self { execution, gatherer, positions, batch, together, ready, seen, rest, skip, left }
+    }
+
+    /// The columns of the next rows; `None` after the last ones.
+    ///
+    /// # Errors
+    /// Reading errors and `cancelled`.
+    pub fn next_batch(&mut self) -> Result<Option<Vec<Column>>> {
+        Ok(self.next_rows()?.map(|(_, columns)| columns))
+    }
+
+    /// As [`RowStream::next_batch`], with the positions of the rows.
+    ///
+    /// # Errors
+    /// Reading errors and `cancelled`.
+    pub fn next_rows(&mut self) -> Result<Option<(Vec<u64>, Vec<Column>)>> {
+        while self.left > 0 || (self.seen.is_none() && !self.ready.positions.is_empty()) {
+            self.execution.options.check_cancel()?;
+            let Some((mut positions, mut columns)) = self.fetched()? else { return self.next_of_rest() };
+            if let Some(mut seen) = self.seen.take() {
+                let kept = seen.new_ones(&columns, &self.execution.options);
+                self.seen = Some(seen);
+                let mut kept = kept?;
+                self.window(&mut kept);
+                columns = columns.iter().map(|c| c.take(&kept)).collect();
+                positions = kept.iter().map(|&i| positions[i]).collect();
+            }
+            if columns.first().is_some_and(|c| !c.is_empty()) {
+                return Ok(Some((positions, columns)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The next rows before DISTINCT; `None` after the last ones.
+    fn fetched(&mut self) -> Result<Option<(Vec<u64>, Vec<Column>)>> {
+        let left = self.ready.positions.len() - self.ready.at;
+        if left == 0 {
+            let mut positions = self.positions.next(self.together)?;
+            if self.seen.is_none() {
+                self.window(&mut positions);
+            }
+            if positions.is_empty() {
+                return Ok(None);
+            }
+            let columns = fetch(&mut self.gatherer, &self.execution.bound.outputs, &positions)?;
+            if positions.len() <= self.batch {
+                return Ok(Some((positions, columns)));
+            }
+            self.ready = Ready { positions, columns, at: 0 };
+        }
+        let (start, ready) = (self.ready.at, &mut self.ready);
+        ready.at = ready.positions.len().min(start + self.batch);
+        let part: Vec<usize> = (start..ready.at).collect();
+        let given = (
+            ready.positions[start..ready.at].to_vec(),
+            ready.columns.iter().map(|c| c.take(&part)).collect(),
+        );
+        if ready.at == ready.positions.len() {
+            *ready = Ready::default();
+        }
+        Ok(Some(given))
+    }
+
+    /// The next of the rows that DISTINCT had no room for, once all others were given.
+    fn next_of_rest(&mut self) -> Result<Option<(Vec<u64>, Vec<Column>)>> {
+        let Some(seen) = &mut self.seen else { return Ok(None) };
+        let (numbers, mut at) = match self.rest.take() {
+            Some(known) => known,
+            None => (seen.rest(&self.execution.options)?, 0),
+        };
+        loop {
+            let mut part = numbers.read(at..at + self.batch as u64)?;
+            at += part.len() as u64;
+            let is_last = part.is_empty();
+            self.window(&mut part);
+            if part.is_empty() && !is_last && self.left > 0 {
+                continue;
+            }
+            self.rest = Some((numbers, at));
+            if part.is_empty() {
+                return Ok(None);
+            }
+            let positions = self.positions.at(&part)?;
+            let columns = fetch(&mut self.gatherer, &self.execution.bound.outputs, &positions)?;
+            return Ok(Some((positions, columns)));
+        }
+    }
+
+    /// Applies what is left of OFFSET and LIMIT.
+    fn window<T>(&mut self, rows: &mut Vec<T>) {
+        let skipped = self.skip.min(rows.len() as u64);
+        rows.drain(..skipped as usize);
+        self.skip -= skipped;
+        rows.truncate(usize::try_from(self.left).unwrap_or(usize::MAX));
+        self.left -= rows.len() as u64;
+    }
+}
+
+/// The outputs' columns at the given positions.
+///
+/// # Errors
+/// Reading errors and `cancelled`.
+pub fn fetch(gatherer: &mut Gatherer, outputs: &[Output], positions: &[u64]) -> Result<Vec<Column>> {
+    outputs.iter().map(|output| fetch_value(gatherer, &output.value, positions)).collect()
+}
+
+/// The values of one output at the given positions.
+pub(in crate::exec) fn fetch_value(
+    gatherer: &mut Gatherer,
+    value: &Value,
+    positions: &[u64],
+) -> Result<Column> {
+    gatherer.execution().options.check_cancel()?;
+    if let Value::Array { array, raw } = value {
+        return gatherer.column(*array, *raw, positions);
+    }
+    let mut points = Points { gatherer, positions };
+    Column::from_vector(evaluate(value, &mut points)?, positions.len())
+}
+
+/// The columns at some positions.
+pub(in crate::exec) struct Points<'a> {
+    pub(in crate::exec) gatherer: &'a mut Gatherer,
+    pub(in crate::exec) positions: &'a [u64],
+}
+
+impl Provider for Points<'_> {
+    fn array(&mut self, array: usize, raw: bool) -> Result<Vector> {
+        self.gatherer.execution().options.check_cancel()?;
+        let (first, n) = (self.positions.first().copied().unwrap_or(0), self.positions.len() as u64);
+        if n > 1 && self.positions.is_sorted() && self.positions.last() == Some(&(first + n - 1)) {
+            return self.gatherer.run(array, raw, first..first + n)?.into_vector();
+        }
+        self.gatherer.column(array, raw, self.positions)?.into_vector()
+    }
+
+    fn position(&mut self, dim: usize) -> Result<Vector> {
+        let rows = &self.gatherer.execution().bound.rows;
+        let axis = rows.axis(dim).unwrap_or_default();
+        let inner: u64 = rows.shape[axis + 1..].iter().product();
+        let along = |&p: &u64| (p / inner % rows.shape[axis]) as i64;
+        Vector::new(Values::I64(self.positions.iter().map(along).collect()), None)
+    }
+
+    fn units(&self, array: usize) -> Option<&TimeUnits> {
+        self.gatherer.execution().bound.arrays[array].time.as_deref()
+    }
+}

@@ -1,0 +1,287 @@
+//! The arrays of a tile: read once each, whatever wants them.
+
+use std::time::Instant;
+
+use sieva_format::buffer::Buffer;
+use sieva_format::cf::TimeUnits;
+use sieva_format::read::Workspace;
+use sieva_types::{Bx, DType, Error, ErrorKind, Result};
+
+use crate::bind::Value;
+use crate::exec::Execution;
+use crate::exec::fetch::column::{Column, Data};
+use crate::exec::learn::Learner;
+use crate::exec::tile::evaluate::{Provider, evaluate};
+use crate::mask::Mask;
+use crate::raw::{KeySet, RawTest, StoredDomain};
+use crate::values::{Values, Vector};
+
+/// One worker's arrays of the tile at hand.
+pub struct Leaves<'e> {
+    pub(in crate::exec) execution: &'e Execution,
+    pub(in crate::exec) workspace: Workspace,
+    /// Per bound array: the box (of the array's own axes) that is held, and its elements.
+    held: Vec<Option<(Bx, Buffer)>>,
+    spare: Vec<Buffer>,
+    /// For evaluating bitmaps.
+    pub(in crate::exec) bitmap: sieva_index::bitmap::Workspace,
+    /// What reading took, and what was spent on leaving statistics.
+    learner: Learner,
+}
+
+impl<'e> Leaves<'e> {
+    /// Nothing held yet.
+    pub fn new(execution: &'e Execution) -> Self {
+        let held = execution.bound.arrays.iter().map(|_| None).collect();
+        Self {
+            execution,
+            workspace: Workspace::cancelled_by(&execution.options.cancel),
+            held,
+            spare: Vec::new(),
+            bitmap: sieva_index::bitmap::Workspace::default(),
+            learner: Learner::default(),
+        }
+    }
+
+    /// The axes of a bound array in ascending order: the order its elements are delivered in.
+    pub(in crate::exec) fn axes(&self, array: usize) -> Vec<usize> {
+        let mut axes = self.execution.bound.arrays[array].axes.clone();
+        axes.sort_unstable();
+        axes
+    }
+
+    /// The array's stored elements over its part of `bx` (a box of the row space), C order of its axes ascending.
+    pub fn stored(&mut self, array: usize, bx: &Bx) -> Result<&Buffer> {
+        let axes = &self.execution.bound.arrays[array].axes;
+        let own =
+            Bx::new(axes.iter().map(|&a| bx.start[a]).collect(), axes.iter().map(|&a| bx.shape[a]).collect());
+        let known = self.held[array].as_ref().is_some_and(|(held, _)| *held == own);
+        if !known {
+            let mut buffer =
+                self.held[array].take().map(|(_, b)| b).or_else(|| self.spare.pop()).unwrap_or_default();
+            let (started, cached) = (Instant::now(), self.workspace.cached());
+            self.execution.readers[array].read(&own, &mut buffer, &mut self.workspace)?;
+            let is_read = self.workspace.cached() == cached;
+            self.learner.learn(self.execution, array, &own, &buffer, is_read.then_some(started));
+            if !axes.is_sorted() {
+                let mut turned = self.spare.pop().unwrap_or_default();
+                transpose(&buffer, &mut turned, &own.shape, axes, element_size(self.domain(array, true)));
+                self.spare.push(std::mem::replace(&mut buffer, turned));
+            }
+            self.held[array] = Some((own, buffer));
+        }
+        match &self.held[array] {
+            Some((_, buffer)) => Ok(buffer),
+            None => Err(Error::new(ErrorKind::Internal, "an array that was read is not held")),
+        }
+    }
+
+    /// Whether the box `own` of an array is what was read of it last.
+    pub(in crate::exec) fn holds(&self, array: usize, own: &Bx) -> bool {
+        self.held[array].as_ref().is_some_and(|(held, _)| held == own)
+    }
+
+    pub(in crate::exec) fn domain(&self, array: usize, raw: bool) -> &'e StoredDomain {
+        let bound = &self.execution.bound.arrays[array];
+        if raw { &bound.raw_domain } else { &bound.domain }
+    }
+
+    /// Where the array's stored values belong to `set`, over its part of `bx`.
+    pub fn test(&mut self, array: usize, raw: bool, set: &KeySet, bx: &Bx) -> Result<(Vec<usize>, Mask)> {
+        let axes = self.axes(array);
+        let mut mask = Mask::zeros(axes.iter().map(|&a| bx.shape[a]).product::<u64>() as usize);
+        let test = RawTest::new(self.domain(array, raw).dtype(), set);
+        test.test(self.stored(array, bx)?, mask.words_mut());
+        Ok((axes, mask))
+    }
+
+    /// Where the stored values belong to `set` among the positions `open` of the array's box `own`, read one by
+    /// one (or in short runs); `None` where the array does not lie plainly, or its axes are not in order.
+    pub fn test_points(
+        &mut self,
+        array: usize,
+        raw: bool,
+        set: &KeySet,
+        own: &Bx,
+        open: &Mask,
+    ) -> Result<Option<Mask>> {
+        let (Some(flat), true) =
+            (&self.execution.flat[array], self.execution.bound.arrays[array].axes.is_sorted())
+        else {
+            return Ok(None);
+        };
+        let domain = self.domain(array, raw);
+        let size = element_size(domain);
+        let shape = &self.execution.source.schema().arrays[self.execution.bound.arrays[array].index].shape;
+        let places: Vec<usize> = open.ones_iter().collect();
+        let positions = crate::exec::access_path::points::positions_of(shape, own, &places);
+        let mut values = self.spare.pop().unwrap_or_default();
+        values.resize(positions.len() * size);
+        let costs = &self.execution.indexes.costs.direct;
+        let (gap, started) = (costs.gap(), Instant::now());
+        let (requests, bytes) = crate::exec::fetch::runs::read_runs(
+            flat,
+            &positions,
+            size,
+            gap,
+            &mut self.workspace,
+            values.bytes_mut(),
+        )?;
+        costs.observe(requests, bytes, started.elapsed().as_secs_f64() * 1e9);
+        let mut found = Mask::zeros(positions.len());
+        RawTest::new(domain.dtype(), set).test(&values, found.words_mut());
+        self.spare.push(values);
+        let mut mask = Mask::zeros(own.len() as usize);
+        found.ones_iter().for_each(|i| mask.set(places[i]));
+        Ok(Some(mask))
+    }
+
+    /// The error of a value that failed at place `i` of the axes that it varies along, within the box `bx`: computed
+    /// again there alone, so that it names what stands there.
+    ///
+    /// # Errors
+    /// That one.
+    pub(in crate::exec) fn error_at(&mut self, value: &Value, bx: &Bx, i: usize) -> Result<()> {
+        let axes = self.execution.bound.axes_of(value);
+        let mut one = Bx::new(bx.start.clone(), vec![1; bx.rank()]);
+        let mut rest = i as u64;
+        for &axis in axes.iter().rev() {
+            one.start[axis] += rest % bx.shape[axis];
+            rest /= bx.shape[axis];
+        }
+        evaluate(value, &mut BoxProvider { leaves: self, bx: &one, axes: &axes })?.sound().map(drop)
+    }
+
+    /// The array's values over its part of `bx`.
+    pub(in crate::exec) fn column(&mut self, array: usize, raw: bool, bx: &Bx) -> Result<Column> {
+        let bound = &self.execution.bound.arrays[array];
+        let info = &self.execution.source.schema().arrays[bound.index];
+        let n = bound.axes.iter().map(|&a| bx.shape[a]).product::<u64>() as usize;
+        if info.dtype == DType::Str {
+            let own = Bx::new(
+                bound.axes.iter().map(|&a| bx.start[a]).collect(),
+                bound.axes.iter().map(|&a| bx.shape[a]).collect(),
+            );
+            let texts = self.execution.readers[array].read_texts(&own, &mut self.workspace)?;
+            let texts =
+                if bound.axes.is_sorted() { texts } else { transpose_texts(texts, &own.shape, &bound.axes) };
+            return Ok(Column { data: Data::Str(texts), valid: None });
+        }
+        let domain = self.domain(array, raw);
+        Ok(Column::decode(self.stored(array, bx)?, n, domain))
+    }
+}
+
+/// The columns of a box of the row space, broadcast to the axes that an expression varies along.
+pub struct BoxProvider<'a, 'e> {
+    /// Where arrays are read.
+    pub leaves: &'a mut Leaves<'e>,
+    /// The box, of the row space's rank.
+    pub bx: &'a Bx,
+    /// The axes along which there are values, ascending.
+    pub axes: &'a [usize],
+}
+
+impl Provider for BoxProvider<'_, '_> {
+    fn array(&mut self, array: usize, raw: bool) -> Result<Vector> {
+        // A tile may have thousands of values to be computed.
+        self.leaves.execution.options.check_cancel()?;
+        let column = self.leaves.column(array, raw, self.bx)?;
+        let own = self.leaves.axes(array);
+        broadcast(column, &own, self.axes, self.bx).into_vector()
+    }
+
+    fn position(&mut self, dim: usize) -> Result<Vector> {
+        let axis = self.leaves.execution.bound.rows.axis(dim).unwrap_or_default();
+        let positions = (self.bx.start[axis]..self.bx.end(axis)).map(|p| p as i64).collect();
+        let column = Column { data: Data::I64(positions), valid: None };
+        let column = broadcast(column, &[axis], self.axes, self.bx);
+        let Data::I64(v) = column.data else { return Vector::new(Values::I64(Vec::new()), None) };
+        Vector::new(Values::I64(v), None)
+    }
+
+    fn units(&self, array: usize) -> Option<&TimeUnits> {
+        self.leaves.execution.bound.arrays[array].time.as_deref()
+    }
+}
+
+/// A column over the axes `own` as one over `axes`, of which `own` is a part (both ascending).
+fn broadcast(column: Column, own: &[usize], axes: &[usize], bx: &Bx) -> Column {
+    if own == axes {
+        return column;
+    }
+    let mut strides = vec![0; axes.len()];
+    let mut stride = 1;
+    for &axis in own.iter().rev() {
+        if let Some(d) = axes.iter().position(|&a| a == axis) {
+            strides[d] = stride;
+        }
+        stride *= bx.shape[axis] as usize;
+    }
+    let shape: Vec<usize> = axes.iter().map(|&a| bx.shape[a] as usize).collect();
+    column.take(&indices(&shape, &strides))
+}
+
+/// `Σ index·stride` for each index of `shape`, in C order.
+pub(in crate::exec) fn indices(shape: &[usize], strides: &[usize]) -> Vec<usize> {
+    let mut out = vec![0];
+    for (&n, &s) in shape.iter().zip(strides) {
+        out = out.iter().flat_map(|&base| (0..n).map(move |i| base + i * s)).collect();
+    }
+    out
+}
+
+/// Source index of each element when dimensions with these axes are put in ascending order of axes.
+fn transposed(shape: &[u64], axes: &[usize]) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..axes.len()).collect();
+    order.sort_unstable_by_key(|&d| axes[d]);
+    let mut strides = vec![1; shape.len()];
+    for d in (0..shape.len().saturating_sub(1)).rev() {
+        strides[d] = strides[d + 1] * shape[d + 1] as usize;
+    }
+    let turned: Vec<usize> = order.iter().map(|&d| shape[d] as usize).collect();
+    let strides: Vec<usize> = order.iter().map(|&d| strides[d]).collect();
+    indices(&turned, &strides)
+}
+
+fn transpose(from: &Buffer, to: &mut Buffer, shape: &[u64], axes: &[usize], size: usize) {
+    to.resize(from.bytes().len());
+    let source = from.bytes();
+    for (slot, i) in to.bytes_mut().chunks_exact_mut(size).zip(transposed(shape, axes)) {
+        slot.copy_from_slice(&source[i * size..(i + 1) * size]);
+    }
+}
+
+fn transpose_texts(texts: Vec<String>, shape: &[u64], axes: &[usize]) -> Vec<String> {
+    transposed(shape, axes).into_iter().map(|i| texts[i].clone()).collect()
+}
+
+/// Bytes of an element as the block reader delivers it.
+pub(in crate::exec) fn element_size(domain: &StoredDomain) -> usize {
+    match domain.dtype() {
+        DType::F16 => 4,
+        other => other.size().max(1),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn broadcasting_repeats_along_missing_axes() {
+        let bx = Bx::new(vec![0, 0, 0], vec![2, 3, 2]);
+        let column = Column { data: Data::I32(vec![10, 20]), valid: Some(vec![true, false]) };
+        let out = broadcast(column.clone(), &[0], &[0, 1], &bx);
+        assert_eq!(out.data, Data::I32(vec![10, 10, 10, 20, 20, 20]));
+        assert_eq!(out.valid, Some(vec![true, true, true, false, false, false]));
+        assert_eq!(broadcast(column, &[2], &[1, 2], &bx).data, Data::I32(vec![10, 20, 10, 20, 10, 20]));
+    }
+
+    #[test]
+    fn transposing_puts_axes_in_order() {
+        // A (3, 2) block whose dimensions are axes 1 and 0.
+        assert_eq!(transposed(&[3, 2], &[1, 0]), [0, 2, 4, 1, 3, 5]);
+        assert_eq!(transposed(&[], &[]), [0]);
+    }
+}
