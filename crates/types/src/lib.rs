@@ -6,6 +6,7 @@ mod buffer;
 mod bx;
 mod dtype;
 mod error;
+pub mod exact;
 pub mod keys;
 mod lookup3;
 mod printable;

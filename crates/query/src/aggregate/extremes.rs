@@ -11,7 +11,7 @@ use super::accumulator::{
 };
 use super::pairs::Float;
 use crate::values::{Scalar, ValueType, Values, Vector};
-use sieva_types::Result;
+use sieva_types::{Result, widest};
 
 /// Values that are compared at once, for the compiler to keep in vector registers.
 const LANES: usize = 8;

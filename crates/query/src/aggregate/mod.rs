@@ -3,9 +3,6 @@
 //! Missing values are passed over, as in SQL; of no values at all an aggregate is NULL, a count 0. Whatever way
 //! the rows are cut into pieces, and in whatever order the pieces are merged, the results are bit for bit the same.
 
-#[macro_use]
-mod widest;
-
 mod accumulator;
 mod counts;
 mod distinct;
@@ -13,11 +10,8 @@ mod extremes;
 mod histogram;
 mod kept;
 mod moments;
-mod natural;
 mod pairs;
 mod quantile;
-mod split;
-mod sum;
 mod sums;
 #[cfg(test)]
 mod tests;

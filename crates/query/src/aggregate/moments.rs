@@ -7,8 +7,7 @@
 
 mod wire;
 
-use super::split::{BLOCK, Survey};
-use super::sum::{ExactSum, FIRST_EXPONENT, rounded};
+use sieva_types::exact::{BLOCK, ExactSum, FIRST_EXPONENT, Survey, rounded};
 
 /// Below so many values it does not pay to look at them first.
 const BULK: usize = 64;

@@ -12,7 +12,8 @@ use std::collections::HashMap;
 
 use super::accumulator::{Target, bytes, grow};
 use super::counts::Counts;
-use super::sum::ExactSum;
+use sieva_types::exact::{ExactSum, two_sum};
+use sieva_types::widest;
 
 /// Values that are added at once, for the compiler to keep in vector registers.
 const LANES: usize = 8;
@@ -43,14 +44,6 @@ impl Float for f64 {
     fn wide(self) -> f64 {
         self
     }
-}
-
-/// The rounded sum, and what it lacks of the exact one; NaN where the sum is infinite.
-#[inline(always)]
-pub(super) fn two_sum(a: f64, b: f64) -> (f64, f64) {
-    let sum = a + b;
-    let of_b = sum - a;
-    (sum, (a - (sum - of_b)) + (b - of_b))
 }
 
 /// Exact sums of many groups.

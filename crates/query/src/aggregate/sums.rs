@@ -9,8 +9,8 @@ use super::Aggregate;
 use super::accumulator::{Accumulator, Finished, Piece, Target, bytes, grow, is_there, same, wrong_piece};
 use super::counts::Counts;
 use super::pairs::Pairs;
-use super::sum::ExactSum;
 use crate::values::{Scalar, ValueType, Values, Vector};
+use sieva_types::exact::{ExactSum, sum_i64, sum_u64};
 use sieva_types::{Error, ErrorKind, Result};
 
 pub(super) fn make(aggregate: &Aggregate, input: ValueType) -> Option<Box<dyn Accumulator>> {
@@ -191,8 +191,8 @@ impl Accumulator for Integers {
             _ => return Err(wrong_piece(piece)),
         }
         match (*piece, target) {
-            (Piece::I64(v, None), Target::One(group)) => self.add_wide_or_low(group, super::sum::sum_i64(v)),
-            (Piece::U64(v, None), Target::One(group)) => self.add_wide_or_low(group, super::sum::sum_u64(v)),
+            (Piece::I64(v, None), Target::One(group)) => self.add_wide_or_low(group, sum_i64(v)),
+            (Piece::U64(v, None), Target::One(group)) => self.add_wide_or_low(group, sum_u64(v)),
             (Piece::I64(v, p), _) => target.each(n, |i| is_there(p, i), |g, i| self.add(g, v[i])),
             (Piece::U64(v, p), _) => target.each(n, |i| is_there(p, i), |g, i| self.add_unsigned(g, v[i])),
             (Piece::Bool(v, p), _) => target.each(n, |i| is_there(p, i), |g, i| self.add(g, v[i].into())),

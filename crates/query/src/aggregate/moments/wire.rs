@@ -1,9 +1,8 @@
 //! Moments as bytes.
 
 use super::Moments;
-use crate::aggregate::sum::ExactSum;
-use crate::aggregate::sum::wire::Sum;
 use sieva_types::Result;
+use sieva_types::exact::{ExactSum, Sum};
 use sieva_types::wire::{Reader, Writer};
 
 impl Moments {

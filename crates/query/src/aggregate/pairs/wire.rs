@@ -1,8 +1,8 @@
 //! Sums of groups as bytes.
 
 use super::Pairs;
-use crate::aggregate::sum::wire::Sum;
 use sieva_types::Result;
+use sieva_types::exact::Sum;
 use sieva_types::wire::{Reader, Writer};
 
 impl Pairs {

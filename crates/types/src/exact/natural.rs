@@ -2,31 +2,34 @@
 
 /// `digits` (of 32 bits, the lowest first) times 2^(32 * first).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Natural {
+pub struct Natural {
     digits: Vec<u32>,
     first: i64,
 }
 
 impl Natural {
-    pub(super) fn new(digits: Vec<u32>, first: i64) -> Self {
+    /// `digits` (of 32 bits, the lowest first) times 2^(32 * first).
+    pub fn new(digits: Vec<u32>, first: i64) -> Self {
         Self { digits, first }.trimmed()
     }
 
-    pub(super) fn is_zero(&self) -> bool {
+    /// Whether it is zero.
+    pub fn is_zero(&self) -> bool {
         self.digits.is_empty()
     }
 
     /// The digits, the highest of which is not zero, and the place of the first one.
-    pub(super) fn parts(&self) -> (&[u32], i64) {
+    pub fn parts(&self) -> (&[u32], i64) {
         (&self.digits, self.first)
     }
 
     /// Moved by whole digits.
-    pub(super) fn moved(self, digits: i64) -> Self {
+    pub fn moved(self, digits: i64) -> Self {
         Self { first: self.first + digits, ..self }
     }
 
-    pub(super) fn plus(&self, other: &Self) -> Self {
+    /// The sum.
+    pub fn plus(&self, other: &Self) -> Self {
         let (first, len) = self.span(other);
         let mut digits = vec![0; len + 1];
         let mut carry = 0;
@@ -39,7 +42,7 @@ impl Natural {
     }
 
     /// The difference to a number that is not greater.
-    pub(super) fn minus(&self, other: &Self) -> Self {
+    pub fn minus(&self, other: &Self) -> Self {
         let (first, len) = self.span(other);
         let mut digits = vec![0; len];
         let mut borrow = 0;
@@ -51,11 +54,13 @@ impl Natural {
         Self::new(digits, first)
     }
 
-    pub(super) fn times(&self, factor: u64) -> Self {
+    /// The product with a small number.
+    pub fn times(&self, factor: u64) -> Self {
         self.product(&Self::new(vec![factor as u32, (factor >> 32) as u32], 0))
     }
 
-    pub(super) fn squared(&self) -> Self {
+    /// The square.
+    pub fn squared(&self) -> Self {
         self.product(self)
     }
 
@@ -73,18 +78,18 @@ impl Natural {
     }
 
     /// Times 2^`bits`, fewer than 32.
-    pub(super) fn shifted(&self, bits: u32) -> Self {
+    pub fn shifted(&self, bits: u32) -> Self {
         self.times(1 << bits)
     }
 
     /// The place behind the highest digit.
-    pub(super) fn end(&self) -> i64 {
+    pub fn end(&self) -> i64 {
         self.first + self.digits.len() as i64
     }
 
     /// Divided by a number that is not zero, to the digit at `low` or to its own last one; of what is left only counts
     /// that it is not zero, which the last digit then is not.
-    pub(super) fn divided(&self, divisor: u64, low: i64) -> Self {
+    pub fn divided(&self, divisor: u64, low: i64) -> Self {
         let mut digits = vec![0; usize::try_from(self.first - low).unwrap_or(0)];
         let first = self.first - digits.len() as i64;
         digits.extend(&self.digits);

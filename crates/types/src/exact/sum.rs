@@ -10,33 +10,31 @@
 //!
 //! Blocks of values are first reduced to a few ([`Units`]); only these, and what they leave, go in one by one.
 
-pub(super) mod wire;
-
 use super::natural::Natural;
 use super::split::{BLOCK, Survey, Units};
 
 /// Bits of one digit.
 const DIGIT_BITS: u32 = 32;
-const DIGIT_MASK: i64 = (1 << DIGIT_BITS) - 1;
+pub(super) const DIGIT_MASK: i64 = (1 << DIGIT_BITS) - 1;
 /// An addition changes a word by less than 2^52, so that this many leave it below 2^63.
 const MAX_PENDING: u32 = 1024;
 /// Below so many values it does not pay to lay out all digits.
 const BULK: usize = 64;
 /// The exponent of the weight of bit 0 of digit 0.
-pub(super) const FIRST_EXPONENT: i64 = -1075;
+pub const FIRST_EXPONENT: i64 = -1075;
 
 /// An exact sum of `float64` values.
 ///
 /// Bit 0 of digit 0 has the weight 2^-1075 ([`FIRST_EXPONENT`]), so that a value of biased exponent e begins at bit e.
 #[derive(Clone, Debug, Default)]
-pub(super) struct ExactSum {
+pub struct ExactSum {
     /// The digits from `first` on; the last one carries the sign.
-    digits: Vec<i64>,
-    first: usize,
+    pub(super) digits: Vec<i64>,
+    pub(super) first: usize,
     /// Additions since carries were settled.
-    pending: u32,
+    pub(super) pending: u32,
     /// Whether +inf and -inf were added; NaN counts as both.
-    infinite: [bool; 2],
+    pub(super) infinite: [bool; 2],
 }
 
 /// What a finite value adds: to the digit `index` the low part, to the next one the high part.
@@ -65,7 +63,7 @@ impl Parts {
 
 impl ExactSum {
     /// Adds one value.
-    pub(super) fn add(&mut self, x: f64) {
+    pub fn add(&mut self, x: f64) {
         if !x.is_finite() {
             return self.add_infinite(x);
         }
@@ -81,7 +79,7 @@ impl ExactSum {
     }
 
     /// Adds all of them.
-    pub(super) fn add_all(&mut self, values: &[f64]) {
+    pub fn add_all(&mut self, values: &[f64]) {
         if values.len() < BULK {
             return values.iter().for_each(|&x| self.add(x));
         }
@@ -92,7 +90,7 @@ impl ExactSum {
 
     /// Adds `f` of each value, of which none is larger than `largest`; no more than [`BLOCK`] values.
     #[inline(always)]
-    pub(super) fn add_mapped(&mut self, values: &[f64], largest: f64, f: impl Fn(f64) -> f64 + Copy) {
+    pub fn add_mapped<T: Copy>(&mut self, values: &[T], largest: f64, f: impl Fn(T) -> f64 + Copy) {
         let Some(units) = Units::of(largest) else {
             // Huge or infinite, or next to nothing.
             return values.iter().for_each(|&x| self.add(f(x)));
@@ -106,7 +104,7 @@ impl ExactSum {
     }
 
     /// Adds another sum.
-    pub(super) fn merge(&mut self, other: &Self) {
+    pub fn merge(&mut self, other: &Self) {
         let mut settled = other.digits.clone();
         let carry = settle(&mut settled);
         if carry != 0 {
@@ -118,7 +116,7 @@ impl ExactSum {
     }
 
     /// The sum, rounded to the nearest `float64`; NaN if infinities of both signs were added.
-    pub(super) fn value(&self) -> f64 {
+    pub fn value(&self) -> f64 {
         match self.infinite {
             [true, true] => return f64::NAN,
             [true, false] => return f64::INFINITY,
@@ -131,17 +129,17 @@ impl ExactSum {
     }
 
     /// Whether no infinity was added.
-    pub(super) fn is_finite(&self) -> bool {
+    pub fn is_finite(&self) -> bool {
         self.infinite == [false; 2]
     }
 
     /// The sum without its sign, in units of 2 to the power of [`FIRST_EXPONENT`].
-    pub(super) fn natural(&self) -> Natural {
+    pub fn natural(&self) -> Natural {
         Natural::new(self.magnitude().0.into_iter().map(|d| d as u32).collect(), self.first as i64)
     }
 
     /// The settled digits of the sum without its sign, and whether it is negative.
-    fn magnitude(&self) -> (Vec<i64>, bool) {
+    pub(super) fn magnitude(&self) -> (Vec<i64>, bool) {
         let mut digits = self.digits.clone();
         digits.extend([0, 0]);
         settle(&mut digits);
@@ -154,7 +152,7 @@ impl ExactSum {
     }
 
     /// Bytes on the heap.
-    pub(super) fn heap_bytes(&self) -> usize {
+    pub fn heap_bytes(&self) -> usize {
         self.digits.capacity() * size_of::<i64>()
     }
 
@@ -249,13 +247,13 @@ fn round(digits: &[i64], first: i64) -> f64 {
 }
 
 /// The `float64` nearest to a number of units of 2 to the power of [`FIRST_EXPONENT`]; ties to even.
-pub(super) fn rounded(number: &Natural) -> f64 {
+pub fn rounded(number: &Natural) -> f64 {
     let (digits, first) = number.parts();
     round(&digits.iter().map(|&d| i64::from(d)).collect::<Vec<_>>(), first)
 }
 
 /// The exact sum of integers that fit in 64 bits.
-pub(super) fn sum_i64(values: &[i64]) -> i128 {
+pub fn sum_i64(values: &[i64]) -> i128 {
     // The halves are summed apart, in 64 bits, where the loop can be vectorised.
     values.chunks(1 << 20).fold(0, |sum, block| {
         let (high, low) = block
@@ -266,7 +264,7 @@ pub(super) fn sum_i64(values: &[i64]) -> i128 {
 }
 
 /// As [`sum_i64`].
-pub(super) fn sum_u64(values: &[u64]) -> i128 {
+pub fn sum_u64(values: &[u64]) -> i128 {
     values.chunks(1 << 20).fold(0, |sum, block| {
         let (high, low) = block.iter().fold((0_u64, 0_u64), |(high, low), &x| {
             (high + (x >> DIGIT_BITS), low + (x & DIGIT_MASK as u64))

@@ -1,6 +1,8 @@
 //! Loops compiled twice: for any processor, and for the widest registers of this one.
 
 /// Runs a loop as it is compiled for the widest registers that there are.
+#[macro_export]
+#[doc(hidden)]
 macro_rules! widest {
     ($name:ident, $loop:ident, [$($bound:tt)*], ($($arg:ident: $type:ty),*) -> $result:ty) => {
         #[inline]

@@ -6,7 +6,7 @@
 //! other; the loops vectorise.
 
 /// Values that are split at once, and the bits that a sum of so many is longer than the largest of them.
-pub(super) const BLOCK: usize = 2048;
+pub const BLOCK: usize = 2048;
 const BLOCK_BITS: u64 = 11;
 /// Each split takes so many bits off.
 const SPLIT_BITS: u64 = 40;
@@ -15,22 +15,23 @@ const LANES: usize = 8;
 
 /// What a block of values is like.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Survey {
+pub struct Survey {
     /// The greatest size.
-    pub(super) largest: f64,
+    pub largest: f64,
     /// The least size that is not zero; infinite if there is none.
-    pub(super) least: f64,
+    pub least: f64,
     /// All bits that any value has set.
-    pub(super) bits: u64,
+    pub bits: u64,
 }
 
 impl Survey {
-    pub(super) fn of(values: &[f64]) -> Self {
+    /// The survey of these values.
+    pub fn of(values: &[f64]) -> Self {
         survey(values)
     }
 }
 
-widest!(survey, survey_loop, [], (values: &[f64]) -> Survey);
+crate::widest!(survey, survey_loop, [], (values: &[f64]) -> Survey);
 
 #[inline(always)]
 fn survey_loop(values: &[f64]) -> Survey {
@@ -59,11 +60,11 @@ fn survey_loop(values: &[f64]) -> Survey {
 /// What to split values by: powers of two, of which no sum of a block's leading bits reaches the first, and none of what
 /// is left then the second.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Units([f64; 2]);
+pub struct Units([f64; 2]);
 
 impl Units {
     /// For values of sizes up to `largest`; none if there are no such numbers.
-    pub(super) fn of(largest: f64) -> Option<Self> {
+    pub fn of(largest: f64) -> Option<Self> {
         let exponent = (largest.to_bits() >> 52) + BLOCK_BITS + 2;
         let is_usual = exponent > SPLIT_BITS + 53 && exponent < 0x7ff;
         is_usual.then(|| Self([exponent, exponent - SPLIT_BITS].map(|e| f64::from_bits(e << 52))))
@@ -71,24 +72,24 @@ impl Units {
 
     /// What two splits leave of a value.
     #[inline(always)]
-    pub(super) fn rest(self, x: f64) -> f64 {
+    pub fn rest(self, x: f64) -> f64 {
         self.0.into_iter().fold(x, |x, unit| x - ((unit + x) - unit))
     }
 
     /// The sums of the leading bits of `f` of the values, and whether anything is left. No more than [`BLOCK`] values.
     #[inline(always)]
-    pub(super) fn sums<F: Fn(f64) -> f64>(self, values: &[f64], f: F) -> ([f64; 2], bool) {
+    pub fn sums<T: Copy, F: Fn(T) -> f64>(self, values: &[T], f: F) -> ([f64; 2], bool) {
         split(values, self, f)
     }
 }
 
-widest!(split, split_loop, [F: Fn(f64) -> f64], (values: &[f64], units: Units, f: F) -> ([f64; 2], bool));
+crate::widest!(split, split_loop, [T: Copy, F: Fn(T) -> f64], (values: &[T], units: Units, f: F) -> ([f64; 2], bool));
 
 #[inline(always)]
-fn split_loop<F: Fn(f64) -> f64>(values: &[f64], units: Units, f: F) -> ([f64; 2], bool) {
+fn split_loop<T: Copy, F: Fn(T) -> f64>(values: &[T], units: Units, f: F) -> ([f64; 2], bool) {
     let (mut high, mut low, mut left) = ([0.0; LANES], [0.0; LANES], [0; LANES]);
     let [first, second] = units.0;
-    let mut add = |i: usize, x: f64| {
+    let mut add = |i: usize, x: T| {
         let x = f(x);
         let leading = (first + x) - first;
         let x = x - leading;

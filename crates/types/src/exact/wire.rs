@@ -1,16 +1,16 @@
 //! Exact sums as bytes: the two floats whose sum it is, where there are such, else all digits.
 
-use super::{DIGIT_MASK, ExactSum};
-use crate::aggregate::pairs::two_sum;
-use sieva_types::Result;
-use sieva_types::wire::{Reader, Writer};
+use super::sum::{DIGIT_MASK, ExactSum};
+use super::two_sum;
+use crate::Result;
+use crate::wire::{Reader, Writer};
 
 /// No sum of float64 values has more digits: those of the largest values, and of as many of them as there are rows.
 const MOST_DIGITS: usize = 72;
 
 /// A sum in its one form.
 #[derive(Debug)]
-pub(in crate::aggregate) enum Sum {
+pub enum Sum {
     /// The nearest float, and what it lacks.
     Pair(f64, f64),
     /// Any other.
@@ -19,14 +19,14 @@ pub(in crate::aggregate) enum Sum {
 
 impl Sum {
     /// The form of the sum of two floats; none where it is beyond them.
-    pub(in crate::aggregate) fn of_pair(high: f64, low: f64) -> Option<Self> {
+    pub fn of_pair(high: f64, low: f64) -> Option<Self> {
         let (high, low) = two_sum(high, low);
         // A zero has no sign here.
         (high + low).is_finite().then_some(Self::Pair(high + 0.0, low + 0.0))
     }
 
     /// The form of a sum.
-    pub(in crate::aggregate) fn of(sum: ExactSum) -> Self {
+    pub fn of(sum: ExactSum) -> Self {
         let high = sum.value();
         if high.is_finite() {
             let mut rest = sum.clone();
@@ -41,7 +41,7 @@ impl Sum {
     }
 
     /// The sum itself.
-    pub(in crate::aggregate) fn exact(self) -> ExactSum {
+    pub fn exact(self) -> ExactSum {
         match self {
             Self::Pair(high, low) => {
                 let mut sum = ExactSum::default();
@@ -53,7 +53,7 @@ impl Sum {
     }
 
     /// Writes it.
-    pub(in crate::aggregate) fn write(&self, w: &mut Writer) {
+    pub fn write(&self, w: &mut Writer) {
         match *self {
             Self::Pair(high, low) => {
                 w.byte(u8::from(high != 0.0) + u8::from(low != 0.0));
@@ -67,7 +67,7 @@ impl Sum {
     }
 
     /// What [`Sum::write`] wrote.
-    pub(in crate::aggregate) fn read(r: &mut Reader<'_>) -> Result<Self> {
+    pub fn read(r: &mut Reader<'_>) -> Result<Self> {
         let code = r.byte()?;
         if code == 3 {
             return ExactSum::read(r).map(Self::Wide);
