@@ -27,10 +27,9 @@ pub fn interruptible<R: Send>(
     let mut signal = None;
     let result = py.detach(|| {
         let (send, receive) = mpsc::channel();
-        std::thread::scope(|scope| {
-            scope.spawn(move || {
-                let _ = send.send(sieva::catalog::until(cancel, work));
-            });
+        sieva::threads::scope(|scope| {
+            // Where there is no thread for it, or it panics, nothing is sent.
+            scope.spawn(move || drop(send.send(sieva::catalog::until(cancel, work))));
             loop {
                 match receive.recv_timeout(POLL) {
                     Ok(result) => return Some(result),

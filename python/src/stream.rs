@@ -54,8 +54,10 @@ impl Iterator for Watched {
     type Item = Result<RecordBatch, ArrowError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        // Another thread may be one of a library, for which the one that holds the interpreter's lock waits.
-        if std::thread::current().id() != self.made_by {
+        // Another thread may be one of a library, for which the one that holds the interpreter's lock waits. The end takes
+        // no time.
+        let is_over = self.reader.size_hint().1 == Some(0);
+        if is_over || std::thread::current().id() != self.made_by {
             return self.reader.next();
         }
         let (reader, cancel) = (&mut self.reader, &self.cancel);

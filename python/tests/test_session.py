@@ -224,3 +224,21 @@ def test_cancel_ends_what_runs(particles):
         # Nothing ran: what rests is not stopped.
         assert next(batches).num_rows == 1000
         assert session.open(path).query("Energy > 0").count() > 0
+
+
+def test_a_forked_process_has_threads_of_its_own(particles):
+    path, values = particles
+    source = sieva.open(path, learn=False)
+    expected = np.count_nonzero(values["Energy"] > 0.5)
+    # Those that wait in this process are not there in the other.
+    assert source.query("Energy > 0.5", threads=4).count() == expected
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            counts = {source.query("Energy > 0.5", threads=n).count() for n in (1, 4, 7)}
+            code = 0 if counts == {expected} else 2
+        finally:
+            os._exit(code)
+    assert os.waitpid(child, 0)[1] == 0
+    assert source.query("Energy > 0.5", threads=4).count() == expected

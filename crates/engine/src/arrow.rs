@@ -384,6 +384,15 @@ impl Iterator for Batches {
         }
         next.transpose()
     }
+
+    /// None where all were given: nothing is to be done for that any more.
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let is_over = match &self.rows {
+            RowSource::Stream(stream) => stream.is_over(),
+            RowSource::Groups(groups) => groups.at.is_some_and(|at| at >= groups.order.len()),
+        };
+        (0, is_over.then_some(0))
+    }
 }
 
 /// The batches as an Arrow C stream wants them: errors as Arrow errors that carry ours.

@@ -13,6 +13,7 @@ mod order;
 pub(crate) mod pool;
 mod prefetch;
 mod select;
+pub mod threads;
 pub(crate) mod tile;
 
 use std::sync::atomic::AtomicBool;

@@ -2,10 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, mpsc};
 
 use sieva_types::{Error, ErrorKind, Result};
+
+use super::threads;
 
 /// How far ahead of the consumer the workers may be, per thread: bounds what waits to be taken.
 const WINDOW_PER_THREAD: usize = 4;
@@ -57,24 +60,27 @@ pub fn in_order_within<S, R: Send>(
     }
     let board = Board::default();
     let (send, receive) = mpsc::channel::<(usize, Result<R>)>();
-    std::thread::scope(|scope| {
+    threads::scope(|scope| {
+        let mut started = 0;
         for _ in 0..threads {
             let (send, board, state, work, weigh) = (send.clone(), &board, &state, &work, &weigh);
-            scope.spawn(move || {
+            started += usize::from(scope.spawn(move || {
                 let mut state = state();
                 while let Some(job) = board.next(jobs, WINDOW_PER_THREAD * threads, most) {
-                    let result = check(cancel).and_then(|()| work(&mut state, job));
+                    let result = caught(|| check(cancel).and_then(|()| work(&mut state, job)));
                     board.wait_to_be_taken(result.as_ref().map_or(0, weigh));
                     if send.send((job, result)).is_err() {
                         return;
                     }
                 }
-            });
+            }));
         }
         drop(send);
-        let done = take_in_order(&receive, &board, &weigh, &mut consume);
-        board.stop();
-        done
+        if started == 0 {
+            return Err(Error::new(ErrorKind::Io, "the system starts no more threads"));
+        }
+        let _stopped_in_the_end = Stopping(&board);
+        take_in_order(jobs, &receive, &board, &weigh, &mut consume)
     })
 }
 
@@ -135,12 +141,18 @@ pub fn fold<S: Send>(
             }
         }
     };
-    let states: Vec<_> = std::thread::scope(|scope| {
-        let others: Vec<_> = (1..threads.min(jobs)).map(|_| scope.spawn(run)).collect();
-        let mut states = vec![run()];
-        states.extend(others.into_iter().map(|t| t.join().unwrap_or_else(|_| Err((usize::MAX, panicked())))));
-        states
+    // Whether the system started a thread, where it may start no more, and what came of it.
+    let mut others: Vec<_> = (1..threads.min(jobs)).map(|_| (false, None)).collect();
+    let own = threads::scope(|scope| {
+        for (started, end) in &mut others {
+            let run = &run;
+            *started = scope.spawn(move || *end = Some(run()));
+        }
+        run()
     });
+    let others = others.into_iter().filter(|(started, _)| *started);
+    let others = others.map(|(_, end)| end.unwrap_or_else(|| Err((usize::MAX, panicked()))));
+    let states: Vec<_> = std::iter::once(own).chain(others).collect();
     // All jobs before one that failed were begun before it, so that the first that fails is the same on any threads.
     match states.iter().filter_map(|s| s.as_ref().err()).min_by_key(|(job, _)| *job) {
         Some((_, e)) => Err(e.clone()),
@@ -152,7 +164,13 @@ fn panicked() -> Error {
     Error::new(ErrorKind::Internal, "a worker thread ended unexpectedly")
 }
 
+/// What `work` gives; an error where it panics, so that nobody waits for it.
+fn caught<R>(work: impl FnOnce() -> Result<R>) -> Result<R> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| Err(panicked()))
+}
+
 fn take_in_order<R>(
+    jobs: usize,
     receive: &mpsc::Receiver<(usize, Result<R>)>,
     board: &Board,
     weigh: &impl Fn(&R) -> u64,
@@ -172,7 +190,8 @@ fn take_in_order<R>(
             board.taken(next, weight);
         }
     }
-    Ok(())
+    // All threads have ended: one that could not make its state did without a word.
+    if next == jobs { Ok(()) } else { Err(panicked()) }
 }
 
 /// Whether to go on.
@@ -239,6 +258,15 @@ impl Board {
         let _guard = self.lock();
         self.stopped.store(true, Ordering::Relaxed);
         self.moved.notify_all();
+    }
+}
+
+/// Stops the workers of a board when it is dropped: they do not wait for a consumer that panics.
+struct Stopping<'a>(&'a Board);
+
+impl Drop for Stopping<'_> {
+    fn drop(&mut self) {
+        self.0.stop();
     }
 }
 
@@ -315,6 +343,21 @@ mod tests {
         }
         let fail = |(): &mut (), j| if j == 30 { Err(Error::corrupt("job 30")) } else { Ok(()) };
         assert_eq!(fold(1000, 2, &cancel, || (), fail).unwrap_err().message(), "job 30");
+    }
+
+    #[test]
+    fn a_panic_is_an_error() {
+        let (cancel, go_on) = (AtomicBool::new(false), |_| Ok(Flow::Continue(())));
+        let bad = |j: usize| if std::hint::black_box(j) == 30 { panic!("job 30") } else { Ok(j) };
+        for threads in [2, 5] {
+            let e = in_order(1000, threads, &cancel, || (), |(), j| bad(j), go_on).unwrap_err();
+            assert_eq!(e.message(), "a worker thread ended unexpectedly");
+            let no_state = || -> usize { panic!("no state") };
+            let e = in_order(1000, threads, &cancel, no_state, |_, j| Ok(j), go_on).unwrap_err();
+            assert_eq!(e.kind(), ErrorKind::Internal);
+            let taking = || in_order(1000, threads, &cancel, || (), |(), j| Ok(j), |_| panic!("taking"));
+            assert!(catch_unwind(AssertUnwindSafe(taking)).is_err());
+        }
     }
 
     #[test]

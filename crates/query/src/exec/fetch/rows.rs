@@ -80,6 +80,15 @@ impl Positions {
         })
     }
 
+    /// Whether there are no more.
+    fn is_over(&self) -> bool {
+        match self {
+            Self::Ranked { selection, rank } => *rank >= selection.len(),
+            Self::Sorted { positions, at } => *at >= positions.len(),
+            Self::Chosen { chosen, at } => *at as u64 >= chosen.count(),
+        }
+    }
+
     /// The positions of the rows of these numbers, ascending ones.
     fn at(&self, numbers: &[u64]) -> Result<Vec<u64>> {
         let mut found = Vec::with_capacity(numbers.len());
@@ -165,6 +174,11 @@ impl RowStream {
         };
         let (ready, rest) = (Ready::default(), None);
         Self { execution, gatherer, positions, batch, together, ready, seen, rest, skip, left }
+    }
+
+    /// Whether the last row was given, as far as that is known without looking for another.
+    pub fn is_over(&self) -> bool {
+        self.seen.is_none() && self.ready.positions.is_empty() && (self.left == 0 || self.positions.is_over())
     }
 
     /// The columns of the next rows; `None` after the last ones.
