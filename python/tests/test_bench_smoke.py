@@ -29,3 +29,16 @@ def test_quick_benchmarks_agree(tmp_path):
     assert {figure["unit"] for figure in record["figures"]} >= {"x", "%", "MiB", "s", "ms"}
     assert len(record["figures"]) >= 30
     assert next(results.glob("*.md")).read_text().startswith("| figure | target |")
+
+
+def test_regret_is_measured_beside_load(tmp_path):
+    command = [sys.executable, ROOT / "benches" / "regret.py", "--runs", "12", "--asks", "1", "--waves"]
+    command += ["--particles", "100000", "--data", tmp_path / "data", "--results", tmp_path / "results"]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stdout + run.stderr
+    (record,) = (json.loads(path.read_text()) for path in (tmp_path / "results").glob("*-regret.json"))
+    share, median, worst = record["figures"]
+    assert (share["unit"], share["notes"]["runs"], median["unit"]) == ("%", 12, "x")
+    assert 0 <= share["measured"] <= 100
+    assert worst["measured"] >= median["measured"] > 0
+    assert {len(times["seconds"]) for times in share["times"].values()} == {12}
