@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     Layout = Literal["grid", "points", "columns"]
 
 BATCH_ROWS = 65536
+# Of what is held as a whole.
+TABLE_ROWS = 1 << 20
 
 
 def told_errors(native: _native.Query, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -280,7 +282,7 @@ class Query:
         """Return the rows as an Arrow table; missing values are null."""
         import pyarrow as pa
 
-        reader = self._reader()
+        reader = self._reader(TABLE_ROWS)
         return pa.Table.from_batches(told_errors(self._native, reader), reader.schema)
 
     def to_pandas(self) -> pd.DataFrame:

@@ -19,6 +19,12 @@ macro_rules! element {
 }
 element!(i8 => I8, i16 => I16, i32 => I32, i64 => I64, u8 => U8, u16 => U16, u32 => U32, u64 => U64, f32 => F32, f64 => F64);
 
+/// The bytes of elements, to be written.
+pub fn bytes_of_mut<T: Element>(values: &mut [T]) -> &mut [u8] {
+    // SAFETY: `T` has no padding and takes every bit pattern; borrowed uniquely.
+    unsafe { std::slice::from_raw_parts_mut(values.as_mut_ptr().cast(), size_of_val(values)) }
+}
+
 /// So many zeros, where the length comes from a file or a caller: what the system cannot give is an error.
 ///
 /// # Errors
@@ -52,6 +58,16 @@ pub struct Buffer {
 }
 
 impl Buffer {
+    /// `len` bytes of zeros.
+    pub fn zeros(len: usize) -> Self {
+        Self { words: vec![0; len.div_ceil(8)], len }
+    }
+
+    /// Bytes that it has memory for.
+    pub fn capacity(&self) -> usize {
+        8 * self.words.capacity()
+    }
+
     /// Makes it `len` bytes long; the contents are unspecified (old bytes or zeros).
     pub fn resize(&mut self, len: usize) {
         let words = len.div_ceil(8);
@@ -100,6 +116,15 @@ impl Buffer {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn elements_are_written_as_bytes() {
+        let mut values = [1.0_f32, -0.0];
+        bytes_of_mut(&mut values)[4..].copy_from_slice(&2.5_f32.to_ne_bytes());
+        assert_eq!(values, [1.0, 2.5]);
+        assert_eq!(bytes_of_mut::<f64>(&mut []).len(), 0);
+        assert_eq!(Buffer::zeros(5).bytes(), [0; 5]);
+    }
 
     #[test]
     fn what_the_system_cannot_give_is_an_error() {

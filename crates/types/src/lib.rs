@@ -13,7 +13,7 @@ mod printable;
 mod selection;
 pub mod wire;
 
-pub use buffer::{Buffer, Element, try_resize, try_zeros};
+pub use buffer::{Buffer, Element, bytes_of_mut, try_resize, try_zeros};
 pub use bx::{Bx, checked_len};
 pub use dtype::{DType, Endian};
 pub use error::{Error, ErrorKind, Result};

@@ -282,7 +282,7 @@ impl Source {
         }
         let key = known(&entry.key).filter(|k| columns.get(k) == Some(&0));
         let key = key.ok_or_else(|| corrupt(format!("it is not sorted by '{}'", entry.key)))?;
-        Ok(Replica { replica, key, columns })
+        Ok(Replica::new(replica, key, columns))
     }
 
     /// Makes what is known of an array ready, or the place where a scan leaves what it learns.

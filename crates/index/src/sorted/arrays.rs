@@ -45,6 +45,11 @@ impl Arrays {
         Self { layout, arrays, open: Mutex::default(), counters: Counters::default() }
     }
 
+    /// Whether a network lies between.
+    pub fn is_remote(&self) -> bool {
+        self.arrays.iter().any(|array| array.shards.is_remote())
+    }
+
     /// The elements `range` of `array` in native byte order.
     ///
     /// # Errors

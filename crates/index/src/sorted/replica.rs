@@ -68,6 +68,11 @@ impl SortedReplica {
         &self.meta.columns
     }
 
+    /// Whether a network lies between.
+    pub fn is_remote(&self) -> bool {
+        self.arrays.is_remote()
+    }
+
     /// Number of rows.
     pub fn rows(&self) -> u64 {
         self.meta.rows()

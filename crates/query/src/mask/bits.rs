@@ -53,6 +53,19 @@ impl Mask {
         self.words.iter().map(|w| u64::from(w.count_ones())).sum()
     }
 
+    /// Number of ones among `n` positions from `at` on.
+    pub fn count_range(&self, at: usize, n: usize) -> usize {
+        let mut done = 0;
+        let mut count = 0;
+        while done < n {
+            let (i, bit) = ((at + done) / 64, (at + done) % 64);
+            let take = (64 - bit).min(n - done);
+            count += (self.words[i] >> bit & (u64::MAX >> (64 - take))).count_ones() as usize;
+            done += take;
+        }
+        count
+    }
+
     /// Whether no bit is set.
     pub fn none(&self) -> bool {
         self.words.iter().all(|&w| w == 0)
@@ -183,6 +196,7 @@ mod tests {
             }
             let m = mask(&a);
             let ones: Vec<usize> = (0..200).filter(|&i| a[i]).collect();
+            prop_assert_eq!(m.count_range(at, n), ones.iter().filter(|&i| (at..at + n).contains(i)).count());
             prop_assert_eq!(m.ones_iter().collect::<Vec<_>>(), ones.clone());
             prop_assert_eq!(m.extent(), ones.first().map(|&f| (f, ones[ones.len() - 1])));
         }

@@ -4,7 +4,10 @@ pub(super) mod bitmap;
 pub(super) mod constant;
 pub(super) mod points;
 pub(super) mod replica;
+mod replica_parts;
 pub(crate) mod sorted;
+mod source_order;
+mod spare;
 pub(crate) mod zone_map;
 
 use std::collections::HashMap;
@@ -15,6 +18,7 @@ use sieva_index::sorted::SortedReplica;
 use sieva_types::{Error, ErrorKind, Result};
 
 use crate::cost::Costs;
+use crate::exec::access_path::spare::Spare;
 
 /// Which ways of evaluating conditions a query may take.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -112,6 +116,15 @@ pub struct Replica {
     pub key: usize,
     /// Column of the replica for each array of the schema that it carries.
     pub columns: HashMap<usize, usize>,
+    /// Memory for those who ask it.
+    pub(in crate::exec) spare: Spare,
+}
+
+impl Replica {
+    /// A replica by the schema's array `key`, and where it carries which arrays.
+    pub fn new(replica: SortedReplica, key: usize, columns: HashMap<usize, usize>) -> Self {
+        Self { replica, key, columns, spare: Spare::default() }
+    }
 }
 
 /// What is known of a source besides its data. Shared by its queries.

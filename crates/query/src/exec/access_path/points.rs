@@ -57,7 +57,7 @@ impl Leaves<'_> {
 
     fn by_replica(&self, index: usize, positions: &[u64], size: usize, out: &mut Buffer) -> Result<bool> {
         let Some(chosen) = self.execution.chosen() else { return Ok(false) };
-        match chosen.fetch(index, positions, size, out.bytes_mut()) {
+        match chosen.fetch(index, positions, (size, out.bytes_mut()), &self.execution.options) {
             Err(e) if e.kind() == ErrorKind::CorruptIndex => {
                 self.execution.indexes.note(e.message());
                 Ok(false)

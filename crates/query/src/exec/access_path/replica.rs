@@ -6,7 +6,9 @@ use std::sync::Arc;
 use sieva_types::{Bx, Error, ErrorKind, Result};
 
 use crate::exec::access_path::Replica;
+use crate::exec::access_path::replica_parts::parts_of;
 use crate::exec::access_path::sorted::{self, Chosen};
+use crate::exec::access_path::source_order::for_each_position;
 use crate::exec::tile::prepare::{KnownMask, Node};
 use crate::exec::{ExecStats, Execution};
 use crate::mask::Mask;
@@ -51,14 +53,15 @@ impl Execution {
     fn rows_of_path(&self, path: &ReplicaPath) -> Result<Option<Node>> {
         let replica = &path.replica;
         let slices = replica.replica.slices(&path.keys)?;
-        let (kept, len) = sorted::test(replica, &slices, &path.tests)?;
+        let (kept, len) =
+            sorted::test(replica, &slices, &path.tests, (self.options.threads, &self.options.cancel))?;
         if len == 0 {
             return Ok(None);
         }
         // A place among the rows is kept in 32 bits.
         let listed = len * Chosen::ROW_BYTES <= self.options.memory / 4 && len <= u64::from(u32::MAX);
         Ok(Some(if listed {
-            let chosen = Arc::new(Chosen::new(Arc::clone(replica), slices, kept, len)?);
+            let chosen = Arc::new(Chosen::new(Arc::clone(replica), &slices, kept, &self.options)?);
             Node::Chosen(Arc::clone(self.chosen.get_or_init(|| chosen)))
         } else {
             Node::Known(self.as_mask(replica, &slices, kept.as_ref())?)
@@ -76,7 +79,7 @@ impl Execution {
             .hint("raise the limit with --memory (memory= in Python), or use another access"));
         }
         let mut mask = Mask::zeros(bx.len() as usize);
-        sorted::for_each_position(replica, slices, kept, |p| mask.set(p as usize))?;
+        for_each_position(replica, &parts_of(replica, slices, kept), kept, |p| mask.set(p as usize))?;
         Ok(KnownMask { axes: (0..bx.rank()).collect(), bx, mask, failed: None })
     }
 

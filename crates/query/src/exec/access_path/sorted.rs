@@ -1,20 +1,26 @@
-//! SourceOrder found through a sorted replica: a range of the key is one slice of it.
+//! Rows found through a sorted replica: a range of the key is one slice of it.
 //!
 //! Conditions on other columns that the replica carries are tested on the slice, where the rows lie together;
-//! values of those columns are fetched from it as well. SourceOrder come back in the order of the source all the same.
+//! values of those columns are fetched from it as well. Rows come back in the order of the source all the same.
 
-use std::sync::{Arc, OnceLock};
+use std::ops::Range;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, OnceLock};
 
 use sieva_index::stats::Verdict;
-use sieva_types::{Buffer, Bx, DType, KeySet, Result};
+use sieva_types::{Buffer, Bx, DType, Error, ErrorKind, KeySet, Result};
 
+use crate::exec::ExecOptions;
 use crate::exec::access_path::Replica;
-use crate::exec::order::radix::{PLACE_BITS, places_fit, sort};
+use crate::exec::access_path::replica_parts::{Part, parts_of, shared_out};
+use crate::exec::access_path::source_order::SourceOrder;
+use crate::exec::pool::fold;
+use crate::exec::threads::lock;
 use crate::mask::Mask;
 use crate::raw::RawTest;
 
-/// SourceOrder of a replica that are tested or copied at once.
-const PIECE: u64 = 1 << 20;
+/// Rows whose values a thread puts in order at once.
+const PIECE: usize = 1 << 15;
 
 /// A condition on a column of the replica: the column, its type, and the stored values.
 pub type Test = (usize, DType, KeySet);
@@ -22,105 +28,84 @@ pub type Test = (usize, DType, KeySet);
 /// The rows of one slice or more of a replica that satisfy conditions.
 pub struct Chosen {
     replica: Arc<Replica>,
-    /// SourceOrder of the replica, ascending and disjoint.
-    slices: Vec<std::ops::Range<u64>>,
-    /// Which rows of the slices, put together, are chosen; `None`: all.
+    /// Those of the slices.
+    parts: Vec<Part>,
+    /// Which rows of the parts, put together, are chosen; `None`: all.
     kept: Option<Mask>,
-    len: u64,
-    rows: SourceOrder,
+    order: SourceOrder,
+    /// Of each column the values of the chosen rows, in the order of the replica, once they were read.
     columns: Vec<OnceLock<Buffer>>,
-}
-
-/// The chosen rows in the order of the source.
-struct SourceOrder {
-    /// C-order positions in the source, ascending.
-    positions: Vec<u64>,
-    /// For each, its place among the chosen rows in the order of the replica.
-    places: Vec<u32>,
 }
 
 impl std::fmt::Debug for Chosen {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Chosen({} rows of {:?})", self.len, self.slices)
+        write!(f, "Chosen({} rows)", self.count())
     }
 }
 
 /// Counts the rows of `slices` that pass all tests, and tells which; `None`: all of them.
 pub fn test(
     replica: &Replica,
-    slices: &[std::ops::Range<u64>],
+    slices: &[Range<u64>],
     tests: &[Test],
+    (threads, cancel): (usize, &AtomicBool),
 ) -> Result<(Option<Mask>, u64)> {
     let n: u64 = slices.iter().map(|s| s.end - s.start).sum();
     if tests.is_empty() {
         return Ok((None, n));
     }
-    let mut kept = Mask::ones(n as usize);
-    let mut buffer = Buffer::default();
-    for (column, dtype, set) in tests {
-        let test = RawTest::new(*dtype, set);
-        let mut at = 0;
-        for piece in pieces(slices) {
-            let rows = (piece.end - piece.start) as usize;
-            replica.replica.read(*column, piece, &mut buffer)?;
-            let mut found = Mask::zeros(rows);
-            test.test(&buffer, found.words_mut());
-            kept.and_range(at, &found, 0, rows);
-            at += rows;
+    let parts = parts_of(replica, slices, None);
+    let found: Vec<Mutex<Option<Mask>>> = parts.iter().map(|_| Mutex::default()).collect();
+    let tests: Vec<_> = tests.iter().map(|(c, dtype, set)| (*c, RawTest::new(*dtype, set))).collect();
+    fold(parts.len(), threads, cancel, Buffer::default, |buffer, i| {
+        let mut own = Mask::ones(parts[i].len());
+        for (column, test) in &tests {
+            if own.none() {
+                break;
+            }
+            replica.replica.read(*column, parts[i].rows.clone(), buffer)?;
+            let mut passed = Mask::zeros(own.len());
+            test.test(buffer, passed.words_mut());
+            own.and(&passed);
+        }
+        *lock(&found[i]) = Some(own);
+        Ok(())
+    })?;
+    let mut kept = Mask::zeros(n as usize);
+    for (part, own) in parts.iter().zip(&found) {
+        if let Some(own) = &*lock(own) {
+            kept.or_range(part.before, own, 0, own.len());
         }
     }
     let count = kept.count();
     Ok((Some(kept), count))
 }
 
-fn pieces(slices: &[std::ops::Range<u64>]) -> impl Iterator<Item = std::ops::Range<u64>> + '_ {
-    slices
-        .iter()
-        .flat_map(|s| (s.start..s.end).step_by(PIECE as usize).map(|start| start..s.end.min(start + PIECE)))
-}
-
 impl Chosen {
-    /// The rows of `slices` that `kept` marks (`len` of them), in the order of the source.
+    /// The rows of `slices` that `kept` marks, in the order of the source.
     ///
     /// # Errors
-    /// `corrupt-index`, `io-error`.
+    /// `corrupt-index`, `io-error`, `cancelled`.
     pub fn new(
         replica: Arc<Replica>,
-        slices: Vec<std::ops::Range<u64>>,
+        slices: &[Range<u64>],
         kept: Option<Mask>,
-        len: u64,
+        options: &ExecOptions,
     ) -> Result<Self> {
-        let rows = if places_fit(replica.replica.rows(), len) {
-            let mut packed = Vec::with_capacity(len as usize);
-            for_each_position(&replica, &slices, kept.as_ref(), |position| {
-                packed.push(position << PLACE_BITS | packed.len() as u64);
-            })?;
-            sort(&mut packed, replica.replica.rows());
-            SourceOrder {
-                positions: packed.iter().map(|p| p >> PLACE_BITS).collect(),
-                places: packed.iter().map(|p| (p & ((1 << PLACE_BITS) - 1)) as u32).collect(),
-            }
-        } else {
-            let mut pairs = Vec::with_capacity(len as usize);
-            for_each_position(&replica, &slices, kept.as_ref(), |position| {
-                pairs.push((position, pairs.len() as u32));
-            })?;
-            pairs.sort_unstable();
-            let (positions, places) = pairs.into_iter().unzip();
-            SourceOrder { positions, places }
-        };
+        let parts = parts_of(&replica, slices, kept.as_ref());
+        let order = SourceOrder::of(&replica, &parts, kept.as_ref(), options.threads, &options.cancel)?;
         let columns = replica.replica.columns().iter().map(|_| OnceLock::new()).collect();
-        Ok(Self { replica, slices, kept, len, rows, columns })
+        Ok(Self { replica, parts, kept, order, columns })
     }
 
     /// Number of rows.
     pub fn count(&self) -> u64 {
-        self.len
+        self.order.len() as u64
     }
 
-    /// Their positions in the source, ascending.
-    pub fn positions(&self) -> &[u64] {
-        &self.rows.positions
+    /// The positions of some rows in the source, ascending.
+    pub fn positions(&self, rows: Range<usize>) -> impl Iterator<Item = u64> + '_ {
+        rows.map(|row| self.order.position(row))
     }
 
     /// Bytes that it takes for each row.
@@ -134,11 +119,9 @@ impl Chosen {
     /// Whether any of the rows can lie in a box of the row space.
     pub fn foresee(&self, shape: &[u64], bx: &Bx) -> Verdict {
         let Some((first, last)) = ends(shape, bx) else { return Verdict::None };
-        let from = self.rows.positions.partition_point(|&p| p < first);
-        match self.rows.positions.get(from) {
-            Some(&p) if p <= last => Verdict::Some,
-            _ => Verdict::None,
-        }
+        let from = self.order.first_at_least(first);
+        let is_there = from < self.order.len() && self.order.position(from) <= last;
+        if is_there { Verdict::Some } else { Verdict::None }
     }
 
     /// The rows in a box of the row space.
@@ -148,8 +131,8 @@ impl Chosen {
         let rows = bx.len().checked_div(row).unwrap_or(0);
         for r in 0..rows {
             let first = linear(shape, bx, r);
-            let from = self.rows.positions.partition_point(|&p| p < first);
-            for &p in self.rows.positions[from..].iter().take_while(|&&p| p < first + row) {
+            let from = self.order.first_at_least(first);
+            for p in self.positions(from..self.order.len()).take_while(|&p| p < first + row) {
                 mask.set((r * row + p - first) as usize);
             }
         }
@@ -160,94 +143,130 @@ impl Chosen {
     /// carries it and the positions are consecutive ones of its own.
     ///
     /// # Errors
-    /// `corrupt-index`, `io-error`.
-    pub fn fetch(&self, array: usize, positions: &[u64], size: usize, out: &mut [u8]) -> Result<Option<()>> {
-        let Some(&column) = self.replica.columns.get(&array) else { return Ok(None) };
+    /// `corrupt-index`, `io-error`, `cancelled`.
+    pub fn fetch(
+        &self,
+        array: usize,
+        positions: &[u64],
+        (size, out): (usize, &mut [u8]),
+        options: &ExecOptions,
+    ) -> Result<Option<()>> {
         let Some(first) = positions.first() else { return Ok(Some(())) };
-        let from = self.rows.positions.partition_point(|p| p < first);
-        let here = from..from + positions.len();
-        if self.rows.positions.get(here.clone()) != Some(positions) {
+        let from = self.order.first_at_least(*first);
+        let rows = from..from + positions.len();
+        if rows.end > self.order.len() || !self.positions(rows.clone()).eq(positions.iter().copied()) {
             return Ok(None);
         }
-        let (values, places) = (self.column(column, size)?.bytes(), &self.rows.places[here]);
-        match size {
-            1 => take::<1>(values, places, out),
-            2 => take::<2>(values, places, out),
-            4 => take::<4>(values, places, out),
-            _ => take::<8>(values, places, out),
-        }
+        self.fetch_rows(array, rows, (size, out), options)
+    }
+
+    /// The same of rows by their numbers; `None` unless the replica carries the array.
+    ///
+    /// # Errors
+    /// As [`Chosen::fetch`].
+    pub fn fetch_rows(
+        &self,
+        array: usize,
+        rows: Range<usize>,
+        (size, out): (usize, &mut [u8]),
+        options: &ExecOptions,
+    ) -> Result<Option<()>> {
+        let Some(&column) = self.replica.columns.get(&array) else { return Ok(None) };
+        self.load(&[(array, size)], options)?;
+        let Some(values) = self.columns[column].get() else { return Ok(None) };
+        let starts: Vec<usize> = rows.clone().step_by(PIECE).collect();
+        let of = |i: usize| starts[i]..rows.end.min(starts[i] + PIECE);
+        let outs = shared_out(out, (0..starts.len()).map(|i| of(i).len() * size));
+        fold(
+            starts.len(),
+            options.threads,
+            &options.cancel,
+            || (),
+            |(), i| {
+                let (rows, mut out) = (of(i), lock(&outs[i]));
+                match size {
+                    1 => self.order.take::<1>(values.bytes(), rows, &mut out),
+                    2 => self.order.take::<2>(values.bytes(), rows, &mut out),
+                    4 => self.order.take::<4>(values.bytes(), rows, &mut out),
+                    _ => self.order.take::<8>(values.bytes(), rows, &mut out),
+                }
+                Ok(())
+            },
+        )?;
         Ok(Some(()))
     }
 
-    /// The chosen rows' values of a column, in the order of the replica; read once.
-    fn column(&self, column: usize, size: usize) -> Result<&Buffer> {
-        if let Some(known) = self.columns[column].get() {
-            return Ok(known);
-        }
-        let mut values = Buffer::default();
-        if let (None, [slice]) = (&self.kept, &self.slices[..]) {
-            self.replica.replica.read(column, slice.clone(), &mut values)?;
-            return Ok(self.columns[column].get_or_init(|| values));
-        }
-        values.resize(self.len as usize * size);
-        let (mut at, mut seen) = (0, 0);
-        let mut buffer = Buffer::default();
-        for piece in pieces(&self.slices) {
-            let rows = (piece.end - piece.start) as usize;
-            self.replica.replica.read(column, piece, &mut buffer)?;
-            let source = buffer.bytes();
-            match &self.kept {
-                None => {
-                    values.bytes_mut()[at..at + rows * size].copy_from_slice(&source[..rows * size]);
-                    at += rows * size;
-                }
-                Some(kept) => {
-                    let mut part = Mask::zeros(rows);
-                    part.or_range(0, kept, seen, rows);
-                    for i in part.ones_iter() {
-                        values.bytes_mut()[at..at + size].copy_from_slice(&source[i * size..][..size]);
-                        at += size;
-                    }
-                }
+    /// Reads the columns of the schema's arrays, with the bytes of their elements, that the replica carries and that were not
+    /// read yet.
+    ///
+    /// # Errors
+    /// `corrupt-index`, `io-error`, `cancelled`.
+    pub fn load(&self, arrays: &[(usize, usize)], options: &ExecOptions) -> Result<()> {
+        let mut wanted: Vec<(usize, usize, Buffer)> = Vec::new();
+        for (array, size) in arrays {
+            let Some(&column) = self.replica.columns.get(array) else { continue };
+            if self.columns[column].get().is_none() && wanted.iter().all(|(c, ..)| *c != column) {
+                wanted.push((column, *size, self.replica.spare.take(self.order.len() * size)));
             }
-            seen += rows;
         }
-        Ok(self.columns[column].get_or_init(|| values))
+        let columns: Vec<(usize, usize)> = wanted.iter().map(|(column, size, _)| (*column, *size)).collect();
+        let outs: Vec<Vec<Mutex<&mut [u8]>>> = wanted
+            .iter_mut()
+            .map(|(_, size, values)| {
+                shared_out(values.bytes_mut(), self.parts.iter().map(|p| p.chosen * *size))
+            })
+            .collect();
+        let jobs = columns.len() * self.parts.len();
+        fold(jobs, options.threads, &options.cancel, Buffer::default, |buffer, job| {
+            let (c, i) = (job / self.parts.len(), job % self.parts.len());
+            let (column, size) = columns[c];
+            self.read_part(column, size, &self.parts[i], buffer, &mut lock(&outs[c][i]))
+        })?;
+        drop(outs);
+        for (column, _, values) in wanted {
+            self.columns[column].get_or_init(|| values);
+        }
+        Ok(())
+    }
+
+    /// Reads a column of the chosen rows of a part.
+    fn read_part(
+        &self,
+        column: usize,
+        size: usize,
+        part: &Part,
+        buffer: &mut Buffer,
+        out: &mut [u8],
+    ) -> Result<()> {
+        if part.chosen == 0 {
+            return Ok(());
+        }
+        self.replica.replica.read(column, part.rows.clone(), buffer)?;
+        let source = buffer.bytes();
+        if source.len() != part.len() * size {
+            let message = format!("column {column} of a sorted replica has no elements of {size} bytes");
+            return Err(Error::new(ErrorKind::CorruptIndex, message));
+        }
+        if self.kept.is_none() {
+            out.copy_from_slice(source);
+            return Ok(());
+        }
+        let mut slots = out.chunks_exact_mut(size);
+        part.for_each_chosen(self.kept.as_ref(), |row| {
+            if let Some(slot) = slots.next() {
+                slot.copy_from_slice(&source[row * size..][..size]);
+            }
+        });
+        Ok(())
     }
 }
 
-/// Copies the elements of `N` bytes at `places`.
-fn take<const N: usize>(values: &[u8], places: &[u32], out: &mut [u8]) {
-    let values = values.as_chunks::<N>().0;
-    for (slot, &place) in out.as_chunks_mut::<N>().0.iter_mut().zip(places) {
-        *slot = values[place as usize];
+impl Drop for Chosen {
+    fn drop(&mut self) {
+        let columns = self.columns.iter_mut().filter_map(OnceLock::take);
+        let order = self.order.take_memory();
+        columns.chain(order).for_each(|buffer| self.replica.spare.give(buffer));
     }
-}
-
-/// Calls `with` for the position in the source of each chosen row, in the order of the replica.
-pub fn for_each_position(
-    replica: &Replica,
-    slices: &[std::ops::Range<u64>],
-    kept: Option<&Mask>,
-    mut with: impl FnMut(u64),
-) -> Result<()> {
-    let mut positions = Vec::new();
-    let mut seen = 0;
-    for piece in pieces(slices) {
-        let rows = (piece.end - piece.start) as usize;
-        positions.clear();
-        replica.replica.positions(piece, &mut positions)?;
-        match kept {
-            None => positions.iter().copied().for_each(&mut with),
-            Some(kept) => {
-                let mut part = Mask::zeros(rows);
-                part.or_range(0, kept, seen, rows);
-                part.ones_iter().for_each(|i| with(positions[i]));
-            }
-        }
-        seen += rows;
-    }
-    Ok(())
 }
 
 /// First and last position of a box of the row space.

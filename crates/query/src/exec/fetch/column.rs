@@ -1,8 +1,9 @@
 //! Columns of a result: array values in their own type, with what is missing.
 
 use sieva_format::buffer::{Buffer, Element};
-use sieva_types::{DType, Error, ErrorKind, Result};
+use sieva_types::{DType, Error, ErrorKind, Result, bytes_of_mut};
 
+use crate::exec::tile::arrays::element_size;
 use crate::mask::Mask;
 use crate::raw::{RawTest, StoredDomain};
 use crate::values::{Values, Vector};
@@ -166,6 +167,38 @@ impl Column {
             valid.extend(other.valid.unwrap_or_else(|| vec![true; m]));
         }
         Ok(())
+    }
+
+    /// `n` stored elements, which `fill` writes, as a column of the domain's decoded type; `None` where it has none. What is
+    /// stored as it is shown is written in place.
+    ///
+    /// # Errors
+    /// Those of `fill`.
+    pub fn filled(
+        n: usize,
+        domain: &StoredDomain,
+        fill: impl FnOnce(&mut [u8]) -> Result<Option<()>>,
+    ) -> Result<Option<Column>> {
+        fn plain<T: Element + Default>(
+            n: usize,
+            fill: impl FnOnce(&mut [u8]) -> Result<Option<()>>,
+        ) -> Result<Option<Vec<T>>> {
+            let mut values = vec![T::default(); n];
+            Ok(fill(bytes_of_mut(&mut values))?.map(|()| values))
+        }
+        let is_plain = domain.missing().is_empty() && domain.packing().is_none();
+        let data = match domain.dtype() {
+            DType::I16 if is_plain => plain(n, fill)?.map(Data::I16),
+            DType::I32 if is_plain => plain(n, fill)?.map(Data::I32),
+            DType::I64 if is_plain => plain(n, fill)?.map(Data::I64),
+            DType::F32 if is_plain => plain(n, fill)?.map(Data::F32),
+            DType::F64 if is_plain => plain(n, fill)?.map(Data::F64),
+            _ => {
+                let mut buffer = Buffer::zeros(n * element_size(domain));
+                return Ok(fill(buffer.bytes_mut())?.map(|()| Self::decode(&buffer, n, domain)));
+            }
+        };
+        Ok(data.map(|data| Column { data, valid: None }))
     }
 
     /// `n` stored elements of `buffer` as a column of the domain's decoded type.

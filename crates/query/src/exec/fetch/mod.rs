@@ -20,6 +20,8 @@ use sieva_format::buffer::Buffer;
 use sieva_format::read::{BlockReader, Wants, Workspace};
 use sieva_types::{Bx, DType, ErrorKind, Result};
 
+use crate::bind::{Output, Value};
+use crate::exec::access_path::sorted::Chosen;
 use crate::exec::fetch::boxes::read_boxes;
 use crate::exec::fetch::column::{Column, Data};
 use crate::exec::fetch::runs::{MAX_SPAN_BYTES, read_runs};
@@ -28,6 +30,7 @@ use crate::exec::pool::{Flow, in_order};
 use crate::exec::tile::arrays::element_size;
 use crate::exec::tile::cut_to;
 use crate::exec::{Execution, FetchWay};
+use crate::raw::StoredDomain;
 
 /// What a text is taken to need at least, where its length is not fixed.
 const TEXT_BYTES: usize = 64;
@@ -78,12 +81,17 @@ impl Gatherer {
         }
         let domain = if raw { &bound.raw_domain } else { &bound.domain };
         let size = element_size(domain);
+        let auto = execution.options.fetch == FetchWay::Auto;
+        if auto
+            && let Some(chosen) = execution.chosen()
+            && let Some(column) = self.of_replica(own.len(), domain, |values| {
+                chosen.fetch(bound.index, &own, values, &execution.options)
+            })?
+        {
+            return Ok(column);
+        }
         let mut out = Buffer::default();
         out.resize(own.len() * size);
-        let auto = execution.options.fetch == FetchWay::Auto;
-        if auto && self.by_replica(bound.index, &own, size, &mut out)? {
-            return Ok(Column::decode(&out, own.len(), domain));
-        }
         if auto && execution.is_small(array, &info.shape) {
             let whole = self.small(array, &info.shape)?;
             let source = whole.bytes();
@@ -154,17 +162,58 @@ impl Gatherer {
         Cow::Owned(positions.iter().map(own).collect())
     }
 
-    /// Fetches from the replica that gave the rows, where one did and carries the array. Its positions are those
-    /// of all arrays that it carries.
-    fn by_replica(&self, array: usize, own: &[u64], size: usize, out: &mut Buffer) -> Result<bool> {
-        let Some(chosen) = self.execution.chosen() else { return Ok(false) };
-        match chosen.fetch(array, own, size, out.bytes_mut()) {
+    /// What `fetch` gets from the replica that gave the rows, as a column; `None` where it does not carry the array, or is
+    /// damaged. Its positions are those of all arrays that it carries.
+    fn of_replica(
+        &self,
+        n: usize,
+        domain: &StoredDomain,
+        fetch: impl FnOnce((usize, &mut [u8])) -> Result<Option<()>>,
+    ) -> Result<Option<Column>> {
+        match Column::filled(n, domain, |out| fetch((element_size(domain), out))) {
             Err(e) if e.kind() == ErrorKind::CorruptIndex => {
                 self.execution.indexes.note(e.message());
-                Ok(false)
+                Ok(None)
             }
-            done => Ok(done?.is_some()),
+            done => done,
         }
+    }
+
+    /// The columns of some of the rows that a replica gave; `None` unless it has all of their values.
+    ///
+    /// # Errors
+    /// Reading errors and `cancelled`.
+    pub(super) fn rows_of(
+        &self,
+        chosen: &Chosen,
+        outputs: &[Output],
+        rows: Range<usize>,
+    ) -> Result<Option<Vec<Column>>> {
+        let (bound, options) = (&self.execution.bound, &self.execution.options);
+        let mut wanted = Vec::with_capacity(outputs.len());
+        for output in outputs {
+            let Value::Array { array, raw } = &output.value else { return Ok(None) };
+            let own = &bound.arrays[*array];
+            let domain = if *raw { &own.raw_domain } else { &own.domain };
+            let lines_up = own.axes.len() == bound.rows.shape.len() && own.axes.is_sorted();
+            if !lines_up || domain.dtype() == DType::Str || options.fetch != FetchWay::Auto {
+                return Ok(None);
+            }
+            wanted.push((own.index, domain));
+        }
+        // All at once, so that threads share the columns.
+        let arrays: Vec<_> = wanted.iter().map(|(index, domain)| (*index, element_size(domain))).collect();
+        match chosen.load(&arrays, options) {
+            Err(e) if e.kind() == ErrorKind::CorruptIndex => {
+                self.execution.indexes.note(e.message());
+                return Ok(None);
+            }
+            done => done?,
+        }
+        let column = |(index, domain): (usize, &StoredDomain)| {
+            self.of_replica(rows.len(), domain, |out| chosen.fetch_rows(index, rows.clone(), out, options))
+        };
+        wanted.into_iter().map(column).collect()
     }
 
     fn small(&mut self, array: usize, shape: &[u64]) -> Result<Arc<Buffer>> {

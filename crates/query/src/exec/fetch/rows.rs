@@ -72,10 +72,10 @@ impl Positions {
                 part
             }
             Self::Chosen { chosen, at } => {
-                let all = chosen.positions();
-                let part = all[(*at).min(all.len())..(*at + batch).min(all.len())].to_vec();
-                *at += part.len();
-                part
+                let all = chosen.count() as usize;
+                let part = (*at).min(all)..at.saturating_add(batch).min(all);
+                *at = part.end.max(*at);
+                chosen.positions(part).collect()
             }
         })
     }
@@ -105,7 +105,7 @@ impl Positions {
                     }
                 }
                 Self::Chosen { chosen, .. } => {
-                    found.extend(near.iter().map(|&n| chosen.positions()[n as usize]));
+                    found.extend(near.iter().flat_map(|&n| chosen.positions(n as usize..n as usize + 1)));
                 }
             }
         }
@@ -186,7 +186,26 @@ impl RowStream {
     /// # Errors
     /// Reading errors and `cancelled`.
     pub fn next_batch(&mut self) -> Result<Option<Vec<Column>>> {
+        if let Some(columns) = self.of_replica_alone()? {
+            return Ok(Some(columns));
+        }
         Ok(self.next_rows()?.map(|(_, columns)| columns))
+    }
+
+    /// The columns of the next rows, where a replica gave the rows and has all of their values; no position is looked at then.
+    fn of_replica_alone(&mut self) -> Result<Option<Vec<Column>>> {
+        let Positions::Chosen { chosen, at } = &mut self.positions else { return Ok(None) };
+        let left = usize::try_from(self.left).unwrap_or(usize::MAX);
+        let n = self.batch.min(left).min((chosen.count() as usize).saturating_sub(*at));
+        if n == 0 || self.seen.is_some() {
+            return Ok(None);
+        }
+        let found = self.gatherer.rows_of(chosen, &self.execution.bound.outputs, *at..*at + n)?;
+        if found.is_some() {
+            *at += n;
+            self.left -= n as u64;
+        }
+        Ok(found)
     }
 
     /// As [`RowStream::next_batch`], with the positions of the rows.

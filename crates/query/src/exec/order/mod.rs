@@ -88,8 +88,9 @@ pub fn first_in_order(
             search.stats = execution.replica_stats();
             match &prepared.node {
                 Node::Chosen(chosen) if chosen.rows_in(&prepared.area) => {
-                    let all = chosen.positions();
-                    search.listed(all.len() as u64, |first, n| all[first as usize..][..n].to_vec())?;
+                    let some =
+                        |first: u64, n: usize| chosen.positions(first as usize..first as usize + n).collect();
+                    search.listed(chosen.count(), some)?;
                 }
                 _ => search.tiles(&prepared, None)?,
             }

@@ -290,7 +290,7 @@ pub fn select(execution: &Execution, enough: Option<u64>) -> Result<(Selection, 
     if let Node::Chosen(chosen) = &prepared.node
         && chosen.rows_in(&prepared.area)
     {
-        builder.push_positions(chosen.positions().iter().copied())?;
+        builder.push_positions(chosen.positions(0..chosen.count() as usize))?;
         return Ok((builder.finish(), stats));
     }
     let tiles = execution.tiles(&prepared, &[]);
