@@ -15,11 +15,13 @@ pub enum Type {
     Float64,
     /// Text in UTF-8.
     Text,
+    /// What each object of a collection, or the catalog, has there.
+    Any,
 }
 
 impl Type {
     /// All of them, in the order of their codes in bytes.
-    pub const ALL: &[Self] = &[Self::Bool, Self::Int64, Self::UInt64, Self::Float64, Self::Text];
+    pub const ALL: &[Self] = &[Self::Bool, Self::Int64, Self::UInt64, Self::Float64, Self::Text, Self::Any];
 
     /// The name in texts.
     pub fn name(self) -> &'static str {
@@ -29,6 +31,7 @@ impl Type {
             Self::UInt64 => "uint64",
             Self::Float64 => "float64",
             Self::Text => "text",
+            Self::Any => "any",
         }
     }
 }
@@ -42,11 +45,23 @@ pub enum ColumnKind {
     Stored,
     /// The position along a dimension, `idx(name)`.
     Position,
+    /// A key of the catalog: an attribute or a tag of each object.
+    Key,
+    /// The path of each object of a collection, `object`.
+    Object,
+    /// The location of the source that each object of a collection is in, `source`.
+    Source,
 }
 
 impl ColumnKind {
     /// All of them, in the order of their codes in bytes.
-    pub const ALL: &[Self] = &[Self::Value, Self::Stored, Self::Position];
+    pub const ALL: &[Self] =
+        &[Self::Value, Self::Stored, Self::Position, Self::Key, Self::Object, Self::Source];
+
+    /// Whether it is one value for each object of a collection.
+    pub fn is_of_object(self) -> bool {
+        matches!(self, Self::Key | Self::Object | Self::Source)
+    }
 
     /// The name in texts.
     pub fn name(self) -> &'static str {
@@ -54,6 +69,9 @@ impl ColumnKind {
             Self::Value => "value",
             Self::Stored => "stored",
             Self::Position => "position",
+            Self::Key => "key",
+            Self::Object => "object",
+            Self::Source => "source",
         }
     }
 }
@@ -61,7 +79,8 @@ impl ColumnKind {
 /// A column of a scan.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Column {
-    /// Path of the array, or of the dimension for [`ColumnKind::Position`].
+    /// Path of the array, of the dimension for [`ColumnKind::Position`], or the key; paths of a collection's arrays are
+    /// those within each object.
     pub path: String,
     /// What of it.
     pub kind: ColumnKind,
@@ -76,6 +95,11 @@ impl Column {
     pub fn of_array(path: &str, value_type: Type, dims: &[&str]) -> Self {
         let dims = dims.iter().map(|&d| d.to_owned()).collect();
         Self { path: path.to_owned(), kind: ColumnKind::Value, value_type, dims }
+    }
+
+    /// What each object of a collection has by a name: its type and dimensions are the object's.
+    pub fn of_object(path: &str, kind: ColumnKind) -> Self {
+        Self { path: path.to_owned(), kind, value_type: Type::Any, dims: Vec::new() }
     }
 }
 

@@ -4,6 +4,7 @@
 //! as sets of stored values, and subqueries as plans of their own. [`crate::lower`] makes the plan ready to be run.
 
 mod from_bound;
+mod named;
 mod order;
 mod to_select;
 
@@ -14,7 +15,8 @@ use crate::ast::{Expr, Select};
 use crate::bind::{BindOptions, Bound, Planned, resolve_rows, resolve_select};
 use from_bound::as_asked;
 pub use from_bound::plan_of;
-pub use to_select::select_of;
+pub use named::{Meaning, plan_condition};
+pub use to_select::{condition_of, select_of};
 
 /// The plan of a SELECT as it was asked, not yet in its one form, over the source that is given when it is run.
 ///

@@ -92,12 +92,32 @@ fn column(plan: &Plan, id: usize) -> Expr {
     while plan.outputs().iter().any(|o| is_other(o, &text)) {
         text.insert(0, '/');
     }
-    let name = Expr::Name(Name { text, quoted: false, span: Span::default() });
+    let name = word(&text);
     match column.kind {
         ColumnKind::Value => name,
         ColumnKind::Stored => function("raw", vec![name]),
         ColumnKind::Position => function("idx", vec![name]),
+        ColumnKind::Key => function("tag", vec![name]),
+        ColumnKind::Object | ColumnKind::Source => word(column.kind.name()),
     }
+}
+
+fn word(text: &str) -> Expr {
+    Expr::Name(Name { text: text.to_owned(), quoted: false, span: Span::default() })
+}
+
+/// An expression over columns of a scan as people write it, for messages: keys stand there by their names.
+///
+/// # Errors
+/// `internal-error` for a column that is none of these.
+pub fn condition_of(columns: &[plan::Column], e: &plan::Expr) -> Result<Expr> {
+    let name = |c: &plan::Column| match c.kind {
+        ColumnKind::Value | ColumnKind::Key => word(&c.path),
+        ColumnKind::Stored => function("raw", vec![word(&c.path)]),
+        ColumnKind::Position => function("idx", vec![word(&c.path)]),
+        ColumnKind::Object | ColumnKind::Source => word(c.kind.name()),
+    };
+    expression(e, &columns.iter().map(name).collect::<Vec<_>>())
 }
 
 /// Whether a value is this column of the scan, or the key of a group that is.

@@ -35,7 +35,11 @@ pub(super) fn of_scan(
                 columns.push(Value::Position { dim: dimension(schema, &column.path)? });
                 continue;
             }
-            kind => kind == ColumnKind::Stored,
+            ColumnKind::Key | ColumnKind::Object | ColumnKind::Source => {
+                return Err(not_of_these(format!("'{}' is of the objects of a collection", column.path)));
+            }
+            ColumnKind::Stored => true,
+            ColumnKind::Value => false,
         };
         let array = array(schema, scan, column, &rows, valid_range, &mut arrays)?;
         let own = &arrays[array];

@@ -22,6 +22,9 @@ pub fn misfit(schema: &Schema, plan: &Plan, valid_range: bool, cross: bool) -> R
             dims.push(dimension(schema, &column.path)?);
             continue;
         }
+        if column.kind.is_of_object() {
+            return Ok(Some(format!("'{}' is of the objects of a collection", column.path)));
+        }
         match resolve(schema, &column.path)? {
             Meaning::Array(i) if schema.arrays[i].path == column.path => {
                 let domain = stored_domain(

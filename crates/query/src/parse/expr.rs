@@ -33,7 +33,7 @@ pub(super) enum Form {
 enum Infix {
     Or,
     And,
-    /// BETWEEN, IN, LIKE, IS, maybe negated.
+    /// BETWEEN, IN, LIKE, GLOB, IS, maybe negated.
     Test,
     Compare,
     BitOr,
@@ -141,8 +141,10 @@ impl Parser<'_> {
             TokenKind::Keyword(Keyword::Between | Keyword::In | Keyword::Is | Keyword::Like) => Infix::Test,
             TokenKind::Keyword(Keyword::Not) => match self.peek(1).kind {
                 TokenKind::Keyword(Keyword::Between | Keyword::In | Keyword::Like) => Infix::Test,
+                TokenKind::Word if self.is_word(self.peek(1), "glob") => Infix::Test,
                 _ => return None,
             },
+            TokenKind::Word if self.at_word("glob") => Infix::Test,
             TokenKind::Symbol(symbol) => Infix::of_symbol(symbol)?,
             _ => return None,
         };
@@ -309,7 +311,7 @@ impl Parser<'_> {
         ))
     }
 
-    /// BETWEEN, IN, LIKE or IS, maybe negated.
+    /// BETWEEN, IN, LIKE, GLOB or IS, maybe negated.
     fn test(&mut self, left: Node) -> Result<Node> {
         let left = self.value(left)?;
         let negated = self.accept_keyword(Keyword::Not);
@@ -324,7 +326,22 @@ impl Parser<'_> {
                 let expr = Expr::Like { expr: Box::new(left.expr), pattern: Box::new(pattern.expr), negated };
                 self.node(expr, height, Form::Comparison)
             }
+            TokenKind::Word => self.glob(left, negated),
             _ => self.is_null(left),
+        }
+    }
+
+    /// `expr GLOB pattern`, which is another way to write `glob(expr, pattern)`.
+    fn glob(&mut self, left: Node, negated: bool) -> Result<Node> {
+        let pattern = self.compared()?;
+        let height = left.height.max(pattern.height);
+        let (function, args) = ("glob".to_owned(), vec![left.expr, pattern.expr]);
+        let call = Expr::Call { function, args, distinct: false, star: false };
+        let call = self.node(call, height, Form::Comparison)?;
+        if negated {
+            self.node(Expr::Not(Box::new(call.expr)), call.height, Form::Comparison)
+        } else {
+            Ok(call)
         }
     }
 

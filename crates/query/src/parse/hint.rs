@@ -148,7 +148,7 @@ fn foreign_word(word: &str) -> Option<&'static str> {
         "WITH" => "write the query without WITH; a subquery may be used as a single value",
         "EXPLAIN" => "use `sieva explain` or explain() to see the plan of a query",
         "CASE" | "WHEN" | "CAST" | "EXISTS" | "INTERVAL" => "this part of SQL is left to DuckDB and Polars",
-        "ILIKE" | "REGEXP" | "SIMILAR" | "GLOB" => "patterns are matched by LIKE, with % and _",
+        "ILIKE" | "REGEXP" | "SIMILAR" => "patterns are matched by LIKE, with % and _",
         "ESCAPE" => "LIKE takes no ESCAPE",
         "XOR" => "write (a AND NOT b) OR (NOT a AND b)",
         "TOP" | "FETCH" => "write LIMIT n",

@@ -8,7 +8,7 @@
 //! expr       = expr OR expr | expr AND expr | NOT expr
 //!            | expr (= | == | <> | != | < | <= | > | >=) expr ...      several: all of them hold, as in Python
 //!            | expr [NOT] BETWEEN expr AND expr | expr [NOT] IN (expr, ...) | expr [NOT] LIKE expr
-//!            | expr IS [NOT] NULL
+//!            | expr [NOT] GLOB expr | expr IS [NOT] NULL | EXISTS path      of keys of a catalog
 //!            | condition & condition | condition '|' condition | ~ condition      each in parentheses
 //!            | expr (+ | -) expr | expr (* | / | // | %) expr | - expr | expr (^ | **) expr
 //!            | number | 'string' | DATE 'date' | TIMESTAMP 'date' | TRUE | FALSE | NULL | inf | nan
@@ -175,7 +175,11 @@ impl<'a> Parser<'a> {
 
     /// Whether the current token is `word`, which is no keyword elsewhere.
     fn at_word(&self, word: &str) -> bool {
-        self.current().kind == TokenKind::Word && self.source(self.current()).eq_ignore_ascii_case(word)
+        self.is_word(self.current(), word)
+    }
+
+    fn is_word(&self, token: &Token, word: &str) -> bool {
+        token.kind == TokenKind::Word && self.source(token).eq_ignore_ascii_case(word)
     }
 
     fn accept(&mut self, symbol: Symbol) -> bool {

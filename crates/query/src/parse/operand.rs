@@ -101,6 +101,9 @@ impl Parser<'_> {
         let text = self.source(self.current());
         match &self.peek(1).kind {
             TokenKind::Symbol(Symbol::LeftParen) => return self.call(),
+            TokenKind::Word | TokenKind::Quoted(_) if self.at_word("exists") && !self.ends_key_of_order() => {
+                return self.exists();
+            }
             TokenKind::Str(date) if is_date_word(text) => {
                 let literal = Literal::Date(date.clone());
                 self.advance();
@@ -112,6 +115,26 @@ impl Parser<'_> {
         let name = Name { text: text.to_owned(), quoted: false, span };
         self.advance();
         self.leaf(Expr::Name(name))
+    }
+
+    /// Whether the next word goes on with a key of ORDER BY, or with FROM, and is no name.
+    fn ends_key_of_order(&self) -> bool {
+        let next = self.peek(1);
+        let words = ["asc", "desc", "nulls", "cross"];
+        next.kind == TokenKind::Word && words.iter().any(|w| self.source(next).eq_ignore_ascii_case(w))
+    }
+
+    /// `EXISTS key`, which is another way to write `exists(key)`.
+    fn exists(&mut self) -> Result<Node> {
+        self.advance();
+        let token = self.current().clone();
+        let name = match token.kind {
+            TokenKind::Quoted(text) => Name { text, quoted: true, span: token.span },
+            _ => Name { text: self.source(&token).to_owned(), quoted: false, span: token.span },
+        };
+        self.advance();
+        let (function, args) = ("exists".to_owned(), vec![Expr::Name(name)]);
+        self.node(Expr::Call { function, args, distinct: false, star: false }, 1, Form::Primary)
     }
 
     fn call(&mut self) -> Result<Node> {
