@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
-use sieva::catalog::{self, AddOptions, ArrayStats, Filter, Find, ObjectInfo, ObjectKind, Origin, Value};
+use sieva::catalog::{
+    self, AddOptions, ArrayStats, Filter, Find, ObjectInfo, ObjectKind, Origin, Value, parse_filter,
+};
 use sieva::{Error, ErrorKind, OpenOptions};
 
 use crate::errors::to_python;
@@ -239,7 +241,7 @@ fn question(
     name: Option<&str>,
     collection: Option<&str>,
 ) -> sieva::Result<Find> {
-    let filter = if text.trim().is_empty() { Filter::All } else { Filter::parse(text)? };
+    let filter = if text.trim().is_empty() { Filter::All } else { parse_filter(text)? };
     let kind = match kind {
         None => None,
         Some("array") => Some(ObjectKind::Array),

@@ -154,6 +154,31 @@ def test_conditions_on_keys(made: Made, text: str, keep: Any) -> None:
     assert sorted(got) == sorted(w for w in want if w[1])
 
 
+@pytest.mark.parametrize(
+    ("text", "keep"),
+    [
+        ("EXISTS class AND class GLOB '[GS]*'", lambda k: str(k.get("class", ""))[:1] in ("G", "S")),
+        ("NOT EXISTS class", lambda k: "class" not in k),
+        ("tag(survey) NOT GLOB 'b*' AND fiber NOT IN ()", lambda k: not str(k["survey"]).startswith("b")),
+        (r"survey LIKE 'b\_%' OR 2 <= fiber <= 3", lambda k: k["fiber"] in (2, 3)),
+    ],
+)
+def test_a_query_and_a_filter_speak_one_language(made: Made, text: str, keep: Any) -> None:
+    want = sorted(path for _, path, keys, _ in made.all if keep(keys))
+    assert 0 < len(want) < len(made.all)
+    found = sieva.Catalog(made.catalog).find(text, name="ivar", collection="boss")
+    assert sorted(o.path.removesuffix("/ivar") for o in found) == want
+    query = made.sql(f"SELECT object, count(*) WHERE ({text}) AND (ivar IS NULL OR TRUE) GROUP BY object")
+    assert query.stats()["objects"] == len(want)
+    with_rows = sorted(path for _, path, keys, arrays in made.all if keep(keys) and len(arrays["ivar"]))
+    assert sorted(query.to_arrow()["object"].to_pylist()) == with_rows
+
+
+def test_what_only_the_catalog_answers_stands_alone(made: Made) -> None:
+    with pytest.raises(errors.UnknownFunction, match="no function 'exists'"):
+        made.sql("SELECT object, count(*) WHERE EXISTS class OR ivar > 0 GROUP BY object")
+
+
 def test_keys_or_data_are_evaluated_together(made: Made) -> None:
     got = made.rows("SELECT object, count(*) WHERE fiber = 2 OR mask = 3 GROUP BY object")
     want = []

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::ffi::{CString, c_char};
 
 use sieva::Result;
-use sieva::catalog::{Filter, Find, ObjectKind, ObjectRef};
+use sieva::catalog::{Filter, Find, ObjectKind, ObjectRef, parse_filter};
 
 use crate::catalog::CatalogHandle;
 use crate::given::{self, Out};
@@ -87,7 +87,7 @@ unsafe fn question(condition: *const c_char, kinds: i32, collection: *const c_ch
     };
     let filter = match condition.map(str::trim) {
         None | Some("") => Filter::All,
-        Some(text) => Filter::parse(text)?,
+        Some(text) => parse_filter(text)?,
     };
     let kind = KINDS.iter().find(|k| k.1 == kinds).map(|k| k.0);
     if kind.is_none() && kinds != ANY {

@@ -5,7 +5,7 @@
 
 use std::time::Instant;
 
-use sieva_catalog::{Catalog, Filter, Find, ObjectRecord, SourceRecord};
+use sieva_catalog::{Catalog, Comparison, Filter, Find, ObjectRecord, SourceRecord};
 use sieva_types::{Error, ErrorKind, Result};
 
 const FIBERS: u64 = 1000;
@@ -111,20 +111,21 @@ fn ask(name: &str, mut question: impl FnMut(u64) -> Result<usize>) -> Result<()>
 fn find(catalog: &Catalog, options: &Options) -> Result<()> {
     let fibers = options.objects / 2;
     let sky = |i: u64| place(i % fibers);
+    let found = |parts: Vec<Filter>| Ok(catalog.find(&Find::new(Filter::And(parts)).limit(1000))?.len());
     ask("RADEG = x AND DECDEG = y", |i| {
         let (ra, dec) = sky(i);
-        Ok(catalog.find_text(&format!("RADEG = {ra:?} AND DECDEG = {dec:?}"), 1000, None)?.len())
+        found(vec![Filter::equal("RADEG", ra), Filter::equal("DECDEG", dec)])
     })?;
     ask("CLASS = 'QSO' AND PLATE = n", |i| {
-        Ok(catalog
-            .find_text(&format!("CLASS = 'QSO' AND PLATE = {}", i % fibers / FIBERS), 1000, None)?
-            .len())
+        let plate = i64::try_from(i % fibers / FIBERS).unwrap_or(i64::MAX);
+        found(vec![Filter::equal("CLASS", "QSO"), Filter::equal("PLATE", plate)])
     })?;
     ask("RADEG = x AND Z > 3.5", |i| {
-        Ok(catalog.find_text(&format!("RADEG = {:?} AND Z > 3.5", sky(i).0), 1000, None)?.len())
+        found(vec![Filter::equal("RADEG", sky(i).0), Filter::compare("Z", Comparison::Gt, 3.5)])
     })?;
     ask("CLASS = 'STAR' AND units = '...', first 1000", |_| {
-        Ok(catalog.find_text("CLASS = 'STAR' AND units LIKE '1e-17%'", 1000, None)?.len())
+        let units = Filter::Like("units".into(), "1e-17%".into());
+        found(vec![Filter::equal("CLASS", "STAR"), units])
     })?;
     let locations: Vec<String> = (0..10_000).map(|n| format!("/data/h5boss/{n:06}.h5")).collect();
     let locations: Vec<&str> = locations.iter().map(String::as_str).collect();

@@ -65,16 +65,6 @@ impl Filter {
     pub fn equal(key: impl Into<String>, value: impl Into<Value>) -> Self {
         Self::compare(key, Comparison::Eq, value)
     }
-
-    /// Reads the text of a filter: `RADEG = 153.17 AND ("DATE-OBS" LIKE '2014%' OR NOT EXISTS plate)`.
-    ///
-    /// The grammar is told in `docs/reference/catalog.md`.
-    ///
-    /// # Errors
-    /// `syntax-error` with the place and what was expected; `arithmetic-overflow` for a number that no value can be.
-    pub fn parse(text: &str) -> Result<Self> {
-        crate::parse::parse(text)
-    }
 }
 
 /// Levels of NOT, AND, OR and parentheses.

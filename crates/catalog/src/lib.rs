@@ -8,13 +8,14 @@
 //! an intersection of intervals (`docs/design/009-catalog.md`).
 //!
 //! ```
-//! use sieva_catalog::{Catalog, ObjectRecord, SourceRecord, Value};
+//! use sieva_catalog::{Catalog, Filter, Find, ObjectRecord, SourceRecord};
 //! # fn main() -> sieva_types::Result<()> {
 //! let catalog = Catalog::open("sqlite::memory:")?;
 //! let fiber = ObjectRecord::group("4055/57").attribute("RADEG", 153.17).attribute("DECDEG", 23.06);
 //! let flux = ObjectRecord::array("4055/57/flux", "<f4", &[4620]);
 //! catalog.ingest(&[SourceRecord::new("/data/h5boss.h5", "HDF5", 1 << 20, "v1").object(fiber).object(flux)])?;
-//! let found = catalog.find_text("RADEG = 153.17 AND DECDEG = 23.06", 10, None)?;
+//! let place = Filter::And(vec![Filter::equal("RADEG", 153.17), Filter::equal("DECDEG", 23.06)]);
+//! let found = catalog.find(&Find::new(place).limit(10))?;
 //! assert_eq!(found[0].path, "4055/57/flux");
 //! # Ok(())
 //! # }
@@ -33,7 +34,6 @@ mod known;
 mod limits;
 mod names;
 mod packed;
-mod parse;
 mod pattern;
 mod record;
 mod show;
@@ -198,14 +198,6 @@ impl Catalog {
     /// satisfied in more than 16 million separate places.
     pub fn find(&self, find: &Find) -> Result<Vec<ObjectRef>> {
         find::find(&self.pool, find)
-    }
-
-    /// [`Catalog::find`] for arrays by the text of a filter: see [`Filter::parse`].
-    ///
-    /// # Errors
-    /// As [`Catalog::find`] and [`Filter::parse`].
-    pub fn find_text(&self, text: &str, limit: usize, after: Option<i64>) -> Result<Vec<ObjectRef>> {
-        find::find(&self.pool, &Find::new(Filter::parse(text)?).limit(limit).after(after))
     }
 
     /// The number of objects that [`Catalog::find`] would find without limit, with the same errors.

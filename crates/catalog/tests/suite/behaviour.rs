@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use sieva_catalog::{
-    ArrayStats, Augmentation, Catalog, Filter, Find, IngestReport, ObjectKind, ObjectRecord, Origin, Rule,
-    SourceRecord, Usage, Value,
+    ArrayStats, Augmentation, Catalog, Comparison, Filter, Find, IngestReport, ObjectKind, ObjectRecord,
+    Origin, Rule, SourceRecord, Usage, Value,
 };
 use sieva_types::ErrorKind;
 
@@ -48,8 +48,9 @@ fn registering(url: &str) {
 
     let report = catalog.ingest(&[source("/d/a.h5", "2", 3.5)]).unwrap();
     assert_eq!((report.replaced, report.added), (1, 0));
-    assert!(catalog.find_text("RADEG = 1.5", 10, None).unwrap().is_empty());
-    let found = catalog.find_text("RADEG = 3.5 AND units = 'mJy'", 10, None).unwrap();
+    let arrays = |filter: Filter| catalog.find(&Find::new(filter).limit(10)).unwrap();
+    assert!(arrays(Filter::equal("RADEG", 1.5)).is_empty());
+    let found = arrays(Filter::And(vec![Filter::equal("RADEG", 3.5), Filter::equal("units", "mJy")]));
     assert_eq!((found[0].location.as_str(), found[0].path.as_str()), ("/d/a.h5", "1/2/flux"));
     assert_eq!(catalog.known(&["/d/a.h5"], Some(1 << 20)).unwrap()["/d/a.h5"].manifest, None);
     let groups = Find::new(Filter::equal("RADEG", 3.5)).kind(Some(ObjectKind::Group));
@@ -71,16 +72,17 @@ fn tags_outlive_changes(url: &str) {
     catalog.ingest(&[source("/a", "1", 1.0)]).unwrap();
     catalog.tag("/a", "1/2", "RADEG", 7i64).unwrap();
     catalog.tag("/a", "", "good", true).unwrap();
-    let found = |text: &str| catalog.find_text(text, 10, None).unwrap().len();
-    assert_eq!((found("RADEG = 7"), found("RADEG = 1"), found("good = TRUE")), (1, 0, 1));
+    let with = |filter: Filter| catalog.find(&Find::new(filter).limit(10)).unwrap().len();
+    let (found, good) = (|v: f64| with(Filter::equal("RADEG", v)), || with(Filter::equal("good", true)));
+    assert_eq!((with(Filter::equal("RADEG", 7i64)), found(1.0), good()), (1, 0, 1));
     catalog.ingest(&[source("/a", "2", 2.0)]).unwrap();
-    assert_eq!((found("RADEG = 7.0"), found("RADEG = 2"), found("good = TRUE")), (1, 0, 1));
+    assert_eq!((found(7.0), found(2.0), good()), (1, 0, 1));
     let object = catalog.object("/a", "1/2").unwrap().unwrap();
     let both: Vec<_> =
         object.attributes.iter().filter(|a| a.0 == "RADEG").map(|a| (a.1.clone(), a.2)).collect();
     assert_eq!(both, [(Value::Float(2.0), Origin::Attribute), (Value::Int(7), Origin::Tag)]);
     assert!(catalog.untag("/a", "1/2", "RADEG").unwrap() && !catalog.untag("/a", "1/2", "RADEG").unwrap());
-    assert_eq!((found("RADEG = 7"), found("RADEG = 2")), (0, 1));
+    assert_eq!((found(7.0), found(2.0)), (0, 1));
     assert_eq!(catalog.tag("/b", "", "k", 1i64).unwrap_err().kind(), ErrorKind::FileNotFound);
     assert_eq!(catalog.tag("/a", "no", "k", 1i64).unwrap_err().kind(), ErrorKind::UnknownArray);
 }
@@ -209,18 +211,23 @@ fn wide_answers(url: &str) {
         source.objects.push(array.attribute("third", i % 3));
     }
     catalog.ingest(&[source]).unwrap();
-    let count = |text: &str| catalog.count(&Find::new(Filter::parse(text).unwrap())).unwrap();
-    assert_eq!(count("every = 1"), 12_000);
-    assert_eq!(count("every = 1 AND odd = TRUE AND third = 0"), 2000);
-    assert_eq!(count("odd = TRUE AND i >= 100 AND NOT i > 11000"), 5450);
-    assert_eq!(count("every IS NULL OR i < 10"), 10);
-    assert_eq!(count("every = 1 AND i IN (5, 7, 20000) AND odd = TRUE"), 2);
-    let page = catalog.find_text("every = 1 AND odd = TRUE AND third = 0", 5, None).unwrap();
+    let count = |filter: Filter| catalog.count(&Find::new(filter)).unwrap();
+    let (every, odd) = (|| Filter::equal("every", 1i64), || Filter::equal("odd", true));
+    let i = |comparison, value: i64| Filter::compare("i", comparison, value);
+    assert_eq!(count(every()), 12_000);
+    let both = || Filter::And(vec![every(), odd(), Filter::equal("third", 0i64)]);
+    assert_eq!(count(both()), 2000);
+    let within = vec![odd(), i(Comparison::Ge, 100), Filter::Not(Box::new(i(Comparison::Gt, 11_000)))];
+    assert_eq!(count(Filter::And(within)), 5450);
+    assert_eq!(count(Filter::Or(vec![Filter::IsNull("every".into()), i(Comparison::Lt, 10)])), 10);
+    let few = Filter::In("i".into(), vec![5i64.into(), 7i64.into(), 20_000i64.into()]);
+    assert_eq!(count(Filter::And(vec![every(), few, odd()])), 2);
+    let page = catalog.find(&Find::new(both()).limit(5)).unwrap();
     assert_eq!(
         page.iter().map(|o| o.path.as_str()).collect::<Vec<_>>(),
         ["a00003", "a00009", "a00015", "a00021", "a00027"]
     );
-    let next = catalog.find_text("every = 1 AND odd = TRUE AND third = 0", 2000, Some(page[4].id)).unwrap();
+    let next = catalog.find(&Find::new(both()).limit(2000).after(Some(page[4].id))).unwrap();
     assert_eq!((next.len(), next[0].path.as_str()), (1995, "a00033"));
 }
 
@@ -235,11 +242,12 @@ fn several_writers(url: &str) {
                 let catalog = own.as_ref().unwrap_or(shared);
                 for i in 0..10 {
                     catalog.ingest(&[source(&format!("/{worker}/{i}"), "1", f64::from(worker))]).unwrap();
-                    let found = catalog.find_text(&format!("RADEG = {worker}"), 100, None).unwrap();
+                    let own = Find::new(Filter::equal("RADEG", worker)).limit(100);
+                    let found = catalog.find(&own).unwrap();
                     assert_eq!(found.len(), i + 1);
                 }
             });
         }
     });
-    assert_eq!(catalog.find_text("EXISTS RADEG", 100, None).unwrap().len(), 40);
+    assert_eq!(catalog.find(&Find::new(Filter::Exists("RADEG".into())).limit(100)).unwrap().len(), 40);
 }

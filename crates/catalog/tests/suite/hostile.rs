@@ -1,6 +1,6 @@
 //! Files and names that mean no good.
 
-use sieva_catalog::{Catalog, Filter, ObjectRecord, SourceRecord};
+use sieva_catalog::{Catalog, Filter, Find, ObjectRecord, SourceRecord};
 use sieva_types::ErrorKind;
 
 use crate::Dir;
@@ -8,6 +8,11 @@ use crate::Dir;
 fn small(location: &str) -> SourceRecord {
     let array = ObjectRecord::array("x", "<f4", &[1]).attribute("k", 1i64);
     SourceRecord::new(location, "HDF5", 1, "1").object(array)
+}
+
+/// The arrays whose `k` is one.
+fn ones() -> Find {
+    Find::new(Filter::equal("k", 1i64)).limit(1000)
 }
 
 /// Text of a user is only ever a parameter.
@@ -23,7 +28,7 @@ pub fn injection(url: &str) {
     assert_eq!((found[0].location.as_str(), found[0].path.as_str()), (evil, evil));
     assert_eq!(catalog.list(evil, 10, None).unwrap().len(), 1);
     assert!(catalog.forget(evil).unwrap());
-    assert!(catalog.find_text("EXISTS a", 10, None).unwrap().is_empty());
+    assert!(catalog.find(&Find::new(Filter::Exists("a".into())).limit(10)).unwrap().is_empty());
 }
 
 #[test]
@@ -162,7 +167,7 @@ fn a_damaged_file_gives_errors_or_answers() {
         }
         std::fs::write(&copy, bytes).unwrap();
         let asked = Catalog::open(&copy).and_then(|c| {
-            c.find_text("k = 1", 1000, None)?;
+            c.find(&ones())?;
             c.show("/7")?;
             c.ingest(&[small("/new")])
         });
@@ -183,7 +188,7 @@ fn a_catalog_for_reading_is_not_changed() {
     drop(catalog);
     let read_only = Catalog::open_read_only(&path).unwrap();
     assert!(read_only.is_read_only());
-    assert_eq!(read_only.find_text("k = 1", 1, None).unwrap().len(), 1);
+    assert_eq!(read_only.find(&ones()).unwrap().len(), 1);
     assert_eq!(read_only.ingest(&[small("/b")]).unwrap_err().kind(), ErrorKind::PermissionDenied);
 }
 
@@ -200,7 +205,7 @@ fn a_source_with_damaged_attributes_is_replaced() {
     let mut changed = small("/a");
     changed.version = "2".into();
     catalog.ingest(&[changed]).unwrap();
-    assert_eq!(catalog.find_text("k = 1", 10, None).unwrap().len(), 2);
+    assert_eq!(catalog.find(&ones()).unwrap().len(), 2);
     let rows = rusqlite::Connection::open(&path).unwrap();
     let rows = rows.query_row("SELECT count(*) FROM terms", [], |row| row.get::<_, i64>(0)).unwrap();
     assert_eq!(rows, 2, "rows of the damaged source are gone");
@@ -210,7 +215,7 @@ fn a_source_with_damaged_attributes_is_replaced() {
 fn read_where_nothing_can_be_written(path: &str) {
     let catalog = Catalog::open(path).unwrap();
     assert!(catalog.is_read_only());
-    assert_eq!(catalog.find_text("k = 1", 10, None).unwrap().len(), 1);
+    assert_eq!(catalog.find(&ones()).unwrap().len(), 1);
     assert_eq!(catalog.ingest(&[small("/b")]).unwrap_err().kind(), ErrorKind::PermissionDenied);
     drop(catalog);
     // What a log holds must not be missed.

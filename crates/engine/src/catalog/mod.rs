@@ -12,10 +12,12 @@
 //! | `statistics.rs` | what zone maps say of whole arrays |
 //! | `prune.rs` | sources whose files are gone |
 //! | `known.rs`, `lazy.rs` | opening without parsing |
+//! | `filter.rs` | conditions of the query language as the catalog's own |
 
 mod add;
 mod attributes;
 mod batch;
+pub(crate) mod filter;
 pub(crate) mod known;
 mod lazy;
 mod one;
@@ -26,6 +28,7 @@ mod walk;
 mod work;
 
 pub use add::{AddOptions, AddReport, add};
+pub use filter::parse_filter;
 pub use place::{default_url, existing_url, location};
 pub use prune::vanished;
 pub use sieva_catalog::{

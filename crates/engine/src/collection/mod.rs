@@ -6,7 +6,6 @@
 //! the two-step evaluation of PDC (Tang et al., *PDC: querying objects by metadata and data*, section III), over files
 //! as they are.
 
-mod filter;
 mod manifests;
 mod names;
 mod objects;

@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
 
 use sieva_catalog::{Catalog, Filter, Find, ObjectKind};
+use sieva_plan::{Column, ColumnKind};
 use sieva_query::ast::{Expr, Literal, Name, Slot, SlotOf};
 use sieva_types::{Error, ErrorKind, Result};
 
@@ -94,6 +95,17 @@ impl<'a> Names<'a> {
         let found = self.find(name);
         self.known.borrow_mut().insert(name.clone(), found.clone());
         found
+    }
+
+    /// What a name means, as a column of a plan.
+    pub(super) fn column(&self, name: &Name) -> Result<Column> {
+        let (path, kind) = match self.meaning(name)? {
+            Meaning::Object => (String::new(), ColumnKind::Object),
+            Meaning::Source => (String::new(), ColumnKind::Source),
+            Meaning::Key(key) => (key, ColumnKind::Key),
+            Meaning::Array(path) => (path, ColumnKind::Value),
+        };
+        Ok(Column::of_object(&path, kind))
     }
 
     /// The expression with its names resolved, `tag(NAME)` as well.

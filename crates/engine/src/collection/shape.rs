@@ -3,10 +3,11 @@
 use sieva_catalog::Filter;
 use sieva_query::aggregate::Aggregate;
 use sieva_query::ast::{Expr, Literal, OrderBy, Projection, Select, SelectItem};
+use sieva_query::logical::plan_condition;
 use sieva_types::{Error, ErrorKind, Result};
 
-use super::filter;
 use super::names::{Meaning, Names};
+use crate::catalog::filter::{Backslash, filter_of};
 
 /// The parts of a query. All names in its trees are resolved.
 pub(super) struct Shape {
@@ -219,12 +220,13 @@ fn split(names: &Names<'_>, condition: Option<&Expr>) -> Result<(Filter, Vec<Str
     let (mut filters, mut texts, mut rest) = (Vec::new(), Vec::new(), Conditions::default());
     for part in parts {
         let resolved = names.resolved(part)?;
-        match filter::of_condition(&resolved) {
-            Some(filter) => {
+        let (columns, condition) = plan_condition(part, &|name| names.column(name))?;
+        match filter_of(&columns, &condition, Backslash::Stands) {
+            Ok(filter) => {
                 filters.push(filter);
                 texts.push(part.to_string());
             }
-            None => {
+            Err(_) => {
                 rest.0.push(resolved);
                 rest.1.push(if matches!(part, Expr::Or(_)) { format!("({part})") } else { part.to_string() });
             }
