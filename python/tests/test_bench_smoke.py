@@ -37,7 +37,8 @@ def test_regret_is_measured_beside_load(tmp_path):
     run = subprocess.run(command, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stdout + run.stderr
     (record,) = (json.loads(path.read_text()) for path in (tmp_path / "results").glob("*-regret.json"))
-    share, median, worst = record["figures"]
+    chosen, share, median, worst = record["figures"]
+    assert 0 <= chosen["measured"] <= 100
     assert (share["unit"], share["notes"]["runs"], median["unit"]) == ("%", 12, "x")
     assert 0 <= share["measured"] <= 100
     assert worst["measured"] >= median["measured"] > 0
