@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Groups by coordinates, beside numpy, xarray, dask, flox and DuckDB.
+"""Groups by coordinates and the highest values, beside numpy, xarray, dask, flox, DuckDB and xarray-sql.
 
     benches/groups.py [--megabytes N] [--runs N] [--only QUESTION]... [--data DIR] [--results FILE]
 
@@ -32,7 +32,11 @@ QUESTIONS = {
     "climatology": "SELECT month(time), lat, lon, avg(T) GROUP BY month(time), lat, lon",
     "percentile per cell": "SELECT lat, lon, quantile(T, 0.9) GROUP BY lat, lon",
     "min, max, count": "SELECT lat, lon, min(T), max(T), count(T) GROUP BY lat, lon",
+    # Of equal values any are the highest: only the values are compared.
+    "top 10": "SELECT T ORDER BY T DESC LIMIT 10",
 }
+# Questions whose answers are in no order of latitudes.
+WITHOUT_PLACE = ("mean by month", "top 10")
 # Aggregates of each question: the last columns.
 AGGREGATES = {"min, max, count": 3}
 # xarray's means of float32 are sums in float32.
@@ -112,8 +116,13 @@ class Peers:
         command = [str(python), str(script)]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.names = [str(name) for name in self.ask({"peers": True})]
+        self.unable = {str(name): list(questions) for name, questions in self.ask({"unable": True}).items()}
 
-    def ask(self, job: dict[str, object]) -> object:
+    def of(self, question: str) -> list[str]:
+        """Return the names of those that can answer a question."""
+        return [name for name in self.names if question not in self.unable.get(name, [])]
+
+    def ask(self, job: dict[str, object]) -> Any:  # noqa: ANN401 -- JSON
         """Return what comes back."""
         if self.process.stdin is None or self.process.stdout is None:
             raise RuntimeError("the peers are not connected")
@@ -134,7 +143,7 @@ def ours(path: Path, question: str, memory: str) -> list[np.ndarray]:
 
 def in_file_order(answer: list[np.ndarray], question: str, lats: int) -> list[np.ndarray]:
     """Turn groups, which come in the order of their keys, so that latitudes fall as in the file."""
-    if question == "mean by month":
+    if question in WITHOUT_PLACE:
         return answer
     return [
         a.reshape(-1, lats, a.size // lats // (12 if question == "climatology" else 1))[:, ::-1].ravel()
@@ -154,7 +163,7 @@ def compare(path: Path, parquet: Path, question: str, peers: Peers | None, memor
     with netCDF4.Dataset(path) as file:
         lats = file.dimensions["lat"].size
     mine = in_file_order(ours(path, question, memory), question, lats)
-    for peer in peers.names if peers else []:
+    for peer in peers.of(question) if peers else []:
         with tempfile.TemporaryDirectory() as directory:
             answer = Path(directory) / "answer.npz"
             peers.ask(_job(peer, question, path, parquet, answer=str(answer)))
@@ -172,16 +181,16 @@ def measure(
 ) -> dict[str, Times]:
     """Return the times of all tools."""
     runs: dict[str, Run] = {"sieva": timed(lambda: ours(path, question, options.memory))}
-    for peer in peers.names if peers else []:
+    for peer in peers.of(question) if peers else []:
         runs[peer] = lambda peer=peer: float(str(peers.ask(_job(peer, question, path, parquet))))
     runs["reading alone"] = timed(lambda: read_alone(path))
     return interleave(runs, options.runs)
 
 
-def line(kind: str, question: str, times: dict[str, Times]) -> str:
+def line(kind: str, question: str, times: dict[str, Times], names: list[str]) -> str:
     """Return a row of the table: sieva's time, and how many times as long others take."""
     mine = times["sieva"].median
-    others = [f"{t.median / mine:.2f}" for name, t in times.items() if name != "sieva"]
+    others = [f"{times[name].median / mine:.2f}" if name in times else "cannot" for name in names]
     return f"| {kind} | {question} | {times['sieva']} | " + " | ".join(others) + " |"
 
 
@@ -201,16 +210,16 @@ def main() -> None:
     python = Path(sys.executable) if asked.this_python else peer_runs.python
     peers = None if asked.no_peers else Peers(python if isinstance(python, Path) else python())
     records = []
+    names = [*(peers.names if peers else []), "reading alone"]
     for kind, path in files.items():
         warm(path)
         for question in asked.only or QUESTIONS:
             compare(path, parquet, question, peers, asked.memory)
             times = measure(path, parquet, question, peers, asked)
             if not records:
-                names = [name for name in times if name != "sieva"]
                 print("| layout | question | sieva | " + " | ".join(names) + " |")
                 print("|---" * (3 + len(names)) + "|")
-            print(line(kind, question, times), flush=True)
+            print(line(kind, question, times, names), flush=True)
             records.append({"layout": kind, "question": question} | {n: t.seconds for n, t in times.items()})
     if asked.results:
         head = {"machine": machine(), "command": " ".join(sys.argv), "load": os.getloadavg()}

@@ -2,7 +2,8 @@
 
 A line is ``{"peer", "question", "file", "parquet", "answer"}``: the question is answered from the file,
 opening included, the answer saved as a file of numpy where ``answer`` names one, and the seconds printed.
-``{"peers": true}`` prints the names of the peers that are installed.
+``{"peers": true}`` prints the names of the peers that are installed, ``{"unable": true}`` which questions a
+peer has no exact answer for.
 """
 
 import json
@@ -13,8 +14,16 @@ from importlib.util import find_spec
 
 import numpy as np
 
-# The probability of the percentile.
+# The probability of the percentile, and how many values are the highest.
 QUANTILE = 0.9
+TOP = 10
+# DataFusion has approximate percentiles of groups only.
+UNABLE = {"xarray-sql": ["percentile per cell"]}
+
+
+def highest(values: np.ndarray) -> np.ndarray:
+    """Return the highest values, from the top."""
+    return np.sort(np.partition(values.ravel(), -TOP)[-TOP:])[::-1]
 
 
 def by_numpy(question: str, file: str) -> list[np.ndarray]:
@@ -28,16 +37,20 @@ def by_numpy(question: str, file: str) -> list[np.ndarray]:
     wide = {"dtype": np.float64}
     match question:
         case "mean over time":
-            return [values.mean(axis=0, **wide)]
+            out = [values.mean(axis=0, **wide)]
         case "zonal mean":
-            return [values.mean(axis=(0, 2), **wide)]
+            out = [values.mean(axis=(0, 2), **wide)]
         case "mean by month":
-            return [np.array([values[months == m].mean(**wide) for m in range(1, 13)])]
+            out = [np.array([values[months == m].mean(**wide) for m in range(1, 13)])]
         case "climatology":
-            return [np.stack([values[months == m].mean(axis=0, **wide) for m in range(1, 13)])]
+            out = [np.stack([values[months == m].mean(axis=0, **wide) for m in range(1, 13)])]
         case "percentile per cell":
-            return [np.quantile(values, QUANTILE, axis=0)]
-    return [values.min(axis=0), values.max(axis=0), np.full(values.shape[1:], values.shape[0])]
+            out = [np.quantile(values, QUANTILE, axis=0)]
+        case "top 10":
+            out = [highest(values)]
+        case _:
+            out = [values.min(axis=0), values.max(axis=0), np.full(values.shape[1:], values.shape[0])]
+    return out
 
 
 def by_xarray(chunks: object, *, flox: bool) -> Callable[[str, str], list[np.ndarray]]:
@@ -61,6 +74,10 @@ def by_xarray(chunks: object, *, flox: bool) -> Callable[[str, str], list[np.nda
                 case "percentile per cell":
                     whole = field.chunk(time=-1) if chunks is not None else field
                     out = [whole.quantile(QUANTILE, "time")]
+                case "top 10" if chunks is not None:
+                    out = [field.data.ravel().topk(TOP)]
+                case "top 10":
+                    out = [highest(field.to_numpy())]
                 case _:
                     out = [field.min("time"), field.max("time"), field.count("time")]
             return [np.asarray(a) for a in out]
@@ -77,11 +94,12 @@ SQL = {
         f"SELECT lat, lon, quantile_cont(T, {QUANTILE}) FROM t GROUP BY 1, 2 ORDER BY 1 DESC, 2"
     ),
     "min, max, count": "SELECT lat, lon, min(T), max(T), count(T) FROM t GROUP BY 1, 2 ORDER BY 1 DESC, 2",
+    "top 10": f"SELECT T AS highest FROM t ORDER BY T DESC LIMIT {TOP}",
 }
 
 
 # What names of columns that are no keys begin with.
-VALUES = ("avg(", "quantile_cont(", "min(", "max(", "count(")
+VALUES = ("avg(", "quantile_cont(", "min(", "max(", "count(", "highest")
 
 
 def by_duckdb(question: str, parquet: str) -> list[np.ndarray]:
@@ -92,6 +110,22 @@ def by_duckdb(question: str, parquet: str) -> list[np.ndarray]:
         text = SQL[question].replace("FROM t", f"FROM '{parquet}'")
         columns = connection.sql(text).fetchnumpy()
     return [np.asarray(c) for name, c in columns.items() if name.startswith(VALUES)]
+
+
+def by_xarray_sql(question: str, file: str) -> list[np.ndarray]:
+    """Answer by xarray-sql, in DataFusion, its own engine."""
+    import xarray as xr  # noqa: PLC0415
+    import xarray_sql  # noqa: PLC0415
+
+    text = SQL[question].replace("month(time)", "date_part('month', time)")
+    # Names in double quotes: without them they are put into lower case.
+    text = text.replace("(T)", '("T")').replace("SELECT T ", 'SELECT "T" ').replace("BY T ", 'BY "T" ')
+    with xr.open_dataset(file, chunks=None) as data:
+        context = xarray_sql.Context()
+        context.from_dataset("t", data, chunks={"time": 48})
+        table = context.sql(text).to_arrow_table()
+    found = [name for name in table.column_names if name.startswith(VALUES)]
+    return [table.column(name).to_numpy() for name in found]
 
 
 def peers() -> dict[str, Callable[[str, str], list[np.ndarray]]]:
@@ -105,6 +139,8 @@ def peers() -> dict[str, Callable[[str, str], list[np.ndarray]]]:
             found["xarray + dask"] = by_xarray({}, flox=bool(find_spec("flox")))
     if find_spec("duckdb"):
         found["DuckDB on Parquet"] = by_duckdb
+    if find_spec("xarray_sql"):
+        found["xarray-sql"] = by_xarray_sql
     return found
 
 
@@ -115,6 +151,9 @@ def main() -> None:
         asked = json.loads(line)
         if asked.get("peers"):
             print(json.dumps(list(known)), flush=True)
+            continue
+        if asked.get("unable"):
+            print(json.dumps(UNABLE), flush=True)
             continue
         source = asked["parquet"] if asked["peer"].startswith("DuckDB") else asked["file"]
         start = time.perf_counter()
