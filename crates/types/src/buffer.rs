@@ -1,6 +1,6 @@
 //! A reusable, aligned buffer of array elements.
 
-use crate::{DType, Error, ErrorKind, Result};
+use crate::{DType, Error, ErrorKind, Result, large};
 
 /// Plain numeric types that a buffer can be viewed as.
 ///
@@ -60,7 +60,7 @@ pub struct Buffer {
 impl Buffer {
     /// `len` bytes of zeros.
     pub fn zeros(len: usize) -> Self {
-        Self { words: vec![0; len.div_ceil(8)], len }
+        Self { words: large::zeros(len.div_ceil(8)), len }
     }
 
     /// Bytes that it has memory for.

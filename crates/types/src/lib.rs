@@ -8,6 +8,7 @@ mod dtype;
 mod error;
 pub mod exact;
 pub mod keys;
+pub mod large;
 mod lookup3;
 mod printable;
 mod selection;

@@ -32,7 +32,7 @@ pub use scalar::Scalar;
 pub use text::{LikePattern, like};
 
 use failed::Failed;
-use sieva_types::{DType, Error, ErrorKind, Result};
+use sieva_types::{DType, Error, ErrorKind, Result, large};
 use std::borrow::Cow;
 use std::fmt;
 
@@ -163,9 +163,9 @@ impl Values {
     pub(crate) fn zeros(value_type: ValueType, len: usize) -> Self {
         match value_type {
             ValueType::Bool => Self::Bool(vec![false; len]),
-            ValueType::I64 => Self::I64(vec![0; len]),
-            ValueType::U64 => Self::U64(vec![0; len]),
-            ValueType::F64 => Self::F64(vec![0.0; len]),
+            ValueType::I64 => Self::I64(large::zeros(len)),
+            ValueType::U64 => Self::U64(large::zeros(len)),
+            ValueType::F64 => Self::F64(large::zeros(len)),
             ValueType::Str => Self::Str(vec![String::new(); len]),
         }
     }

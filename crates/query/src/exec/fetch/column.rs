@@ -1,7 +1,7 @@
 //! Columns of a result: array values in their own type, with what is missing.
 
 use sieva_format::buffer::{Buffer, Element};
-use sieva_types::{DType, Error, ErrorKind, Result, bytes_of_mut};
+use sieva_types::{DType, Error, ErrorKind, Result, bytes_of_mut, large};
 
 use crate::exec::tile::arrays::element_size;
 use crate::mask::Mask;
@@ -183,7 +183,7 @@ impl Column {
             n: usize,
             fill: impl FnOnce(&mut [u8]) -> Result<Option<()>>,
         ) -> Result<Option<Vec<T>>> {
-            let mut values = vec![T::default(); n];
+            let mut values = large::zeros(n);
             Ok(fill(bytes_of_mut(&mut values))?.map(|()| values))
         }
         let is_plain = domain.missing().is_empty() && domain.packing().is_none();

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use sieva_types::Result;
+use sieva_types::{Result, large};
 
 use super::columns::taken;
 use crate::values::{Values, Vector};
@@ -82,9 +82,9 @@ pub(super) fn range_of(vector: &Vector, rows: Range<usize>) -> Result<Vector> {
     let valid = vector.valid.as_ref().map(|v| v[rows.clone()].to_vec());
     let values = match &vector.values {
         Values::Bool(v) => Values::Bool(v[rows].to_vec()),
-        Values::I64(v) => Values::I64(v[rows].to_vec()),
-        Values::U64(v) => Values::U64(v[rows].to_vec()),
-        Values::F64(v) => Values::F64(v[rows].to_vec()),
+        Values::I64(v) => Values::I64(large::copy_of(&v[rows])),
+        Values::U64(v) => Values::U64(large::copy_of(&v[rows])),
+        Values::F64(v) => Values::F64(large::copy_of(&v[rows])),
         Values::Str(v) => Values::Str(v[rows].to_vec()),
     };
     Vector::new(values, valid)
@@ -92,7 +92,7 @@ pub(super) fn range_of(vector: &Vector, rows: Range<usize>) -> Result<Vector> {
 
 /// Of each value `within` times in a row, and all of that again and again, those in `rows`.
 fn repeated<T: Clone>(values: &[T], within: usize, rows: &Range<usize>) -> Vec<T> {
-    let (mut all, mut at) = (Vec::with_capacity(rows.len()), rows.start);
+    let (mut all, mut at) = (large::with_room(rows.len()), rows.start);
     while at < rows.end {
         let (place, skipped) = (at / within % values.len(), at % within);
         if within == 1 {
