@@ -53,6 +53,7 @@ impl Query {
             "first_stage": plan.first_stage,
             "condition": condition,
             "count": plan.count,
+            "aggregates": plan.aggregates.map(|(n, all)| json!({"by_statistics": n, "tiles": all})),
             "fetch": fetch,
             "output": plan.output,
             "read_by_library": library,
@@ -115,6 +116,9 @@ fn text(plan: &Description) -> String {
     }
     if let Some(way) = &plan.count {
         let _ = writeln!(out, "count      {way}");
+    }
+    if let Some((known, all)) = plan.aggregates.filter(|(known, _)| *known > 0) {
+        let _ = writeln!(out, "aggregates by statistics, without data: {known} of {all} tiles");
     }
     for (i, (array, way)) in plan.fetch.iter().enumerate() {
         let _ = writeln!(out, "{:<10} {array}: {way}", if i == 0 { "fetch" } else { "" });

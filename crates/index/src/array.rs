@@ -56,6 +56,8 @@ pub struct ArrayIndex {
     limits: RegionLimits,
     /// Whether scans leave what they see.
     learns: bool,
+    /// Scale and offset of packed data, for sums of decoded values.
+    packing: Option<(f64, f64)>,
 }
 
 impl ArrayIndex {
@@ -85,6 +87,7 @@ impl ArrayIndex {
             pieces: None,
             limits: RegionLimits::default(),
             learns: true,
+            packing: None,
             header,
             grid,
         })
@@ -129,6 +132,12 @@ impl ArrayIndex {
     #[must_use]
     pub fn with_limits(self, limits: RegionLimits, learns: bool) -> Self {
         Self { limits, learns, ..self }
+    }
+
+    /// With the scale and the offset by which its values are decoded.
+    #[must_use]
+    pub fn with_packing(self, packing: Option<(f64, f64)>) -> Self {
+        Self { packing, ..self }
     }
 
     fn check(&self, region: usize, stats: RegionStats) -> Result<RegionStats> {
@@ -256,11 +265,12 @@ impl ArrayIndex {
             return;
         }
         let missing = &self.header.missing;
-        match want {
-            Want::Nothing => {}
-            Want::Zone => self.put(region, RegionStats::zone(elements, missing)),
-            Want::Histogram => self.put(region, RegionStats::full(elements, missing)),
-        }
+        let stats = match want {
+            Want::Nothing => return,
+            Want::Zone => RegionStats::zone(elements, missing),
+            Want::Histogram => RegionStats::full(elements, missing),
+        };
+        self.put(region, stats.with_sums(elements, missing, self.packing));
     }
 
     /// The statistics of the whole array: `None` unless those of all regions are known.

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use sieva_format::read::{BlockReader, ChunkCache};
 use sieva_index::RegionGrid;
+use sieva_index::stats::RegionStats;
 use sieva_index::store::{ArrayHeader, ArrayRecords, Store};
 use sieva_types::{Error, ErrorKind, Result};
 
@@ -125,6 +126,8 @@ impl BuildReport {
 pub(super) struct Job {
     pub header: ArrayHeader,
     pub grid: RegionGrid,
+    /// Scale and offset of packed data.
+    pub packing: Option<(f64, f64)>,
     pub reader: BlockReader,
     /// What an earlier build left, of this state of the source or of another.
     pub old: Option<ArrayRecords>,
@@ -222,7 +225,7 @@ impl Source {
         });
         let complete = |region: &usize| {
             let whole = |o: &ArrayRecords| {
-                o.stats(*region).is_some()
+                o.stats(*region).is_some_and(has_sums)
                     && o.content(*region).is_some()
                     && (!bitmaps || o.has_bitmap(*region))
             };
@@ -231,8 +234,14 @@ impl Source {
         let regions = (0..grid.len()).filter(|r| !complete(r)).collect();
         let cache = Arc::new(ChunkCache::new(0));
         let reader = BlockReader::new(Arc::clone(self.reader()), array, cache, memory / 2)?;
-        Ok(Job { header, grid, reader, old, current, regions, failed: AtomicBool::new(false) })
+        let packing = self.schema().arrays[array].decoding.packing;
+        Ok(Job { header, grid, packing, reader, old, current, regions, failed: AtomicBool::new(false) })
     }
+}
+
+/// Whether a region's statistics hold its sums, which those of earlier versions do not.
+fn has_sums(stats: &[u8]) -> bool {
+    RegionStats::decode_zone(stats).is_ok_and(|(zone, _)| zone.sums.is_some())
 }
 
 impl Job {

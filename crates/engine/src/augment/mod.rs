@@ -291,6 +291,7 @@ impl Source {
             return;
         }
         let Ok(header) = self.array_header(array) else { return };
+        let packing = self.schema().arrays[array].decoding.packing;
         if let Some(many) = self.many() {
             if let Some(index) = many.index(array, &header) {
                 loaded.indexes.add(array, index);
@@ -303,7 +304,9 @@ impl Source {
                 match ArrayIndex::load(records) {
                     Ok(index) => {
                         let limits = self.limits(array, &header);
-                        return loaded.indexes.add(array, index.with_limits(limits, true));
+                        return loaded
+                            .indexes
+                            .add(array, index.with_limits(limits, true).with_packing(packing));
                     }
                     Err(e) => loaded.indexes.note(&format!("'{}': {}", header.path, e.message())),
                 }
@@ -321,7 +324,7 @@ impl Source {
         if (learns || limits.any())
             && let Ok(index) = ArrayIndex::new(header)
         {
-            loaded.indexes.add(array, index.with_limits(limits, learns));
+            loaded.indexes.add(array, index.with_limits(limits, learns).with_packing(packing));
         }
     }
 

@@ -110,6 +110,7 @@ impl Source {
     ) -> Result<()> {
         let header = records.header();
         let array = self.resolve(&header.path)?;
+        let packing = self.schema().arrays[array].decoding.packing;
         let reader = self.reader_of(array)?;
         let grid = RegionGrid::new(&header.shape, &header.region)?;
         let known: Vec<usize> = (0..grid.len()).filter(|&r| records.stats(r).is_some()).collect();
@@ -122,7 +123,7 @@ impl Source {
             reader.read(&grid.bx(region), &mut buffer, &mut workspace)?;
             let Some(elements) = Elements::new(header.dtype, &buffer) else { continue };
             report.regions += 1;
-            if let Err(why) = compare(records, region, elements) {
+            if let Err(why) = compare(records, region, elements, packing) {
                 report.tell(format!("'{}', region {region}: {why}", header.path));
             }
         }
@@ -226,7 +227,12 @@ impl Source {
 }
 
 /// Whether a region's records say of its elements what they are.
-fn compare(records: &ArrayRecords, region: usize, elements: Elements<'_>) -> std::result::Result<(), String> {
+fn compare(
+    records: &ArrayRecords,
+    region: usize,
+    elements: Elements<'_>,
+    packing: Option<(f64, f64)>,
+) -> std::result::Result<(), String> {
     let header = records.header();
     let said = |e: Error| e.message().to_string();
     if records.content(region).is_some_and(|c| c != content_hash(elements.bytes())) {
@@ -236,6 +242,10 @@ fn compare(records: &ArrayRecords, region: usize, elements: Elements<'_>) -> std
     let mut fresh = RegionStats::full(elements, &header.missing);
     if kept.histogram.is_none() {
         fresh.histogram = None;
+    }
+    // Those of earlier versions hold no sums.
+    if kept.sums.is_some() {
+        fresh = fresh.with_sums(elements, &header.missing, packing);
     }
     if kept != fresh {
         return Err("its statistics are not those of the data".into());

@@ -4,8 +4,9 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
 use sieva_format::read::Workspace;
+use sieva_index::stats::{RegionStats, Sums};
 use sieva_index::store::{ArrayRecords, Home, Listing, Record, SegmentWriter, Store};
-use sieva_index::{Elements, bitmap, content_hash, stats::RegionStats};
+use sieva_index::{Elements, bitmap, content_hash};
 use sieva_types::{Buffer, Error, ErrorKind, Result};
 
 use super::build::{BuildOptions, BuildReport, IndexKind, Job, Progress};
@@ -173,11 +174,12 @@ impl Work<'_> {
         let bitmaps = self.options.kinds.contains(&IndexKind::Bitmap);
         let unchanged =
             job.old.as_ref().zip(job.old_number(region)).filter(|(o, n)| o.content(*n) == Some(content));
-        let copied = unchanged.is_some_and(|(old, number)| copy(old, number, bitmaps, out));
+        let copied = unchanged.is_some_and(|(old, number)| copy((old, number), job.packing, bitmaps, out));
         if copied {
             did.renewed += u64::from(!job.current);
         } else {
-            RegionStats::full(elements, &job.header.missing).encode(&mut out.stats);
+            let stats = RegionStats::full(elements, &job.header.missing);
+            stats.with_sums(elements, &job.header.missing, job.packing).encode(&mut out.stats);
             if bitmaps {
                 let missing = &job.header.missing;
                 let (head, body) = (&mut out.head, &mut out.body);
@@ -208,9 +210,20 @@ impl Work<'_> {
 }
 
 /// Takes over the records of a region that did not change; `false` where they are not all there.
-fn copy(old: &ArrayRecords, number: usize, bitmaps: bool, out: &mut Bytes) -> bool {
+fn copy(
+    (old, number): (&ArrayRecords, usize),
+    packing: Option<(f64, f64)>,
+    bitmaps: bool,
+    out: &mut Bytes,
+) -> bool {
     let Some(stats) = old.stats(number) else { return false };
-    if !RegionStats::decode(stats).is_ok_and(|s| s.histogram.is_some() || s.present() == 0) {
+    let is_whole = |s: RegionStats| {
+        // The same stored values may be decoded otherwise now.
+        let decoded_by = |sums: &Sums| sums.decoded.as_ref().map(|d| d.packing);
+        let has_sums = s.sums.as_deref().is_some_and(|sums| decoded_by(sums) == packing);
+        has_sums && (s.histogram.is_some() || s.present() == 0)
+    };
+    if !RegionStats::decode(stats).is_ok_and(is_whole) {
         return false;
     }
     if bitmaps {

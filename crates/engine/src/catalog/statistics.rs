@@ -29,7 +29,7 @@ pub(super) fn of(source: &Source, cancel: &Arc<AtomicBool>) -> Result<Vec<(Strin
 
 fn of_array(source: &Source, array: usize) -> Option<ArrayStats> {
     let index = source.index_of(array)?;
-    let zone = RegionStats { histogram: None, ..index.summary()? };
+    let zone = RegionStats { histogram: None, sums: None, ..index.summary()? };
     let info = &source.schema().arrays[array];
     let bound = |key| bound(key, index.header().dtype, info.decoding.packing);
     let range = match zone.bounds {

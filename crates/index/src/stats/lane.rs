@@ -4,6 +4,7 @@
 //! NaNs have ranks below that of -infinity and above that of +infinity, so that "is a number" is an interval.
 
 use sieva_types::KeySet;
+use sieva_types::keys::{f32_of_key, f64_of_key};
 
 /// An unsigned integer as wide as an element.
 pub(super) trait Word: Copy + Ord + Send + Sync + 'static {
@@ -25,6 +26,10 @@ pub(super) trait Lane: Copy + Send + Sync + 'static {
     /// Whether there are ranks of NaN.
     const FLOAT: bool;
     fn rank(self) -> Self::Word;
+    /// The nearest `float64`.
+    fn float(self) -> f64;
+    /// The value of a key, which is not that of NaN.
+    fn of_key(key: i128) -> Self;
     /// `floor(self / 2^exponent)` in two's complement. Meaningless for NaN and infinities, for an exponent less than
     /// that of the value's last digit, and for one that shifts all digits of an integer away.
     fn bin(self, exponent: i32) -> Self::Word;
@@ -72,6 +77,9 @@ macro_rules! integers {
             #[inline(always)]
             fn rank(self) -> $w { (self as $w).wrapping_add(Self::OFFSET as $w) }
             #[inline(always)]
+            fn float(self) -> f64 { self as f64 }
+            fn of_key(key: i128) -> Self { key as Self }
+            #[inline(always)]
             fn bin(self, exponent: i32) -> $w { self.wrapping_shr(exponent as u32) as $w }
         }
     )*};
@@ -79,7 +87,7 @@ macro_rules! integers {
 integers!(i8, u8; i16, u16; i32, u32; i64, u64; u8, u8; u16, u16; u32, u32; u64, u64);
 
 macro_rules! floats {
-    ($($t:ty, $w:ty, $i:ty, $digits:expr, $bias:expr);*) => {$(
+    ($($t:ty, $w:ty, $i:ty, $digits:expr, $bias:expr, $of_key:expr);*) => {$(
         impl Lane for $t {
             type Word = $w;
             const OFFSET: i128 = 1 << (<$w>::BITS - 1);
@@ -90,6 +98,9 @@ macro_rules! floats {
                 let bits = self.to_bits();
                 bits ^ (((bits as $i) >> (<$w>::BITS - 1)) as $w | 1 << (<$w>::BITS - 1))
             }
+            #[inline(always)]
+            fn float(self) -> f64 { self.into() }
+            fn of_key(key: i128) -> Self { $of_key(key) }
             // The mantissa is shifted as an integer: exact, and the same under every floating-point environment
             // (a library that flushes subnormals to zero may live in our process).
             #[inline(always)]
@@ -108,7 +119,7 @@ macro_rules! floats {
         }
     )*};
 }
-floats!(f32, u32, i32, 23, 150; f64, u64, i64, 52, 1075);
+floats!(f32, u32, i32, 23, 150, f32_of_key; f64, u64, i64, 52, 1075, f64_of_key);
 
 #[cfg(test)]
 mod tests {

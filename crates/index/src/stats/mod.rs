@@ -11,6 +11,7 @@ mod codec;
 mod decide;
 mod histogram;
 mod lane;
+mod sums;
 mod tally;
 #[cfg(test)]
 mod tests;
@@ -19,6 +20,7 @@ mod zone;
 pub use decide::Verdict;
 pub(crate) use decide::touches;
 pub use histogram::{Histogram, MERGED_BINS};
+pub use sums::{Decoded, Sums, Total};
 
 use sieva_types::KeySet;
 use sieva_types::keys::key_range;
@@ -36,6 +38,8 @@ pub struct RegionStats {
     pub missing: u64,
     /// Least and greatest key of the other elements, those *present*; `None` if there is none.
     pub bounds: Option<(i128, i128)>,
+    /// Exact sums of the present values, where they are known.
+    pub sums: Option<Box<Sums>>,
     /// How the present values are spread, where that was asked for.
     pub histogram: Option<Histogram>,
 }
@@ -49,6 +53,7 @@ impl RegionStats {
             nan: zone.nan,
             missing: zone.missing,
             bounds: zone.bounds,
+            sums: None,
             histogram: None,
         }
     }
@@ -58,6 +63,13 @@ impl RegionStats {
         let mut stats = Self::zone(elements, missing);
         stats.histogram = Some(stats.histogram_of(elements, missing));
         stats
+    }
+
+    /// The same with the exact sums of `elements`, which it was made of; `packing` is the scale and the offset of packed data.
+    #[must_use]
+    pub fn with_sums(self, elements: Elements<'_>, missing: &KeySet, packing: Option<(f64, f64)>) -> Self {
+        let sums = Sums::of(elements, missing, &self, packing);
+        Self { sums: Some(Box::new(sums)), ..self }
     }
 
     fn histogram_of(&self, elements: Elements<'_>, missing: &KeySet) -> Histogram {
@@ -97,7 +109,7 @@ impl RegionStats {
 
     /// Makes it the statistics of both regions, which are of one array and were made with one missing set.
     ///
-    /// The histogram stays only if both have one, or the one that has none has no present values either.
+    /// The histogram stays only if both have one, or the one that has none has no present values either; so do sums.
     /// Commutative and associative.
     pub fn merge(&mut self, other: &Self) {
         self.histogram = match (self.histogram.take(), &other.histogram) {
@@ -105,6 +117,12 @@ impl RegionStats {
                 mine.merge(theirs);
                 Some(mine)
             }
+            (Some(mine), None) if other.present() == 0 => Some(mine),
+            (None, Some(theirs)) if self.present() == 0 => Some(theirs.clone()),
+            _ => None,
+        };
+        self.sums = match (self.sums.take(), &other.sums) {
+            (Some(mine), Some(theirs)) => mine.plus(theirs).map(Box::new),
             (Some(mine), None) if other.present() == 0 => Some(mine),
             (None, Some(theirs)) if self.present() == 0 => Some(theirs.clone()),
             _ => None,

@@ -9,6 +9,8 @@ use sieva_types::{DType, ErrorKind, KeySet};
 use super::bins::lower_key;
 use super::*;
 
+mod sums;
+
 /// Elements with an owner.
 #[derive(Clone, Debug)]
 #[allow(missing_docs)]
@@ -40,6 +42,14 @@ impl Data {
 
     fn all(&self) -> Elements<'_> {
         self.part(0, usize::MAX)
+    }
+
+    /// The same values so many times.
+    fn repeated(&self, copies: usize) -> Self {
+        macro_rules! each {
+            ($($v:ident),*) => { match self { $(Self::$v(v) => Self::$v(v.repeat(copies)),)* } };
+        }
+        each!(I8, I16, I32, I64, U8, U16, U32, U64, F32, F64)
     }
 
     /// Type number `t` of the values with these bits: full range, or `narrow` of it.

@@ -8,6 +8,7 @@ use std::fmt::Debug;
 use super::wire::Encoded;
 use super::{Aggregate, counts, distinct, extremes, histogram, kept, sums, variances};
 use crate::values::{Scalar, ValueType, Values, Vector};
+use sieva_index::stats::Total;
 use sieva_types::{Error, ErrorKind, Result};
 
 /// The group of a row that goes into none.
@@ -163,6 +164,14 @@ pub trait Accumulator: Encoded + Debug + Send + Sync {
     /// # Errors
     /// `internal-error` for values of another type.
     fn repeat(&mut self, group: usize, one: &Piece<'_>, n: u64) -> Result<()>;
+
+    /// Takes in `n` values of which the exact sum is known, for aggregates that need no more.
+    ///
+    /// # Errors
+    /// `internal-error` for others, and for a sum of another type.
+    fn add_total(&mut self, _group: usize, _total: &Total, _n: u64) -> Result<()> {
+        Err(internal("an aggregate that needs more than a sum"))
+    }
 
     /// Takes in what another accumulator of the same aggregate knows of its groups: of group `i` into group `to[i]`.
     ///

@@ -6,11 +6,14 @@ use std::any::Any;
 use std::collections::HashMap;
 
 use super::Aggregate;
-use super::accumulator::{Accumulator, Finished, Piece, Target, bytes, grow, is_there, same, wrong_piece};
+use super::accumulator::{
+    Accumulator, Finished, Piece, Target, bytes, grow, internal, is_there, same, wrong_piece,
+};
 use super::counts::Counts;
 use super::pairs::Pairs;
 use crate::values::{Scalar, ValueType, Values, Vector};
-use sieva_types::exact::{ExactSum, sum_i64, sum_u64};
+use sieva_index::stats::Total;
+use sieva_types::exact::{ExactSum, Sum, sum_i64, sum_u64};
 use sieva_types::{Error, ErrorKind, Result};
 
 pub(super) fn make(aggregate: &Aggregate, input: ValueType) -> Option<Box<dyn Accumulator>> {
@@ -75,10 +78,23 @@ impl Accumulator for Floats {
         Ok(())
     }
 
+    fn add_total(&mut self, group: usize, total: &Total, n: u64) -> Result<()> {
+        match total {
+            // As two values, which may need no wide sum.
+            Total::Float(Sum::Pair(high, low)) => {
+                [*high, *low].into_iter().for_each(|x| self.sums.add(group, x))
+            }
+            Total::Float(Sum::Wide(sum)) => self.sums.add_sum(group, sum),
+            Total::Integer(_) => return Err(wrong_total()),
+        }
+        self.counts.add(group, n as i64);
+        Ok(())
+    }
+
     fn merge(&mut self, other: &dyn Accumulator, to: &[u32]) -> Result<()> {
         let other = same::<Self>(other)?;
         if other.is_mean != self.is_mean {
-            return Err(super::accumulator::internal("states of different aggregates merged"));
+            return Err(internal("states of different aggregates merged"));
         }
         self.counts.merge(&other.counts, to);
         self.sums.merge(&other.sums, to);
@@ -103,20 +119,11 @@ impl Accumulator for Floats {
     }
 }
 
-/// The sum of a value that is there so many times: by doubling, as all adding is exact.
+/// The sum of a value that is there so many times.
 pub(super) fn times(x: f64, n: u64) -> ExactSum {
-    let (mut doubled, mut sum) = (ExactSum::default(), ExactSum::default());
-    doubled.add(x);
-    for bit in 0..u64::BITS - n.leading_zeros() {
-        if bit > 0 {
-            let same = doubled.clone();
-            doubled.merge(&same);
-        }
-        if n >> bit & 1 == 1 {
-            sum.merge(&doubled);
-        }
-    }
-    sum
+    let mut one = ExactSum::default();
+    one.add(x);
+    one.times(n)
 }
 
 /// Sums that fit in 64 bits, and what does not beside.
@@ -214,10 +221,17 @@ impl Accumulator for Integers {
         Ok(())
     }
 
+    fn add_total(&mut self, group: usize, total: &Total, n: u64) -> Result<()> {
+        let Total::Integer(sum) = total else { return Err(wrong_total()) };
+        self.add_wide_or_low(group, *sum);
+        self.counts.add(group, n as i64);
+        Ok(())
+    }
+
     fn merge(&mut self, other: &dyn Accumulator, to: &[u32]) -> Result<()> {
         let other = same::<Self>(other)?;
         if other.is_mean != self.is_mean || other.input != self.input {
-            return Err(super::accumulator::internal("states of different aggregates merged"));
+            return Err(internal("states of different aggregates merged"));
         }
         self.counts.merge(&other.counts, to);
         for (&group, &sum) in to.iter().zip(&other.low).filter(|(group, _)| **group != super::NO_GROUP) {
@@ -274,6 +288,10 @@ impl Integers {
             Err(_) => self.add_wide(group, x),
         }
     }
+}
+
+fn wrong_total() -> Error {
+    internal("a sum of another type")
 }
 
 fn integer(sum: i128, input: ValueType) -> Result<Scalar> {

@@ -35,6 +35,7 @@ pub use fetch::column::{Column, Data};
 pub use fetch::ordered::OrderedRows;
 pub use fetch::rows::{RowStream, fetch};
 pub(crate) use fetch::runs::MAX_SPAN_BYTES;
+pub(crate) use groups::aggregate::arrays_of_groups;
 pub use groups::aggregate::{aggregate, finish_groups, partial_groups};
 pub use groups::{GroupRows, GroupTable, Groups, KeyValues};
 pub use order::first_in_order;

@@ -5,10 +5,10 @@ use sieva_types::{Bx, Result};
 
 use super::{Fetched, PhysicalPlan, ReplicaPath, Step};
 use crate::bind::{Body, Condition, Value};
-use crate::exec::Execution;
 use crate::exec::access_path::zone_map::MOST_PLANNED;
 use crate::exec::tile::Tiles;
 use crate::exec::tile::windows::{Window, Windows};
+use crate::exec::{Execution, arrays_of_groups};
 use crate::raw::KeySet;
 
 /// A physical plan that can be shown.
@@ -34,6 +34,8 @@ pub struct Description {
     pub condition: Vec<(usize, String)>,
     /// How the number of rows alone is found, where that is another way.
     pub count: Option<String>,
+    /// How many tiles aggregates take from statistics, without reading their data, of how many that they are worked on in.
+    pub aggregates: Option<(u64, u64)>,
     /// The arrays of the result, and how their values are fetched.
     pub fetch: Vec<(String, String)>,
     /// What comes out.
@@ -81,6 +83,7 @@ impl Execution {
             count: plan.counted_by.as_ref().map(|path| {
                 format!("by the ends of the slice of {}, without a position", self.replica_name(path))
             }),
+            aggregates: self.known_tiles(plan)?,
             fetch: plan.fetch.iter().map(|f| (self.array_path(f.array), way_of(f.way))).collect(),
             output: self.output(),
             by_library: self.by_library(),
@@ -232,6 +235,34 @@ impl Execution {
             Body::Groups { .. } => "groups:",
         };
         format!("{what} {}", names.join(", "))
+    }
+
+    /// Tiles of which statistics tell all that is aggregated, of how many; `None` of a query that does not aggregate.
+    fn known_tiles(&self, plan: &PhysicalPlan) -> Result<Option<(u64, u64)>> {
+        let Body::Groups { keys, aggregates, .. } = &self.bound.body else { return Ok(None) };
+        let tiles = &plan.tiles_with(self, &arrays_of_groups(keys, aggregates));
+        let (condition, all) = (&self.bound.condition, tiles.len() as u64);
+        if plan.replica.is_some() || !self.is_foreseeable(condition) {
+            return Ok(Some((0, all)));
+        }
+        let is_known = |bx: &Bx| self.is_one_group(keys, aggregates, bx);
+        let mut windows = Windows::new(tiles, |bx| self.foresee_condition(condition, bx), is_known);
+        let (mut known, mut judged) = (0, 0);
+        while judged < MOST_PLANNED
+            && let Some(window) = windows.next()
+        {
+            crate::exec::pool::check(&self.options.cancel)?;
+            match window {
+                Window::None(_) => {}
+                Window::All(_, n, _) => known += n,
+                Window::Open(n, candidates) => {
+                    judged += n;
+                    let whole = candidates.iter().filter(|c| c.all && is_known(&tiles.tile(c.tile)));
+                    known += whole.count() as u64;
+                }
+            }
+        }
+        Ok(Some((known, all)))
     }
 
     fn by_library(&self) -> Vec<(String, String)> {

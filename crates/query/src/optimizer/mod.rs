@@ -40,6 +40,7 @@ pub use describe::{Description, Found};
 pub(crate) use fetch_path::{FetchPath, Fetched};
 pub use price::{Expected, Price, UNBOUNDED};
 pub(crate) use stages::Step;
+pub(crate) use statistics::Known;
 pub(crate) use zones::{within_all, within_any};
 
 use crate::bind::Condition;
@@ -90,9 +91,14 @@ impl PhysicalPlan {
 
     /// The tiles of its area, as they are if the first stage does not shrink it.
     pub(crate) fn tiles(&self, execution: &Execution) -> Tiles {
+        self.tiles_with(execution, &[])
+    }
+
+    /// The same where arrays are read besides those of the condition.
+    pub(crate) fn tiles_with(&self, execution: &Execution, also: &[usize]) -> Tiles {
         let mut tested = Vec::new();
         self.steps.iter().for_each(|step| step.tested(&mut tested));
-        execution.tiles_over(&self.area, &tested, &[], 0)
+        execution.tiles_over(&self.area, &tested, also, 0)
     }
 }
 

@@ -2,11 +2,14 @@
 //!
 //! A zone map holds the number of values that are there and the extremes that occur, of stored values. Counts follow at
 //! once. Extremes decode to the extremes of what a scan would see, bit for bit, as decoding is monotonic; where a packed
-//! extreme is zero its sign may be another value's, and the data must tell. Of values that are all the same every aggregate
-//! is known.
+//! extreme is zero its sign may be another value's, and the data must tell. Sums and means follow from the exact sums that
+//! regions keep, of stored values or of those decoded by the same packing. Of values that are all the same every aggregate is
+//! known.
 
 use sieva_format::decoding::Number;
 use sieva_index::ArrayIndex;
+use sieva_index::stats::{RegionStats, Total};
+use sieva_types::exact::{ExactSum, Sum};
 use sieva_types::{Buffer, Bx, DType, KeySet, Result};
 
 use crate::aggregate::Aggregate;
@@ -15,8 +18,35 @@ use crate::exec::{Column, Execution};
 use crate::raw::{StoredDomain, value_of_key};
 use crate::values::{Scalar, Vector};
 
-/// Rows that stand for those of a box: a column of one row, and how often it is there.
-pub(crate) type Known = Vec<(Option<Vector>, u64)>;
+/// What comes to the same for an aggregate as the rows of a box.
+#[derive(Clone, Debug)]
+pub(crate) enum Known {
+    /// These rows: each a column of one row, and how often it is there.
+    Rows(Vec<(Option<Vector>, u64)>),
+    /// So many values of this sum.
+    Total(Total, u64),
+}
+
+/// What of the zone maps an aggregate of values that may differ follows from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum By {
+    /// Nothing: they must be the same.
+    Same,
+    /// The number of values and their extremes.
+    Ends,
+    /// Their number and their sum.
+    Sums,
+}
+
+impl By {
+    fn of(aggregate: &Aggregate) -> Self {
+        match aggregate {
+            Aggregate::CountValues | Aggregate::Min | Aggregate::Max => Self::Ends,
+            Aggregate::Sum | Aggregate::Avg => Self::Sums,
+            _ => Self::Same,
+        }
+    }
+}
 
 /// What the zone maps of some regions say together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +57,7 @@ struct Zone {
 }
 
 impl Execution {
-    /// Rows that come to the same for an aggregate as all rows of a box, as far as they are known without reading.
+    /// What comes to the same for an aggregate as all rows of a box, as far as it is known without reading.
     pub(crate) fn known_of_box(
         &self,
         aggregate: &Aggregate,
@@ -35,41 +65,90 @@ impl Execution {
         bx: &Bx,
     ) -> Option<Known> {
         let Some(value) = value else {
-            return matches!(aggregate, Aggregate::Count).then(|| vec![(None, bx.len())]);
+            return matches!(aggregate, Aggregate::Count).then(|| Known::Rows(vec![(None, bx.len())]));
         };
         let Value::Array { array, raw } = value else { return None };
         let own = self.own_box(*array, bx);
         let index = self.zones(*array, *raw).filter(|_| !own.is_empty())?;
-        let by_ends = matches!(aggregate, Aggregate::CountValues | Aggregate::Min | Aggregate::Max);
+        let by = By::of(aggregate);
         let bound = &self.bound.arrays[*array];
         let domain = if *raw { &bound.raw_domain } else { &bound.domain };
-        let zone = zone_of(index, &own, by_ends)?;
+        let zone = zone_of(index, &own, |stats| match by {
+            By::Same => false,
+            By::Ends => true,
+            By::Sums => sum_of(stats, domain).is_some(),
+        })?;
         if !agree(&zone, &index.header().missing, domain.missing()) {
             return None;
         }
-        let times = zone.present.checked_mul(bx.len() / own.len())?;
-        let Some((low, high)) = zone.bounds else { return (times == 0).then(Vec::new) };
+        let repeats = bx.len() / own.len();
+        let times = zone.present.checked_mul(repeats)?;
+        let Some((low, high)) = zone.bounds else { return (times == 0).then(|| Known::Rows(Vec::new())) };
+        if by == By::Sums && low != high {
+            return Some(Known::Total(total_of(index, &own, domain, repeats)?, times));
+        }
         let ends = [low, high].map(|key| one_row(domain, key).ok().flatten());
         let [Some(low_row), Some(high_row)] = ends else { return None };
         match aggregate {
-            _ if low == high => Some(vec![(Some(low_row), times)]),
-            Aggregate::CountValues => Some(vec![(Some(low_row), times)]),
+            _ if low == high => Some(Known::Rows(vec![(Some(low_row), times)])),
+            Aggregate::CountValues => Some(Known::Rows(vec![(Some(low_row), times)])),
             Aggregate::Min | Aggregate::Max => {
                 let is_zero = |row: &Vector| matches!(row.scalar(0), Scalar::F64(x) if x == 0.0);
                 if domain.packing().is_some() && (is_zero(&low_row) || is_zero(&high_row)) {
                     return None;
                 }
                 // Either end may be the least: a negative scale turns them round.
-                Some(vec![(Some(low_row), 1), (Some(high_row), 1)])
+                Some(Known::Rows(vec![(Some(low_row), 1), (Some(high_row), 1)]))
             }
             _ => None,
         }
     }
 }
 
-/// The zone map of a box that is made up of whole regions; `ends` is whether values may differ.
-fn zone_of(index: &ArrayIndex, own: &Bx, ends: bool) -> Option<Zone> {
+/// The exact sum of the values that a scan would see in a region of which nothing is missing now that was not then.
+fn sum_of<'s>(stats: &'s RegionStats, domain: &StoredDomain) -> Option<Summand<'s>> {
+    let sums = stats.sums.as_deref()?;
+    if let Some(packing) = domain.packing() {
+        return sums.decoded.as_ref().filter(|d| d.packing == packing).map(|d| Summand::Float(&d.sum));
+    }
+    match (&sums.stored, domain.dtype()) {
+        (Total::Float(sum), dtype) if dtype.is_float() => Some(Summand::Float(sum)),
+        // A truth value is 1 whatever stands for it.
+        (Total::Integer(_), DType::Bool) if stats.bounds.is_some_and(|(_, high)| high > 1) => None,
+        (Total::Integer(sum), dtype) if !dtype.is_float() => Some(Summand::Integer(*sum)),
+        _ => None,
+    }
+}
+
+/// What a region adds to a sum.
+enum Summand<'s> {
+    Integer(i128),
+    Float(&'s Sum),
+}
+
+/// The sum of all values of a box that is made up of whole regions, each so many times.
+fn total_of(index: &ArrayIndex, own: &Bx, domain: &StoredDomain, repeats: u64) -> Option<Total> {
+    let (mut integers, mut floats, mut is_float) = (0_i128, ExactSum::default(), false);
+    for region in index.grid().touched(own) {
+        match sum_of(index.stats(region)?, domain)? {
+            Summand::Integer(sum) => integers = integers.checked_add(sum)?,
+            Summand::Float(sum) => {
+                is_float = true;
+                sum.add_to(&mut floats);
+            }
+        }
+    }
+    if is_float {
+        return Some(Total::Float(Sum::of(floats.times(repeats))));
+    }
+    integers.checked_mul(repeats.into()).map(Total::Integer)
+}
+
+/// The zone map of a box that is made up of whole regions. Its values are all the same, or those of every region may differ
+/// by `may_differ`.
+fn zone_of(index: &ArrayIndex, own: &Bx, may_differ: impl Fn(&RegionStats) -> bool) -> Option<Zone> {
     let mut all = Zone { present: 0, missing: 0, bounds: None };
+    let mut may_all_differ = true;
     for region in index.grid().touched(own) {
         let stats = index.stats(region)?;
         if !own.contains(&index.grid().bx(region)) {
@@ -81,7 +160,8 @@ fn zone_of(index: &ArrayIndex, own: &Bx, ends: bool) -> Option<Zone> {
             (Some(a), Some(b)) => Some((a.0.min(b.0), a.1.max(b.1))),
             (a, b) => a.or(b),
         };
-        if !ends && all.bounds.is_some_and(|(low, high)| low != high) {
+        may_all_differ = may_all_differ && may_differ(stats);
+        if !may_all_differ && all.bounds.is_some_and(|(low, high)| low != high) {
             return None;
         }
     }

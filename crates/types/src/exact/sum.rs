@@ -61,6 +61,14 @@ impl Parts {
     }
 }
 
+/// Sums that are infinite are the same whatever else was added.
+impl PartialEq for ExactSum {
+    fn eq(&self, other: &Self) -> bool {
+        let is_same = || self.magnitude().1 == other.magnitude().1 && self.natural() == other.natural();
+        self.infinite == other.infinite && (!self.is_finite() || is_same())
+    }
+}
+
 impl ExactSum {
     /// Adds one value.
     pub fn add(&mut self, x: f64) {
@@ -113,6 +121,22 @@ impl ExactSum {
         self.add_digits(&settled, other.first);
         self.infinite[0] |= other.infinite[0];
         self.infinite[1] |= other.infinite[1];
+    }
+
+    /// The sum of so many of it: by doubling, as all adding is exact.
+    #[must_use]
+    pub fn times(mut self, n: u64) -> Self {
+        let mut sum = Self::default();
+        for bit in 0..u64::BITS - n.leading_zeros() {
+            if bit > 0 {
+                let same = self.clone();
+                self.merge(&same);
+            }
+            if n >> bit & 1 == 1 {
+                sum.merge(&self);
+            }
+        }
+        sum
     }
 
     /// The sum, rounded to the nearest `float64`; NaN if infinities of both signs were added.

@@ -9,7 +9,7 @@ use crate::wire::{Reader, Writer};
 const MOST_DIGITS: usize = 72;
 
 /// A sum in its one form.
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Sum {
     /// The nearest float, and what it lacks.
     Pair(f64, f64),
@@ -18,6 +18,9 @@ pub enum Sum {
 }
 
 impl Sum {
+    /// The sum of no values.
+    pub const NOTHING: Self = Self::Pair(0.0, 0.0);
+
     /// The form of the sum of two floats; none where it is beyond them.
     pub fn of_pair(high: f64, low: f64) -> Option<Self> {
         let (high, low) = two_sum(high, low);
@@ -43,13 +46,29 @@ impl Sum {
     /// The sum itself.
     pub fn exact(self) -> ExactSum {
         match self {
-            Self::Pair(high, low) => {
+            Self::Pair(..) => {
                 let mut sum = ExactSum::default();
-                [high, low].into_iter().for_each(|x| sum.add(x));
+                self.add_to(&mut sum);
                 sum
             }
             Self::Wide(sum) => sum,
         }
+    }
+
+    /// Adds it to another sum.
+    pub fn add_to(&self, sum: &mut ExactSum) {
+        match self {
+            Self::Pair(high, low) => [*high, *low].into_iter().for_each(|x| sum.add(x)),
+            Self::Wide(own) => sum.merge(own),
+        }
+    }
+
+    /// The sum of both.
+    #[must_use]
+    pub fn plus(&self, other: &Self) -> Self {
+        let mut sum = self.clone().exact();
+        other.add_to(&mut sum);
+        Self::of(sum)
     }
 
     /// Writes it.

@@ -14,6 +14,7 @@ use crate::exec::groups::{Sink, Wanted};
 use crate::exec::tile::Tiles;
 use crate::exec::tile::arrays::{BoxProvider, Leaves};
 use crate::exec::tile::evaluate::evaluate;
+use crate::optimizer::Known;
 use crate::values::Vector;
 
 impl Execution {
@@ -60,12 +61,17 @@ impl Execution {
 
     /// Whether all rows of a box of the row space belong to one group, and add the same to its aggregates, or what zone maps
     /// know.
-    pub(in crate::exec) fn is_one_group(&self, wanted: &Wanted<'_>, bx: &Bx) -> bool {
+    pub(crate) fn is_one_group(
+        &self,
+        keys: &[Value],
+        aggregates: &[(Aggregate, Option<Value>)],
+        bx: &Bx,
+    ) -> bool {
         let known = |(aggregate, value): &(Aggregate, Option<Value>)| {
             value.as_ref().is_none_or(|v| self.is_same(v, bx))
                 || self.known_of_box(aggregate, value.as_ref(), bx).is_some()
         };
-        wanted.keys.iter().all(|key| self.is_same(key, bx)) && wanted.aggregates.iter().all(known)
+        keys.iter().all(|key| self.is_same(key, bx)) && aggregates.iter().all(known)
     }
 
     /// Adds all rows of a box for which [`Execution::is_one_group`] holds.
@@ -85,7 +91,7 @@ impl Execution {
         for (aggregate, value) in wanted.aggregates {
             values.push(match self.known_of_box(aggregate, value.as_ref(), bx) {
                 Some(known) => known,
-                None => vec![(value.as_ref().map(&mut column).transpose()?, bx.len())],
+                None => Known::Rows(vec![(value.as_ref().map(&mut column).transpose()?, bx.len())]),
             });
         }
         sink.repeat(self, wanted.kinds, bx, &key, &values)
@@ -106,7 +112,7 @@ impl Execution {
         let mut open = Vec::with_capacity(candidates.len());
         for &candidate in candidates.iter() {
             let bx = tiles.tile(candidate.tile);
-            if !candidate.all || !self.is_one_group(wanted, &bx) {
+            if !candidate.all || !self.is_one_group(wanted.keys, wanted.aggregates, &bx) {
                 open.push(candidate);
                 continue;
             }

@@ -98,15 +98,7 @@ fn run(
     stats: &mut ExecStats,
 ) -> Result<Made> {
     let prepared = execution.prepare()?;
-    let mut arrays = Vec::new();
-    let values = keys.iter().chain(aggregates.iter().filter_map(|(_, v)| v.as_ref()));
-    for value in values {
-        value.walk(&mut |v| {
-            if let Value::Array { array, .. } = v {
-                arrays.push(*array);
-            }
-        });
-    }
+    let arrays = arrays_of_groups(keys, aggregates);
     refuse_large_states(execution, aggregates)?;
     let kinds = execution.kinds_of(aggregates);
     let mut sink = Sink::new(execution, &prepared, keys, &kinds)?;
@@ -122,7 +114,9 @@ fn run(
     let wanted = Wanted { keys, aggregates, arrays: &arrays, kinds: &kinds };
     // Blocks of which one row tells are added as a whole: of what was never written there may be any number.
     let mut leaves = Leaves::new(execution);
-    for window in execution.windows_where(&prepared, &tiles, |bx| execution.is_one_group(&wanted, bx)) {
+    for window in
+        execution.windows_where(&prepared, &tiles, |bx| execution.is_one_group(keys, aggregates, bx))
+    {
         check(&execution.options.cancel)?;
         stats.tiles_skipped += window.skipped();
         let known = match window {
@@ -146,6 +140,19 @@ fn run(
         }
         sink => sink.made(execution, &kinds),
     }
+}
+
+/// The arrays that keys and aggregates read.
+pub(crate) fn arrays_of_groups(keys: &[Value], aggregates: &[(Aggregate, Option<Value>)]) -> Vec<usize> {
+    let mut arrays = Vec::new();
+    for value in keys.iter().chain(aggregates.iter().filter_map(|(_, v)| v.as_ref())) {
+        value.walk(&mut |v| {
+            if let Value::Array { array, .. } = v {
+                arrays.push(*array);
+            }
+        });
+    }
+    arrays
 }
 
 /// Bytes that a row takes while its tile is worked on: where it is a group of its own, those of its states too.

@@ -5,6 +5,7 @@ mod wire;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
 
+use sieva_index::stats::Total;
 use sieva_types::{Error, ErrorKind, Result};
 
 use super::columns::{KeyColumn, hash_keys, text_bytes};
@@ -178,6 +179,12 @@ impl Groups {
             self.check(need)?;
         }
         self.states[number].repeat(group, one, n)
+    }
+
+    /// Takes `n` values of a known sum into an aggregate of a group.
+    pub(super) fn add_total(&mut self, number: usize, group: usize, total: &Total, n: u64) -> Result<()> {
+        self.states[number].add_total(group, total, n)?;
+        self.check(0)
     }
 
     /// The number of the group of `key`, which is made if this is the first of it.

@@ -13,7 +13,7 @@ use super::frame::Frame;
 use super::grid::Grid;
 use super::hashed::Kind;
 use super::table::GroupTable;
-use super::tiles::{Wanted, each_row};
+use super::tiles::{Wanted, each_row, each_total};
 use super::walk::add_tile;
 use crate::exec::access_path::zone_map::Candidate;
 use crate::exec::pool::{check, fold};
@@ -21,7 +21,7 @@ use crate::exec::tile::arrays::Leaves;
 use crate::exec::tile::prepare::{Node, Prepared};
 use crate::exec::tile::{Tiles, panel_shape};
 use crate::exec::{ExecStats, Execution};
-use crate::values::Vector;
+use crate::optimizer::Known;
 use sieva_types::Bx;
 
 /// Bytes of states and of values kept of a panel, about: of these, sums of usual values touch a quarter again and again.
@@ -131,7 +131,7 @@ impl Panels {
         plan: &Numbering,
         kinds: &[Kind],
         bx: &Bx,
-        values: &[Vec<(Option<Vector>, u64)>],
+        values: &[Known],
     ) -> Result<()> {
         let panel = &mut self.each[self.tiles.number_along(&self.axes, &bx.start)];
         let (frame, table) = match &mut panel.table {
@@ -155,6 +155,7 @@ impl Panels {
             }
             table.states[i].repeat(group, one, n)
         })?;
+        each_total(values, |i, total, n| table.states[i].add_total(group, total, n))?;
         self.grown += table.grown().saturating_sub(before);
         Ok(())
     }

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
+use sieva_index::stats::Total;
 use sieva_types::{Bx, Error, ErrorKind, Result};
 
 use super::columns::{numbered, taken};
@@ -23,6 +24,7 @@ use crate::exec::tile::arrays::{BoxProvider, Leaves};
 use crate::exec::tile::evaluate::evaluate;
 use crate::exec::tile::prepare::{Node, Prepared};
 use crate::exec::{ExecStats, Execution};
+use crate::optimizer::Known;
 use crate::values::{ValueType, Vector};
 
 /// What is grouped by, what is aggregated, and the arrays that are read for them.
@@ -99,8 +101,7 @@ impl Sink {
         }
     }
 
-    /// Takes in all rows of a box that belong to one group: for each aggregate values, each a column of one row, that come
-    /// to the same, and how often each is there.
+    /// Takes in all rows of a box that belong to one group: for each aggregate what comes to the same.
     ///
     /// # Errors
     /// `memory-limit`.
@@ -110,12 +111,13 @@ impl Sink {
         kinds: &[Kind],
         bx: &Bx,
         key: &[Vector],
-        values: &[Vec<(Option<Vector>, u64)>],
+        values: &[Known],
     ) -> Result<()> {
         match self {
             Self::Hashed(groups) => {
                 let group = groups.group(key.iter().map(|k| k.scalar(0)).collect())?;
-                each_row(kinds, values, |i, one, n| groups.repeat(i, group, one, n))
+                each_row(kinds, values, |i, one, n| groups.repeat(i, group, one, n))?;
+                each_total(values, |i, total, n| groups.add_total(i, group, total, n))
             }
             Self::Dense(plan, tables) => {
                 let (mut table, group) = (tables.take(plan, kinds)?, plan.group_at(&plan.frame, &bx.start));
@@ -131,6 +133,7 @@ impl Sink {
                     }
                     table.states[i].repeat(group, one, n)
                 })?;
+                each_total(values, |i, total, n| table.states[i].add_total(group, total, n))?;
                 tables.grown.fetch_add(table.grown().saturating_sub(before), Relaxed);
                 tables.give(table);
                 Ok(())
@@ -178,10 +181,11 @@ impl Sink {
 /// Calls `add` with the number of each aggregate, with each of its values and how often that is there.
 pub(super) fn each_row(
     kinds: &[Kind],
-    values: &[Vec<(Option<Vector>, u64)>],
+    values: &[Known],
     mut add: impl FnMut(usize, &Piece<'_>, u64) -> Result<()>,
 ) -> Result<()> {
-    for (i, rows) in values.iter().enumerate() {
+    for (i, known) in values.iter().enumerate() {
+        let Known::Rows(rows) = known else { continue };
         let input = kinds[i].1.unwrap_or(ValueType::F64);
         for (value, n) in rows.iter().filter(|(_, n)| *n > 0) {
             match value {
@@ -191,6 +195,17 @@ pub(super) fn each_row(
         }
     }
     Ok(())
+}
+
+/// Calls `add` with the number of each aggregate of which a sum is known, with that and the number of values.
+pub(super) fn each_total(
+    values: &[Known],
+    mut add: impl FnMut(usize, &Total, u64) -> Result<()>,
+) -> Result<()> {
+    values.iter().enumerate().try_for_each(|(i, known)| match known {
+        Known::Total(total, n) => add(i, total, *n),
+        Known::Rows(_) => Ok(()),
+    })
 }
 
 impl Numbering {
