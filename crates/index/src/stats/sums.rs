@@ -3,6 +3,8 @@
 //! Of packed data the sum of the decoded values is kept as well: each is rounded when it is unpacked, so it does not follow
 //! from that of the stored ones. It says by which packing it was made, and is that of no other.
 
+mod singles;
+
 use sieva_types::exact::{BLOCK, ExactSum, Sum};
 use sieva_types::keys::{f32_of_key, f64_of_key};
 use sieva_types::{DType, KeySet};
@@ -14,6 +16,9 @@ use crate::{Elements, each};
 
 /// Elements per inner loop, so that its 64-bit sums of 32-bit halves cannot overflow.
 const RANKS: usize = 1 << 24;
+
+/// Missing values of a region, and what is known of it.
+type Known<'a> = (&'a KeySet, &'a RegionStats);
 
 /// Exact sums of the present values of a region.
 #[derive(Clone, Debug, PartialEq)]
@@ -57,8 +62,15 @@ impl Sums {
         let is_number = |(scale, offset): &(f64, f64)| scale.is_finite() && offset.is_finite();
         Self {
             stored: match elements {
-                Elements::F32(data) => Total::Float(Sum::of(floats(data, elements, missing, zone))),
-                Elements::F64(data) => Total::Float(Sum::of(floats(data, elements, missing, zone))),
+                Elements::F32(data) => {
+                    Total::Float(Sum::of(floats(data, elements, missing, zone, singles::add)))
+                }
+                Elements::F64(data) => {
+                    let add = |data: &[f64], known: Known<'_>, largest, sum: &mut ExactSum| {
+                        add(data, known, largest, sum, |x| x);
+                    };
+                    Total::Float(Sum::of(floats(data, elements, missing, zone, add)))
+                }
                 _ => Total::Integer(each!(elements, data => integers(data, missing, zone.present()))),
             },
             decoded: packing.filter(is_number).and_then(decode),
@@ -83,7 +95,13 @@ impl Sums {
 }
 
 /// The sum of stored floats.
-fn floats<T: Lane>(data: &[T], elements: Elements<'_>, missing: &KeySet, zone: &RegionStats) -> ExactSum {
+fn floats<T: Lane>(
+    data: &[T],
+    elements: Elements<'_>,
+    missing: &KeySet,
+    zone: &RegionStats,
+    add: impl Fn(&[T], Known<'_>, f64, &mut ExactSum),
+) -> ExactSum {
     let mut sum = ExactSum::default();
     let Some((low, high)) = zone.bounds else { return sum };
     let dtype = elements.dtype();
@@ -91,7 +109,7 @@ fn floats<T: Lane>(data: &[T], elements: Elements<'_>, missing: &KeySet, zone: &
     // What is infinite is known by the extremes, and left out of the rest.
     ends.iter().filter(|x| x.is_infinite()).for_each(|x| sum.add(*x));
     if ends.iter().all(|x| x.is_finite()) {
-        add(data, (missing, zone), largest(ends), &mut sum, T::float);
+        add(data, (missing, zone), largest(ends), &mut sum);
         return sum;
     }
     if let (_, Some((low, high))) = zone.without_infinities(elements, missing) {
@@ -101,7 +119,7 @@ fn floats<T: Lane>(data: &[T], elements: Elements<'_>, missing: &KeySet, zone: &
         let ends = [low, high].map(|key| value(dtype, key));
         // There is something to be left out, whatever the zone map counts.
         let zone = RegionStats { missing: 1, sums: None, histogram: None, ..*zone };
-        add(data, (&left_out, &zone), largest(ends), &mut sum, T::float);
+        add(data, (&left_out, &zone), largest(ends), &mut sum);
     }
     sum
 }
@@ -137,7 +155,7 @@ fn value(dtype: DType, key: i128) -> f64 {
 /// Adds `f` of each value that is neither NaN nor missing; none is larger than `largest`.
 fn add<T: Lane>(
     data: &[T],
-    (missing, zone): (&KeySet, &RegionStats),
+    (missing, zone): Known<'_>,
     largest: f64,
     sum: &mut ExactSum,
     f: impl Fn(T) -> f64 + Copy,

@@ -163,6 +163,24 @@ fn large_regions() {
     assert_eq!(sums.stored, Total::Integer(70_000 * i128::from(i64::MIN) + 35_000 * 69_999));
 }
 
+/// Where adding float32 as they are just begins to round.
+#[test]
+fn singles_of_any_spread() {
+    for bits in 0..40 {
+        let large = f32::from_bits((127 + bits) << 23) * 1.999_999_9;
+        for small in [1.0 + f32::EPSILON, -1.0 - f32::EPSILON, f32::EPSILON] {
+            let mut values = vec![large; 2047];
+            values.push(small);
+            values.extend(vec![-large; 100]);
+            let all = Elements::F32(&values);
+            for missing in [KeySet::EMPTY, KeySet::interval(f32_key(-large), f32_key(-large))] {
+                let stats = RegionStats::zone(all, &missing).with_sums(all, &missing, None);
+                assert_eq!(*stats.sums.unwrap(), oracle(all, &missing, None), "{large} {small}");
+            }
+        }
+    }
+}
+
 #[test]
 fn impossible_sums_are_refused() {
     let values = Elements::I16(&[1, 2, 3]);
