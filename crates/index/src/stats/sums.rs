@@ -3,6 +3,7 @@
 //! Of packed data the sum of the decoded values is kept as well: each is rounded when it is unpacked, so it does not follow
 //! from that of the stored ones. It says by which packing it was made, and is that of no other.
 
+mod doubles;
 mod singles;
 
 use sieva_types::exact::{BLOCK, ExactSum, Sum};
@@ -161,7 +162,7 @@ fn add<T: Lane>(
     f: impl Fn(T) -> f64 + Copy,
 ) {
     if zone.nan == 0 && zone.missing == 0 {
-        return data.chunks(BLOCK).for_each(|block| sum.add_mapped(block, largest, f));
+        return doubles::add(data, largest, sum, f);
     }
     fn some<T: Lane, const R: usize>(
         data: &[T],
@@ -176,7 +177,7 @@ fn add<T: Lane>(
             let nan = T::FLOAT && ((rank < T::NUMBERS.0) | (rank > T::NUMBERS.1));
             if nan | among(&ranges, rank) { 0.0 } else { f(x) }
         };
-        data.chunks(BLOCK).for_each(|block| sum.add_mapped(block, largest, or_zero));
+        doubles::add(data, largest, sum, or_zero);
     }
     let ranges = T::ranks(missing);
     match ranges.len() {

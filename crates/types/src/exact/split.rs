@@ -70,6 +70,11 @@ impl Units {
         is_usual.then(|| Self([exponent, exponent - SPLIT_BITS].map(|e| f64::from_bits(e << 52))))
     }
 
+    /// The greater one.
+    pub fn first(self) -> f64 {
+        self.0[0]
+    }
+
     /// What two splits leave of a value.
     #[inline(always)]
     pub fn rest(self, x: f64) -> f64 {

@@ -181,6 +181,24 @@ fn singles_of_any_spread() {
     }
 }
 
+/// The same of float64 and of packed values.
+#[test]
+fn doubles_of_any_spread() {
+    for bits in 20..60 {
+        let large = f64::from_bits((1023 + bits) << 52) * (2.0 - f64::EPSILON);
+        for small in [1.0 + f64::EPSILON, -1.0 - f64::EPSILON, f64::EPSILON] {
+            let mut values = vec![large; 2047];
+            values.push(small);
+            values.extend(vec![-large; 100]);
+            let all = Elements::F64(&values);
+            for packing in [None, Some((0.1, -0.0)), Some((-0.3, 1e5))] {
+                let stats = RegionStats::zone(all, &KeySet::EMPTY).with_sums(all, &KeySet::EMPTY, packing);
+                assert_eq!(*stats.sums.unwrap(), oracle(all, &KeySet::EMPTY, packing), "{large} {small}");
+            }
+        }
+    }
+}
+
 #[test]
 fn impossible_sums_are_refused() {
     let values = Elements::I16(&[1, 2, 3]);
