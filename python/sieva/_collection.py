@@ -73,6 +73,33 @@ class Collection:
         native = self._native.sql(text, **_running(access, fetch, memory, threads, cross))
         return CollectionQuery(native, self, text)
 
+    def query(
+        self,
+        plan: _native.Plan,
+        *,
+        access: str = "auto",
+        fetch: str = "auto",
+        memory: int | str | None = None,
+        threads: int | None = None,
+        cross: bool = False,
+    ) -> CollectionQuery:
+        """Return the query that a plan of this collection stands for, as `CollectionQuery.plan` gave it.
+
+        Parameters
+        ----------
+        plan
+            Of this collection. What its names are in the objects, each object tells when it is asked.
+        access, fetch, memory, threads, cross
+            As in `Source.query`.
+
+        Raises
+        ------
+        InvalidValue
+            The plan is of another source.
+        """
+        native = self._native.query_plan(plan, **_running(access, fetch, memory, threads, cross))
+        return CollectionQuery(native, self, plan.sql())
+
     def close(self) -> None:
         """Do nothing: files are closed when a query is done with them."""
 

@@ -878,8 +878,19 @@ class Collection:
         threads: int | None = None,
         cross: bool = False,
     ) -> CollectionQuery: ...
+    def query_plan(
+        self,
+        plan: Plan,
+        *,
+        access: str = "auto",
+        fetch: str = "auto",
+        memory: int | None = None,
+        threads: int | None = None,
+        cross: bool = False,
+    ) -> CollectionQuery: ...
 
 class CollectionQuery:
+    def plan(self) -> Plan: ...
     @property
     def columns(self) -> list[tuple[str, str]]: ...
     @property

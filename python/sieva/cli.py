@@ -174,14 +174,11 @@ def query(
 @cli.command()
 @click.argument("sql")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, which can be sent and asked elsewhere.")
+@click.option("--catalog", metavar="URL", help="Of FROM collection('name'); by default your own.")
 @open_options
 def plan(sql: str, as_json: bool, **how: Any) -> None:  # noqa: ANN401 - the options of opening
     """Show what is asked, as data: in one form for all wordings, with its id. Nothing is read or run."""
-    from sieva._query import Query
-
-    asked = _ask(sql, no_learn=True, catalog=None, **how)
-    if not isinstance(asked, Query):
-        raise errors.Unsupported("a plan of a query of a collection", "ask for that of one of its files")
+    asked = _ask(sql, no_learn=True, **how)
     found = asked.plan()
     say(found.to_json().rstrip("\n") if as_json else f"{found.id}\n{found.sql()}")
     asked.source.close()

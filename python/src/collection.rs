@@ -8,6 +8,7 @@ use sieva::{Learn, OpenOptions, QueryOptions, parse};
 
 use crate::errors::to_python;
 use crate::interrupt::interruptible;
+use crate::plan::Plan;
 use crate::stream::{Signal, Stream};
 
 const BATCH_ROWS: usize = 65_536;
@@ -65,6 +66,23 @@ impl Collection {
         let query = py.detach(|| self.0.sql(text, &options)).map_err(to_python)?;
         Ok(CollectionQuery(query, Signal::default()))
     }
+
+    #[pyo3(signature = (plan, *, access="auto", fetch="auto", memory=None, threads=None, cross=false))]
+    #[allow(clippy::too_many_arguments)] // the options of one call, by name
+    fn query_plan(
+        &self,
+        py: Python<'_>,
+        plan: &Plan,
+        access: &str,
+        fetch: &str,
+        memory: Option<u64>,
+        threads: Option<usize>,
+        cross: bool,
+    ) -> PyResult<CollectionQuery> {
+        let options: QueryOptions = crate::source::options(access, fetch, memory, None, threads, cross)?;
+        let query = py.detach(|| self.0.query_plan(&plan.0, &options)).map_err(to_python)?;
+        Ok(CollectionQuery(query, Signal::default()))
+    }
 }
 
 /// The name in FROM collection('name'); `None` for another FROM, or none.
@@ -78,6 +96,10 @@ pub struct CollectionQuery(sieva::CollectionQuery, Signal);
 
 #[pymethods]
 impl CollectionQuery {
+    fn plan(&self) -> PyResult<Plan> {
+        self.0.logical_plan().map(Plan).map_err(to_python)
+    }
+
     #[getter]
     fn columns(&self, py: Python<'_>) -> PyResult<Vec<(String, String)>> {
         py.detach(|| self.0.columns()).map_err(to_python)

@@ -174,6 +174,63 @@ def test_a_query_and_a_filter_speak_one_language(made: Made, text: str, keep: An
     assert sorted(query.to_arrow()["object"].to_pylist()) == with_rows
 
 
+PLANNED = [
+    "SELECT object, source, fiber, class, flux * 2 AS x WHERE flux > 15 AND plate > 4000 LIMIT 40 OFFSET 3",
+    "SELECT * WHERE (fiber = 2 OR mask = 3) AND ivar > 0 AND class NOT LIKE 'G%'",
+    "SELECT count(*), sum(flux), avg(ivar), median(flux), count(DISTINCT mask) WHERE mask >= 1",
+    "SELECT survey, mask + 1, max(ivar) AS ivar WHERE EXISTS class GROUP BY survey, 2 HAVING count(*) > 3",
+    "SELECT mask, min(flux) WHERE NOT class GLOB 'Q*' GROUP BY mask ORDER BY count(*) DESC, mask LIMIT 2",
+    "SELECT object, fiber * 2, max(raw(mask) * plate) WHERE ivar BETWEEN 0 AND 9 GROUP BY object",
+]
+
+
+@pytest.mark.parametrize("text", PLANNED)
+def test_a_plan_is_asked_again(made: Made, text: str) -> None:
+    query = made.sql(text)
+    plan = query.plan()
+    want = query.to_arrow()
+    collection = sieva.collection("boss", catalog=made.catalog)
+    for same_plan in (
+        sieva.Plan.from_bytes(bytes(plan)),
+        sieva.Plan.from_json(plan.to_json()),
+        made.sql(plan.sql()).plan(),
+    ):
+        assert (same_plan, same_plan.id) == (plan, plan.id)
+        again = collection.query(same_plan)
+        assert again.to_arrow().equals(want)
+        assert again.stats()["objects"] == query.stats()["objects"]
+        assert again.plan() == plan
+
+
+def test_equal_questions_of_a_collection_have_equal_plans(made: Made) -> None:
+    plan = made.sql("SELECT flux WHERE plate = 4001 AND fiber < 3 AND flux > 0 AND ivar > 0").plan()
+    same_plan = made.sql(
+        "select flux where 0 < flux and not ivar <= 0 and 3 > fiber and plate in (4001)"
+    ).plan()
+    assert same_plan == plan
+    # The first array says what the objects are.
+    assert made.sql("SELECT flux WHERE plate = 4001 AND fiber < 3 AND ivar > 0 AND flux > 0").plan() != plan
+    assert made.sql("SELECT flux WHERE plate = 4001 AND fiber < 4 AND flux > 0 AND ivar > 0").plan() != plan
+    with pytest.raises(errors.InvalidValue, match=r"the plan is of collection\('boss'\)"):
+        sieva.open(made.paths[0]).query(plan)
+    one = sieva.open(made.paths[0])
+    with pytest.raises(errors.InvalidValue, match="not of the collection 'boss'"):
+        sieva.collection("boss", catalog=made.catalog).query(
+            one.sql('SELECT count(*) WHERE "4000/1/ivar" > 0').plan()
+        )
+
+
+def test_the_command_line_prints_the_plan_of_a_collection(made: Made) -> None:
+    text = "SELECT object, count(*) FROM collection('boss') WHERE plate = 4001 AND flux > 0 GROUP BY object"
+    command = [sys.executable, "-m", "sieva", "plan", text, "--catalog", made.catalog]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    plan_id, sql = done.stdout.splitlines()
+    plan = made.sql(text).plan()
+    assert (plan_id, sql) == (plan.id, plan.sql())
+    assert "FROM collection('boss')" in sql
+    assert "tag('plate') = 4001" in sql
+
+
 def test_what_only_the_catalog_answers_stands_alone(made: Made) -> None:
     with pytest.raises(errors.UnknownFunction, match="no function 'exists'"):
         made.sql("SELECT object, count(*) WHERE EXISTS class OR ivar > 0 GROUP BY object")

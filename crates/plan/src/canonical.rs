@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use crate::expr::{BinaryOp, ColumnId, CompareOp, Expr, Literal};
-use crate::plan::{Call, Plan, Scan, SortKey, Step};
+use crate::plan::{Call, Column, Plan, Scan, SortKey, SourceRef, Step};
 
 impl Plan {
     /// The same question in its one form: columns in order and each once; NOT at the comparisons; junctions flat,
@@ -51,10 +51,26 @@ impl Ids {
 
 fn scan(scan: &Scan) -> (Scan, Vec<u32>) {
     let mut new = scan.clone();
-    new.columns.sort_unstable();
-    new.columns.dedup();
-    let place = |c| new.columns.binary_search(c).map_or(u32::MAX, |i| i as u32);
+    if let SourceRef::Collection(_) = scan.source {
+        // The array that is named first says what the objects are: the order of arrays stays.
+        let (mut arrays, mut keys) = (Vec::new(), Vec::new());
+        for column in new.columns.drain(..) {
+            let list = if column.kind.is_of_object() { &mut keys } else { &mut arrays };
+            if !list.contains(&column) {
+                list.push(column);
+            }
+        }
+        keys.sort_unstable();
+        arrays.append(&mut keys);
+        new.columns = arrays;
+    } else {
+        new.columns.sort_unstable();
+        new.columns.dedup();
+    }
+    let numbers: BTreeMap<&Column, u32> = new.columns.iter().zip(0..).collect();
+    let place = |c| numbers.get(c).copied().unwrap_or(u32::MAX);
     let places = scan.columns.iter().map(place).collect();
+    drop(numbers);
     (new, places)
 }
 

@@ -2,6 +2,7 @@
 
 use sieva_catalog::{Comparison, Filter, Value};
 use sieva_plan::{Column, ColumnId, ColumnKind, CompareOp, Expr, Literal};
+use sieva_query::ast::Expr as Tree;
 use sieva_query::logical::{condition_of, plan_condition};
 use sieva_query::parse::parse_condition;
 use sieva_types::{Error, ErrorKind, Result};
@@ -22,7 +23,10 @@ pub(crate) enum Backslash {
 /// `syntax-error` with the place and what was expected, and for a condition that the catalog does not answer;
 /// `arithmetic-overflow` for a number that no value of a key can be.
 pub fn parse_filter(text: &str) -> Result<Filter> {
-    let key = |name: &sieva_query::ast::Name| Ok(Column::of_object(&name.text, ColumnKind::Key));
+    let key = |name: &Tree| match name {
+        Tree::Name(name) => Ok(Column::of_object(&name.text, ColumnKind::Key)),
+        other => Err(Error::new(ErrorKind::Internal, format!("{other} stands in a text"))),
+    };
     let (columns, condition) = plan_condition(&parse_condition(text)?, &key)?;
     filter_of(&columns, &condition, Backslash::Escapes).map_err(|part| refused(&columns, part))
 }

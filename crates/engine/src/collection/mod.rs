@@ -10,6 +10,7 @@ mod manifests;
 mod names;
 mod objects;
 mod opener;
+mod plan;
 mod query;
 mod rows;
 mod run;

@@ -39,6 +39,18 @@ impl Meaning {
         Expr::Slot(Slot { of: SlotOf::Resolved(kind), text: text.to_owned() })
     }
 
+    /// The column of a plan that a resolved name is.
+    pub(super) fn column_of(expr: &Expr) -> Result<Column> {
+        let (path, kind) = match Self::of_expr(expr) {
+            Some(Self::Object) => (String::new(), ColumnKind::Object),
+            Some(Self::Source) => (String::new(), ColumnKind::Source),
+            Some(Self::Key(key)) => (key, ColumnKind::Key),
+            Some(Self::Array(path)) => (path, ColumnKind::Value),
+            None => return Err(Error::new(ErrorKind::Internal, format!("'{expr}' was not resolved"))),
+        };
+        Ok(Column::of_object(&path, kind))
+    }
+
     /// The meaning of an expression that is a resolved name.
     pub(super) fn of_expr(expr: &Expr) -> Option<Self> {
         let Expr::Slot(Slot { of: SlotOf::Resolved(kind), text }) = expr else { return None };
@@ -95,17 +107,6 @@ impl<'a> Names<'a> {
         let found = self.find(name);
         self.known.borrow_mut().insert(name.clone(), found.clone());
         found
-    }
-
-    /// What a name means, as a column of a plan.
-    pub(super) fn column(&self, name: &Name) -> Result<Column> {
-        let (path, kind) = match self.meaning(name)? {
-            Meaning::Object => (String::new(), ColumnKind::Object),
-            Meaning::Source => (String::new(), ColumnKind::Source),
-            Meaning::Key(key) => (key, ColumnKind::Key),
-            Meaning::Array(path) => (path, ColumnKind::Value),
-        };
-        Ok(Column::of_object(&path, kind))
     }
 
     /// The expression with its names resolved, `tag(NAME)` as well.

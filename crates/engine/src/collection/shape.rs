@@ -15,6 +15,8 @@ pub(super) struct Shape {
     pub items: Vec<SelectItem>,
     /// What the catalog answers.
     pub filter: Filter,
+    /// The same as conditions.
+    pub pushed: Vec<Expr>,
     /// The same as text, one for each condition.
     pub filter_text: Vec<String>,
     /// What is left to be evaluated on each object.
@@ -41,7 +43,7 @@ pub(super) struct Shape {
 impl Shape {
     /// Takes a query apart.
     pub(super) fn of(names: &Names<'_>, select: &Select) -> Result<Self> {
-        let (filter, filter_text, rest) = split(names, select.condition.as_ref())?;
+        let (filter, (pushed, filter_text), rest) = split(names, select.condition.as_ref())?;
         let rest_text = select.condition.as_ref().map(|_| rest.1.join(" AND ")).unwrap_or_default();
         let rest = (!rest.0.is_empty()).then(|| Expr::and(rest.0));
         let items = items(names, select, rest.as_ref())?;
@@ -60,6 +62,7 @@ impl Shape {
         let mut shape = Self {
             items,
             filter,
+            pushed,
             filter_text,
             rest,
             rest_text,
@@ -211,20 +214,21 @@ fn visit_outside<'e>(expr: &'e Expr, keys: &[Expr], visit: &mut impl FnMut(&'e E
 type Conditions = (Vec<Expr>, Vec<String>);
 
 /// The conditions of a WHERE that the catalog answers, with their texts, and the others.
-fn split(names: &Names<'_>, condition: Option<&Expr>) -> Result<(Filter, Vec<String>, Conditions)> {
+fn split(names: &Names<'_>, condition: Option<&Expr>) -> Result<(Filter, Conditions, Conditions)> {
     let parts = match condition {
         None => Vec::new(),
         Some(Expr::And(parts)) => parts.iter().collect(),
         Some(one) => vec![one],
     };
-    let (mut filters, mut texts, mut rest) = (Vec::new(), Vec::new(), Conditions::default());
+    let (mut filters, mut pushed, mut rest) = (Vec::new(), Conditions::default(), Conditions::default());
     for part in parts {
         let resolved = names.resolved(part)?;
-        let (columns, condition) = plan_condition(part, &|name| names.column(name))?;
+        let (columns, condition) = plan_condition(&resolved, &Meaning::column_of)?;
         match filter_of(&columns, &condition, Backslash::Stands) {
             Ok(filter) => {
                 filters.push(filter);
-                texts.push(part.to_string());
+                pushed.0.push(resolved);
+                pushed.1.push(part.to_string());
             }
             Err(_) => {
                 rest.0.push(resolved);
@@ -233,7 +237,7 @@ fn split(names: &Names<'_>, condition: Option<&Expr>) -> Result<(Filter, Vec<Str
         }
     }
     let filter = if filters.is_empty() { Filter::All } else { Filter::And(filters) };
-    Ok((filter, texts, rest))
+    Ok((filter, pushed, rest))
 }
 
 /// The columns; `*` is the object, its source, and the arrays of the condition.

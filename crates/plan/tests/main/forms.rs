@@ -99,7 +99,7 @@ fn what_is_wrong_is_named() {
         (
             "\"float64\"",
             "\"float\"",
-            "'type' of a column is one of bool, int64, uint64, float64, text, not 'float'",
+            "'type' of a column is one of bool, int64, uint64, float64, text, any, not 'float'",
         ),
         ("\"cross\"", "\"crass\"", "the plan lacks 'cross'"),
         ("\"filter\"", "\"sieve\"", "there is no step 'sieve'"),

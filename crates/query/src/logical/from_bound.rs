@@ -148,22 +148,23 @@ impl Columns {
     }
 
     fn call(&self, aggregate: &Aggregate, of: Option<&Value>) -> Result<Call> {
-        let parameters = match aggregate {
-            Aggregate::Quantile(q) => vec![Literal::Float(*q)],
-            Aggregate::Histogram { bins, range } => {
-                let bins = Literal::Int(*bins as i128);
-                let ends = range.iter().flat_map(|&(low, high)| [Literal::Float(low), Literal::Float(high)]);
-                std::iter::once(bins).chain(ends).collect()
-            }
-            _ => Vec::new(),
-        };
-        Ok(Call {
-            function: aggregate.name().to_owned(),
-            argument: of.map(|v| self.expr(v)).transpose()?,
-            distinct: matches!(aggregate, Aggregate::CountDistinct),
-            parameters,
-        })
+        Ok(call_of(aggregate, of.map(|v| self.expr(v)).transpose()?))
     }
+}
+
+/// An aggregate of a plan.
+pub fn call_of(aggregate: &Aggregate, argument: Option<Expr>) -> Call {
+    let parameters = match aggregate {
+        Aggregate::Quantile(q) => vec![Literal::Float(*q)],
+        Aggregate::Histogram { bins, range } => {
+            let bins = Literal::Int(*bins as i128);
+            let ends = range.iter().flat_map(|&(low, high)| [Literal::Float(low), Literal::Float(high)]);
+            std::iter::once(bins).chain(ends).collect()
+        }
+        _ => Vec::new(),
+    };
+    let distinct = matches!(aggregate, Aggregate::CountDistinct);
+    Call { function: aggregate.name().to_owned(), argument, distinct, parameters }
 }
 
 fn column_id(place: usize) -> Expr {

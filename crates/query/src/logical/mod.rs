@@ -14,8 +14,8 @@ use sieva_types::Result;
 use crate::ast::{Expr, Select};
 use crate::bind::{BindOptions, Bound, Planned, resolve_rows, resolve_select};
 use from_bound::as_asked;
-pub use from_bound::plan_of;
-pub use named::{Meaning, plan_condition};
+pub use from_bound::{call_of, plan_of};
+pub use named::{Meaning, NamedColumns, plan_condition};
 pub use to_select::{condition_of, select_of};
 
 /// The plan of a SELECT as it was asked, not yet in its one form, over the source that is given when it is run.

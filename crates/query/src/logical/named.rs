@@ -7,36 +7,55 @@ use sieva_types::{Error, ErrorKind, Result};
 
 use crate::ast::{Expr, Literal, Name};
 
-/// Tells what a name means.
-pub type Meaning<'a> = &'a dyn Fn(&Name) -> Result<Column>;
+/// Tells what a name means, or what a program put into a tree in the place of one.
+pub type Meaning<'a> = &'a dyn Fn(&Expr) -> Result<Column>;
 
 /// A condition over names, and the columns that its ids are of, in the order in which it names them.
 ///
 /// # Errors
 /// Those of `meaning`; `unsupported` for a subquery; `type-mismatch` for a pattern that is no text.
 pub fn plan_condition(condition: &Expr, meaning: Meaning<'_>) -> Result<(Vec<Column>, plan::Expr)> {
-    let mut named = Named::new(meaning);
+    let mut named = NamedColumns::new(meaning);
     let condition = named.expr(condition)?;
     Ok((named.columns, condition))
 }
 
-/// The columns of names, listed as they are met.
-pub(super) struct Named<'a> {
+/// The columns of names, listed as they are met, and expressions with their ids.
+pub struct NamedColumns<'a> {
     meaning: Meaning<'a>,
-    pub(super) columns: Vec<Column>,
+    columns: Vec<Column>,
+    /// Expressions that a column stands for: keys and aggregates of groups.
+    standing: Vec<(Expr, ColumnId)>,
 }
 
-impl<'a> Named<'a> {
-    pub(super) fn new(meaning: Meaning<'a>) -> Self {
-        Self { meaning, columns: Vec::new() }
+impl<'a> NamedColumns<'a> {
+    /// No columns yet.
+    pub fn new(meaning: Meaning<'a>) -> Self {
+        Self { meaning, columns: Vec::new(), standing: Vec::new() }
+    }
+
+    /// The columns so far.
+    pub fn columns(&self) -> &[Column] {
+        &self.columns
+    }
+
+    /// From now on a column stands for an expression.
+    pub fn stand_for(&mut self, expr: Expr, id: ColumnId) {
+        self.standing.push((expr, id));
     }
 
     /// The expression with ids in place of names.
-    pub(super) fn expr(&mut self, expr: &Expr) -> Result<plan::Expr> {
+    ///
+    /// # Errors
+    /// As [`plan_condition`].
+    pub fn expr(&mut self, expr: &Expr) -> Result<plan::Expr> {
+        if let Some((_, id)) = self.standing.iter().find(|(known, _)| known == expr) {
+            return Ok(plan::Expr::Column(*id));
+        }
         Ok(match expr {
             Expr::Literal(literal) => plan::Expr::Literal(planned(literal)),
-            Expr::Name(name) => {
-                let column = (self.meaning)(name)?;
+            Expr::Name(_) | Expr::Slot(_) => {
+                let column = (self.meaning)(expr)?;
                 self.column(column)
             }
             Expr::Unary { expr, .. } => plan::Expr::Negate(self.boxed(expr)?),
@@ -68,13 +87,14 @@ impl<'a> Named<'a> {
                     Error::new(ErrorKind::Unsupported, message).hint("ask it first, and write its value")
                 );
             }
-            Expr::Slot(slot) => {
-                return Err(Error::new(ErrorKind::Internal, format!("{slot} stands in a text")));
-            }
         })
     }
 
-    pub(super) fn each(&mut self, parts: &[Expr]) -> Result<Vec<plan::Expr>> {
+    /// The same of each.
+    ///
+    /// # Errors
+    /// As [`plan_condition`].
+    pub fn each(&mut self, parts: &[Expr]) -> Result<Vec<plan::Expr>> {
         parts.iter().map(|p| self.expr(p)).collect()
     }
 
@@ -83,7 +103,7 @@ impl<'a> Named<'a> {
     }
 
     /// The id of a column, which is listed if it was not.
-    fn column(&mut self, column: Column) -> plan::Expr {
+    pub fn column(&mut self, column: Column) -> plan::Expr {
         let known = self.columns.iter().position(|c| *c == column);
         let id = known.unwrap_or_else(|| {
             self.columns.push(column);
@@ -121,7 +141,7 @@ impl<'a> Named<'a> {
     }
 }
 
-pub(super) fn planned(literal: &Literal) -> plan::Literal {
+fn planned(literal: &Literal) -> plan::Literal {
     match literal {
         Literal::Null => plan::Literal::Null,
         Literal::Bool(v) => plan::Literal::Bool(*v),
@@ -151,7 +171,10 @@ mod tests {
     use crate::parse::parse_condition;
 
     fn planned_of(text: &str) -> (Vec<Column>, plan::Expr) {
-        let key = |name: &Name| Ok(Column::of_object(&name.text, ColumnKind::Key));
+        let key = |name: &Expr| match name {
+            Expr::Name(name) => Ok(Column::of_object(&name.text, ColumnKind::Key)),
+            other => panic!("{other} is no name"),
+        };
         plan_condition(&parse_condition(text).unwrap(), &key).unwrap()
     }
 

@@ -30,6 +30,38 @@ pub(super) fn keep(plan: &Plan, asked: &[bool], columns: &[Expr], select: &mut S
     }
 }
 
+/// Makes the text name the arrays of a collection in the order of the plan's columns: the first says what the objects are.
+pub(super) fn keep_objects(plan: &Plan, columns: &[Expr], select: &mut Select) {
+    let mut named = Vec::new();
+    let of = |wanted: &dyn Fn(&Step) -> bool| plan.steps.iter().find(|s| wanted(s));
+    if let Some(Step::Filter(e)) = of(&|s| matches!(s, Step::Filter(_))) {
+        walk(plan, e, &mut named);
+    }
+    plan.outputs().iter().for_each(|o| walk(plan, &o.value, &mut named));
+    if let Some(Step::Having(e)) = of(&|s| matches!(s, Step::Having(_))) {
+        walk(plan, e, &mut named);
+    }
+    if let Some(Step::Sort(keys)) = of(&|s| matches!(s, Step::Sort(_))) {
+        keys.iter().for_each(|k| walk(plan, &k.value, &mut named));
+    }
+    if let Some(Step::Aggregate { keys, .. }) = of(&|s| matches!(s, Step::Aggregate { .. })) {
+        keys.iter().for_each(|k| walk(plan, k, &mut named));
+    }
+    let scanned = &plan.scan.columns;
+    let is_array = |c: &usize| scanned.get(*c).is_some_and(|c| !c.kind.is_of_object());
+    let mut first = Vec::new();
+    named.into_iter().filter(is_array).for_each(|c| {
+        if !first.contains(&c) {
+            first.push(c);
+        }
+    });
+    let arrays: Vec<usize> = (0..scanned.len()).filter(is_array).collect();
+    if first != arrays {
+        let all = arrays.into_iter().map(|c| always(&columns[c]));
+        select.condition = Some(Expr::and(all.chain(select.condition.take())));
+    }
+}
+
 /// The rows' dimensions, as places in the plan's, of columns that are named in this order.
 fn rows(plan: &Plan, named: impl Iterator<Item = usize>) -> Vec<usize> {
     let place = |dim: &String| plan.scan.rows.iter().position(|d| d == dim).unwrap_or(usize::MAX);

@@ -61,7 +61,10 @@ pub fn select_of(plan: &Plan) -> Result<Select> {
             .hint("add a step 'project'"));
     }
     name_all(&mut select, &columns, &asked);
-    order::keep(plan, &asked, &columns, &mut select);
+    match scan.source {
+        SourceRef::Collection(_) => order::keep_objects(plan, &columns, &mut select),
+        _ => order::keep(plan, &asked, &columns, &mut select),
+    }
     Ok(select)
 }
 
@@ -92,12 +95,16 @@ fn column(plan: &Plan, id: usize) -> Expr {
     while plan.outputs().iter().any(|o| is_other(o, &text)) {
         text.insert(0, '/');
     }
-    let name = word(&text);
+    let name = match plan.scan.source {
+        // A key may have the name of an array.
+        SourceRef::Collection(_) => Expr::name(text),
+        _ => word(&text),
+    };
     match column.kind {
         ColumnKind::Value => name,
         ColumnKind::Stored => function("raw", vec![name]),
         ColumnKind::Position => function("idx", vec![name]),
-        ColumnKind::Key => function("tag", vec![name]),
+        ColumnKind::Key => function("tag", vec![Expr::Literal(Literal::Str(column.path.clone()))]),
         ColumnKind::Object | ColumnKind::Source => word(column.kind.name()),
     }
 }

@@ -13,6 +13,7 @@ use std::time::Instant;
 use arrow_array::RecordBatch;
 use arrow_schema::{ArrowError, SchemaRef};
 use sieva_catalog::{Filter, Find};
+use sieva_plan::Plan;
 use sieva_query::ast::{Expr, OrderBy, Projection, Select, SelectItem};
 use sieva_query::bind::Body;
 use sieva_query::exec::{ExecOptions, Groups, finish_groups, partial_groups};
@@ -25,7 +26,7 @@ use super::objects::{self, Object, SourceObjects};
 use super::run::{Setting, Walk};
 use super::shape::Shape;
 use super::substitute::{Class, array_of, class_of, literal, replaced};
-use super::{Collection, opener, rows};
+use super::{Collection, opener, plan, rows};
 use crate::arrow::Batches;
 use crate::open::Source;
 use crate::query::{Query, QueryOptions};
@@ -133,6 +134,16 @@ impl CollectionQuery {
     /// As [`Query::columns`].
     pub fn columns(&self) -> Result<Vec<(String, String)>> {
         self.inner.template.columns()
+    }
+
+    /// The query as data, in its one form: a scan of the collection, whose keys are columns beside the arrays of its
+    /// objects. Nothing is read or run for it; [`Collection::query_plan`] asks it again.
+    ///
+    /// # Errors
+    /// `unsupported` where a parameter of an aggregate is computed.
+    pub fn logical_plan(&self) -> Result<Plan> {
+        let inner = &self.inner;
+        Ok(plan::plan_of(inner.collection.name(), &inner.shape, inner.options.cross)?.canonical())
     }
 
     /// Whether rows are groups.

@@ -1,0 +1,91 @@
+//! A query of a collection as a logical plan, and a plan as such a query.
+//!
+//! The scan of a collection has the arrays by their paths within an object, in the order in which they are named, and the
+//! keys. Types, dimensions and dates are those of each object, so that a plan stays the same when objects are added.
+
+use sieva_plan::{Column, ColumnId, ColumnKind, Output, Plan, Scan, SortKey, SourceRef, Step};
+use sieva_query::aggregate::Aggregate;
+use sieva_query::ast::{Expr, Literal};
+use sieva_query::logical::{NamedColumns, call_of, select_of};
+use sieva_types::{Error, ErrorKind, Result};
+
+use super::Collection;
+use super::names::{Meaning, Names};
+use super::query::CollectionQuery;
+use super::shape::Shape;
+use crate::query::QueryOptions;
+
+impl Collection {
+    /// The query that a plan of this collection stands for. The catalog is asked here, files are opened when rows are.
+    ///
+    /// # Errors
+    /// `invalid-value` for what is no plan, or one of another source; as [`Collection::sql`].
+    pub fn query_plan(&self, plan: &Plan, options: &QueryOptions) -> Result<CollectionQuery> {
+        match &plan.scan.source {
+            SourceRef::Collection(name) if name == self.name() => {}
+            other => {
+                let message = format!("the plan is not of the collection '{}': {other:?}", self.name());
+                return Err(Error::new(ErrorKind::InvalidValue, message)
+                    .hint("ask that source, or make the plan anew for this one"));
+            }
+        }
+        let names = Names::load(&self.catalog, &self.name)?;
+        CollectionQuery::new(self, &names, select_of(plan)?, options)
+    }
+}
+
+/// The plan of a query of the collection `name`, as it was asked.
+pub(super) fn plan_of(name: &str, shape: &Shape, cross: bool) -> Result<Plan> {
+    let mut named = NamedColumns::new(&Meaning::column_of);
+    for array in &shape.arrays {
+        named.column(Column::of_object(array, ColumnKind::Value));
+    }
+    let mut steps = Vec::new();
+    let conditions: Vec<Expr> = shape.pushed.iter().chain(&shape.rest).cloned().collect();
+    if !conditions.is_empty() {
+        steps.push(Step::Filter(named.expr(&Expr::and(conditions))?));
+    }
+    if shape.grouped {
+        let keys = named.each(&shape.by)?;
+        let calls = shape.calls.iter().map(|c| call(&mut named, c)).collect::<Result<Vec<_>>>()?;
+        steps.push(Step::Aggregate { keys, calls });
+        // What stands in the result is a key, an aggregate, or made of them.
+        let first = u32::try_from(named.columns().len()).unwrap_or(u32::MAX);
+        for (id, expr) in (first..).zip(shape.by.iter().chain(&shape.calls)) {
+            named.stand_for(expr.clone(), ColumnId(id));
+        }
+    }
+    if let Some(having) = &shape.having {
+        steps.push(Step::Having(named.expr(having)?));
+    }
+    if !shape.order_by.is_empty() {
+        let key = |k: &sieva_query::ast::OrderBy| {
+            let (descending, nulls_first) = (k.descending, k.nulls_first.unwrap_or(false));
+            Ok(SortKey { value: named.expr(&k.expr)?, descending, nulls_first })
+        };
+        steps.push(Step::Sort(shape.order_by.iter().map(key).collect::<Result<_>>()?));
+    }
+    let outputs = shape.items.iter().map(|i| Ok(Output::new(i.column_name(), named.expr(&i.expr)?)));
+    steps.push(Step::Project(outputs.collect::<Result<_>>()?));
+    steps.extend(shape.distinct.then_some(Step::Distinct));
+    steps.push(Step::Limit { count: shape.limit, offset: shape.offset });
+    let source = SourceRef::Collection(name.to_owned());
+    let plan =
+        Plan { scan: Scan { source, rows: Vec::new(), cross, columns: named.columns().to_vec() }, steps };
+    plan.check()?;
+    Ok(plan)
+}
+
+fn call(named: &mut NamedColumns<'_>, call: &Expr) -> Result<sieva_plan::Call> {
+    let Expr::Call { function, args, distinct, star } = call else {
+        return Err(Error::new(ErrorKind::Internal, format!("'{call}' is no aggregate")));
+    };
+    let parameter = |arg: &Expr| match arg {
+        Expr::Literal(literal) => Ok(literal.clone()),
+        other => Err(Error::new(ErrorKind::Unsupported, format!("{function}() of {other} as a plan"))
+            .hint("write its parameters as numbers")),
+    };
+    let parameters = args.iter().skip(1).map(parameter).collect::<Result<Vec<Literal>>>()?;
+    let aggregate = Aggregate::from_call(function, *star, *distinct, &parameters)?;
+    Ok(call_of(&aggregate, args.first().map(|a| named.expr(a)).transpose()?))
+}
