@@ -2,13 +2,13 @@
 //!
 //! Work that borrows is given to them within a [`scope`], which does not end before the work has. Each piece of work has
 //! a thread of its own, one that waits or a new one, so that work which waits for other work always goes on. A process
-//! that was forked off has none of its parent's threads, and begins with none.
+//! that was forked off has none of its parent's threads, and begins with none. They end before the process does.
 
 use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::{self, Thread};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, Once, PoisonError};
+use std::thread::{self, JoinHandle, Thread};
 use std::time::Duration;
 
 /// How long a thread waits for work before it ends.
@@ -73,24 +73,49 @@ struct Job {
     running: Arc<Running>,
 }
 
+/// What a thread that waits is told.
+enum Told {
+    Job(Job),
+    End,
+}
+
 /// Where a thread waits for its next job.
 #[derive(Default)]
 struct Seat {
-    job: Mutex<Option<Job>>,
+    told: Mutex<Option<Told>>,
     given: Condvar,
+    thread: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl Seat {
-    fn give(&self, job: Job) {
-        *lock(&self.job) = Some(job);
+    fn tell(&self, told: Told) {
+        *lock(&self.told) = Some(told);
         self.given.notify_one();
     }
 
-    /// The job that it is given, if that is before the time is over.
-    fn wait(&self, at_most: Duration) -> Option<Job> {
-        let job = lock(&self.job);
-        let done = self.given.wait_timeout_while(job, at_most, |job| job.is_none());
+    /// What it is told, if that is before the time is over.
+    fn wait(&self, at_most: Duration) -> Option<Told> {
+        let told = lock(&self.told);
+        let done = self.given.wait_timeout_while(told, at_most, |told| told.is_none());
         done.unwrap_or_else(PoisonError::into_inner).0.take()
+    }
+}
+
+/// That of this process, or of the one that it was forked from.
+static CURRENT: AtomicPtr<Pool> = AtomicPtr::new(std::ptr::null_mut());
+
+/// Ends the threads that wait, as the process ends or forgets this library.
+extern "C" fn end() {
+    // SAFETY: null, or a pool that was leaked.
+    let Some(pool) = (unsafe { CURRENT.load(Ordering::Acquire).as_ref() }) else { return };
+    if pool.process != std::process::id() {
+        return;
+    }
+    let waiting = std::mem::take(&mut *lock(&pool.waiting));
+    waiting.iter().for_each(|seat| seat.tell(Told::End));
+    for seat in waiting {
+        let thread = lock(&seat.thread).take();
+        thread.map(JoinHandle::join);
     }
 }
 
@@ -104,7 +129,6 @@ struct Pool {
 impl Pool {
     /// That of this process.
     fn current() -> &'static Pool {
-        static CURRENT: AtomicPtr<Pool> = AtomicPtr::new(std::ptr::null_mut());
         let process = std::process::id();
         let known = CURRENT.load(Ordering::Acquire);
         // SAFETY: null, or a pool that was leaked below.
@@ -113,6 +137,9 @@ impl Pool {
         {
             return pool;
         }
+        static AT_THE_END: Once = Once::new();
+        // SAFETY: `end` may be called at any time, and does not unwind. Where it is refused, the system ends the threads.
+        AT_THE_END.call_once(|| _ = unsafe { libc::atexit(end) });
         // The parent's is left alone, not locked: a thread that is not here may have locked it.
         let made = Box::into_raw(Box::new(Pool { process, waiting: Mutex::default() }));
         match CURRENT.compare_exchange(known, made, Ordering::AcqRel, Ordering::Acquire) {
@@ -128,29 +155,33 @@ impl Pool {
     }
 
     fn start(&'static self, job: Job) -> bool {
-        if let Some(seat) = lock(&self.waiting).pop() {
-            seat.give(job);
+        let waits = lock(&self.waiting).pop();
+        if let Some(seat) = waits {
+            seat.tell(Told::Job(job));
             return true;
         }
-        let name = thread::Builder::new().name("sieva-worker".into());
-        name.spawn(move || self.work(job)).is_ok()
+        let (seat, name) = (Arc::new(Seat::default()), thread::Builder::new().name("sieva-worker".into()));
+        let own = Arc::clone(&seat);
+        let started = name.spawn(move || self.work(job, &own));
+        let is_started = started.is_ok();
+        *lock(&seat.thread) = started.ok();
+        is_started
     }
 
     /// What a thread does: its job, and then those that come in time.
-    fn work(&self, mut job: Job) {
-        let seat = Arc::new(Seat::default());
+    fn work(&self, mut job: Job, seat: &Arc<Seat>) {
         loop {
             // The panic was reported by the hook; its scope finds no result.
             let _ = catch_unwind(AssertUnwindSafe(job.work));
             // It waits before the scope is told, so that what comes next finds it.
-            let waits = self.sit(&seat);
+            let waits = self.sit(seat);
             job.running.one_less();
             if !waits {
                 return;
             }
-            match self.next(&seat) {
-                Some(next) => job = next,
-                None => return,
+            match self.next(seat) {
+                Told::Job(next) => job = next,
+                Told::End => return,
             }
         }
     }
@@ -165,22 +196,22 @@ impl Pool {
         has_room
     }
 
-    /// The next job; `None` once nobody can give one any more.
-    fn next(&self, seat: &Arc<Seat>) -> Option<Job> {
-        if let Some(job) = seat.wait(PATIENCE) {
-            return Some(job);
+    /// The next job; that it ends, once nobody can give it one any more.
+    fn next(&self, seat: &Arc<Seat>) -> Told {
+        if let Some(told) = seat.wait(PATIENCE) {
+            return told;
         }
         let mut waiting = lock(&self.waiting);
         let at = waiting.iter().position(|s| Arc::ptr_eq(s, seat));
         if let Some(at) = at {
             waiting.remove(at);
-            return None;
+            return Told::End;
         }
         drop(waiting);
-        // Somebody took the seat and is about to give it a job.
+        // Somebody took the seat and is about to tell it something.
         loop {
-            if let Some(job) = seat.wait(PATIENCE) {
-                return Some(job);
+            if let Some(told) = seat.wait(PATIENCE) {
+                return told;
             }
         }
     }
