@@ -12,6 +12,7 @@ mod kept;
 mod moments;
 mod pairs;
 mod quantile;
+mod registry;
 mod sums;
 #[cfg(test)]
 mod tests;
@@ -20,9 +21,8 @@ pub(crate) mod wire;
 #[cfg(test)]
 mod wire_tests;
 
-pub use accumulator::{
-    Accumulator, Finished, NO_GROUP, Piece, Present, Target, accumulator, feed, with_piece,
-};
+pub use accumulator::{Accumulator, Finished, NO_GROUP, Piece, Present, Target, feed, with_piece};
+pub use registry::accumulator;
 
 pub use wire::Encoded;
 

@@ -62,13 +62,7 @@ impl Execution {
         let access = self.options.access;
         let mut arrays = Vec::new();
         stored_arrays(&self.bound.condition, &mut arrays);
-        let able = |&a: &usize| match access {
-            Access::Auto | Access::Scan => true,
-            Access::ZoneMap => self.indexed[a].as_ref().is_some_and(|i| i.any_known()),
-            Access::Bitmap => self.indexed[a].as_ref().is_some_and(|i| i.has_bitmaps()),
-            Access::Sorted => self.indexes.replicas.iter().any(|r| r.key == self.bound.arrays[a].index),
-        };
-        if arrays.is_empty() || arrays.iter().any(able) {
+        if arrays.is_empty() || arrays.iter().any(|&a| self.is_access_there(a)) {
             return Ok(());
         }
         let schema = self.source.schema();

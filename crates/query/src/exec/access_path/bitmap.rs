@@ -1,17 +1,18 @@
-//! A condition on one array over one tile: by zone map, bitmap, single elements or a scan, whichever is cheapest.
+//! Bitmap indexes of regions: what they tell of a tile, and what has to be checked in the data.
 
 use std::sync::Arc;
 use std::time::Instant;
 
 use sieva_index::ArrayIndex;
 use sieva_index::bitmap::RegionBitmap;
-use sieva_index::stats::Verdict;
 use sieva_types::{Bx, KeySet, Result};
 
+use super::path::{AccessPath, Answer, Offer, Question};
 use crate::cost::ReadCosts;
 use crate::exec::Execution;
+use crate::exec::access_path::Access;
 use crate::exec::tile::arrays::Leaves;
-use crate::exec::tile::condition::{Evaluator, apply};
+use crate::exec::tile::condition::Evaluator;
 use crate::mask::{Mask, slice_box};
 
 /// Requests that evaluating a bitmap takes, about: what a range cuts mostly lies together.
@@ -41,112 +42,47 @@ struct Bitmaps<'e> {
     cost: f64,
 }
 
-impl Evaluator<'_, '_> {
-    /// Keeps the positions of `mask` at which the stored values of `array` belong to `set`.
-    pub(in crate::exec) fn stored(
-        &mut self,
-        array: usize,
-        raw: bool,
-        set: &KeySet,
-        bx: &Bx,
-        mask: &mut Mask,
-    ) -> Result<()> {
-        match self.execution.foresee_stored(array, raw, set, bx) {
-            Verdict::None => {
-                *mask = Mask::zeros(mask.len());
-                return Ok(());
-            }
-            Verdict::All => return Ok(()),
-            Verdict::Some => {}
-        }
-        let axes = self.leaves.axes(array);
-        let own = self.execution.own_box(array, bx);
-        let scan = self.execution.scan_cost(array, &own);
-        let Some(mut found) = self.by_bitmaps(array, raw, set, &own, scan)? else {
-            let open = (mask.len() as u64 == own.len()).then_some(&*mask);
-            let held = self.in_data(array, raw, set, bx, &own, open, scan)?;
-            apply(mask, bx, &held, &axes);
-            return Ok(());
+/// Bitmap indexes, as far as regions have one.
+pub(super) struct BitmapPath;
+
+impl AccessPath for BitmapPath {
+    fn forced_by(&self) -> Option<Access> {
+        Some(Access::Bitmap)
+    }
+
+    fn is_there(&self, execution: &Execution, array: usize) -> bool {
+        execution.indexed[array].as_ref().is_some_and(|i| i.has_bitmaps())
+    }
+
+    fn offer<'e>(
+        &self,
+        execution: &'e Execution,
+        asked: &Question<'_>,
+        _: Option<&Mask>,
+    ) -> Option<Offer<'e>> {
+        let bitmaps = execution.bitmaps(asked.array, asked.raw, asked.set, &asked.own)?;
+        let is_forced = execution.options.access == Access::Bitmap;
+        let cost = if is_forced { 0.0 } else { bitmaps.cost / FEWER_BYTES };
+        let evaluate = move |evaluator: &mut Evaluator<'_, 'e>, asked: &Question<'_>, _: Option<&Mask>| {
+            evaluator.did.by_bitmap += 1;
+            let found = bitmaps.evaluate(asked.set, &asked.own, evaluator.leaves)?;
+            Ok(Answer { sure: found.sure, check: Some(found.check) })
         };
-        self.did.by_bitmap += 1;
-        if found.check.len() == mask.len() {
-            found.check.and(mask);
-        }
-        if !found.check.none() {
-            let mut held = self.in_data(array, raw, set, bx, &own, Some(&found.check), scan)?;
-            held.and(&found.check);
-            found.sure.or(&held);
-        }
-        apply(mask, bx, &found.sure, &axes);
-        Ok(())
-    }
-
-    /// Where the data themselves satisfy the condition; only the positions `open` are of interest, if given.
-    #[allow(clippy::too_many_arguments)] // a condition, a place, and what is open in it
-    fn in_data(
-        &mut self,
-        array: usize,
-        raw: bool,
-        set: &KeySet,
-        bx: &Bx,
-        own: &Bx,
-        open: Option<&Mask>,
-        scan: f64,
-    ) -> Result<Mask> {
-        self.read = true;
-        if let Some(open) = open
-            && self.execution.points_pay(array, open, scan)
-            && let Some(found) = self.leaves.test_points(array, raw, set, own, open)?
-        {
-            self.did.by_points += 1;
-            return Ok(found);
-        }
-        self.did.by_scan += 1;
-        Ok(self.leaves.test(array, raw, set, bx)?.1)
-    }
-
-    fn by_bitmaps(
-        &mut self,
-        array: usize,
-        raw: bool,
-        set: &KeySet,
-        own: &Bx,
-        scan: f64,
-    ) -> Result<Option<Found>> {
-        let Some(bitmaps) = self.execution.bitmaps(array, raw, set, own) else { return Ok(None) };
-        if self.execution.options.access == crate::exec::Access::Auto && bitmaps.cost >= scan * FEWER_BYTES {
-            return Ok(None);
-        }
-        bitmaps.evaluate(set, own, self.leaves).map(Some)
+        Some(Offer { cost, evaluate: Box::new(evaluate) })
     }
 }
 
 impl Execution {
-    /// Nanoseconds of reading and testing a box of an array.
-    pub(crate) fn scan_cost(&self, array: usize, own: &Bx) -> f64 {
-        let layout = self.readers[array].layout();
-        let bytes = own.len() * layout.element_size as u64;
-        let costs = self.read_costs(array);
-        costs.price(bytes.div_ceil(layout.chunk_bytes.max(1)).max(1), bytes)
-    }
-
     /// Whether the tiles that zone maps leave open of a condition on an array are read, as far as can be told before: its
     /// bitmaps are dearer, or there are none.
     pub(crate) fn scans_what_is_open(&self, array: usize, raw: bool) -> bool {
         let Some(index) = self.zones(array, raw) else { return true };
         if !index.has_bitmaps() || !self.options.access.bitmaps() {
-            return self.options.access != crate::exec::Access::Bitmap;
+            return self.options.access != Access::Bitmap;
         }
         let region = Bx::whole(&index.header().region);
         let by_bitmap = self.indexes.costs.index.price(BITMAP_REQUESTS, region.len() / BITMAP_ROWS);
-        self.options.access == crate::exec::Access::Auto
-            && by_bitmap >= self.scan_cost(array, &region) * FEWER_BYTES
-    }
-
-    /// Whether single reads of the open positions are cheaper than reading the whole box.
-    fn points_pay(&self, array: usize, open: &Mask, scan: f64) -> bool {
-        let allowed = self.options.access != crate::exec::Access::Scan && self.flat[array].is_some();
-        allowed && open.count() as f64 * self.indexes.costs.direct.request.get() < scan
+        self.options.access == Access::Auto && by_bitmap >= self.scan_cost(array, &region) * FEWER_BYTES
     }
 
     /// The bitmaps of the regions that a box of an array touches; `None` where none may or can be used.

@@ -2,9 +2,12 @@
 
 pub(super) mod bitmap;
 pub(super) mod constant;
+mod path;
+mod per_tile;
 pub(super) mod points;
 pub(super) mod replica;
 mod replica_parts;
+mod scan;
 pub(crate) mod sorted;
 mod source_order;
 mod spare;

@@ -4,10 +4,14 @@ use std::time::Instant;
 
 use sieva_types::{Buffer, Bx, DType, ErrorKind, Result};
 
+use super::path::{AccessPath, Answer, Offer, Question};
 use crate::bind::Value;
 use crate::exec::access_path::Access;
+use crate::exec::fetch::runs::read_runs;
 use crate::exec::tile::arrays::{Leaves, element_size};
-use crate::exec::{Column, FetchWay};
+use crate::exec::{Column, Execution, FetchWay};
+use crate::mask::Mask;
+use crate::raw::RawTest;
 
 /// C-order positions in an array of shape `shape` of places in a box of it, which ascend.
 pub(in crate::exec) fn positions_of(shape: &[u64], own: &Bx, places: &[usize]) -> Vec<u64> {
@@ -23,7 +27,71 @@ pub(in crate::exec) fn positions_of(shape: &[u64], own: &Bx, places: &[usize]) -
     places.iter().map(at).collect()
 }
 
+/// Reading the positions that are open one by one, or in short runs.
+pub(super) struct PointsPath;
+
+impl AccessPath for PointsPath {
+    fn forced_by(&self) -> Option<Access> {
+        None
+    }
+
+    fn is_there(&self, execution: &Execution, array: usize) -> bool {
+        execution.flat[array].is_some() && execution.bound.arrays[array].axes.is_sorted()
+    }
+
+    fn offer<'e>(
+        &self,
+        execution: &'e Execution,
+        asked: &Question<'_>,
+        open: Option<&Mask>,
+    ) -> Option<Offer<'e>> {
+        if execution.options.access == Access::Scan || !self.is_there(execution, asked.array) {
+            return None;
+        }
+        let cost = open?.count() as f64 * execution.indexes.costs.direct.request.get();
+        Some(Offer {
+            cost,
+            evaluate: Box::new(|evaluator, asked, open| {
+                evaluator.read = true;
+                evaluator.did.by_points += 1;
+                let sure = match open {
+                    Some(open) => evaluator.leaves.test_points(asked, open)?,
+                    None => evaluator.leaves.test(asked.array, asked.raw, asked.set, asked.bx)?.1,
+                };
+                Ok(Answer { sure, check: None })
+            }),
+        })
+    }
+}
+
 impl Leaves<'_> {
+    /// Where the stored values belong to the set among the positions `open` of the array's own box, read one by one (or in
+    /// short runs) of an array that lies plainly, with axes in order; where it does not, all are read.
+    fn test_points(&mut self, asked: &Question<'_>, open: &Mask) -> Result<Mask> {
+        let Some(flat) = &self.execution.flat[asked.array] else {
+            return Ok(self.test(asked.array, asked.raw, asked.set, asked.bx)?.1);
+        };
+        let domain = self.domain(asked.array, asked.raw);
+        let size = element_size(domain);
+        let index = self.execution.bound.arrays[asked.array].index;
+        let places: Vec<usize> = open.ones_iter().collect();
+        let positions =
+            positions_of(&self.execution.source.schema().arrays[index].shape, &asked.own, &places);
+        let mut values = self.spare.pop().unwrap_or_default();
+        values.resize(positions.len() * size);
+        let costs = &self.execution.indexes.costs.direct;
+        let (gap, started) = (costs.gap(), Instant::now());
+        let (requests, bytes) =
+            read_runs(flat, &positions, size, gap, &mut self.workspace, values.bytes_mut())?;
+        costs.observe(requests, bytes, started.elapsed().as_secs_f64() * 1e9);
+        let mut found = Mask::zeros(positions.len());
+        RawTest::new(domain.dtype(), asked.set).test(&values, found.words_mut());
+        self.spare.push(values);
+        let mut mask = Mask::zeros(asked.own.len() as usize);
+        found.ones_iter().for_each(|i| mask.set(places[i]));
+        Ok(mask)
+    }
+
     /// The values of an array at some places of the tile `bx`, from the replica that gave the rows or one by one; `None`
     /// where reading the tile costs less, or was done already.
     ///
@@ -83,14 +151,7 @@ impl Leaves<'_> {
             return Ok(false);
         }
         let (gap, started) = (costs.gap(), Instant::now());
-        let (requests, bytes) = crate::exec::fetch::runs::read_runs(
-            flat,
-            positions,
-            size,
-            gap,
-            &mut self.workspace,
-            out.bytes_mut(),
-        )?;
+        let (requests, bytes) = read_runs(flat, positions, size, gap, &mut self.workspace, out.bytes_mut())?;
         costs.observe(requests, bytes, started.elapsed().as_secs_f64() * 1e9);
         Ok(true)
     }

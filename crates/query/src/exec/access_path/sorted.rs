@@ -10,12 +10,13 @@ use std::sync::{Arc, Mutex, OnceLock};
 use sieva_index::stats::Verdict;
 use sieva_types::{Buffer, Bx, DType, Error, ErrorKind, KeySet, Result};
 
-use crate::exec::ExecOptions;
-use crate::exec::access_path::Replica;
+use super::path::{AccessPath, Offer, Question};
 use crate::exec::access_path::replica_parts::{Part, parts_of, shared_out};
 use crate::exec::access_path::source_order::SourceOrder;
+use crate::exec::access_path::{Access, Replica};
 use crate::exec::pool::fold;
 use crate::exec::threads::lock;
+use crate::exec::{ExecOptions, Execution};
 use crate::mask::Mask;
 use crate::raw::RawTest;
 
@@ -40,6 +41,23 @@ pub struct Chosen {
 impl std::fmt::Debug for Chosen {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Chosen({} rows)", self.count())
+    }
+}
+
+/// Sorted replicas: they give the rows of a query as a whole, before there are tiles.
+pub(super) struct SortedPath;
+
+impl AccessPath for SortedPath {
+    fn forced_by(&self) -> Option<Access> {
+        Some(Access::Sorted)
+    }
+
+    fn is_there(&self, execution: &Execution, array: usize) -> bool {
+        execution.indexes.replicas.iter().any(|r| r.key == execution.bound.arrays[array].index)
+    }
+
+    fn offer<'e>(&self, _: &'e Execution, _: &Question<'_>, _: Option<&Mask>) -> Option<Offer<'e>> {
+        None
     }
 }
 

@@ -4,10 +4,13 @@
 use sieva_index::stats::Verdict;
 use sieva_types::{Bx, Result};
 
+use super::path::{AccessPath, Offer, Question};
 use crate::exec::Execution;
+use crate::exec::access_path::Access;
 use crate::exec::tile::Tiles;
 use crate::exec::tile::prepare::{Node, Prepared};
 use crate::exec::tile::windows::{Window, Windows};
+use crate::mask::Mask;
 use crate::optimizer::{Bounds, PhysicalPlan, all_bounds, any_bounds, within_all, within_any};
 
 /// A tile of which some positions may be selected.
@@ -39,6 +42,27 @@ pub(crate) struct Outlook {
 impl Outlook {
     fn add(&mut self, (low, high): Bounds) {
         self.rows = (self.rows.0.saturating_add(low), self.rows.1.saturating_add(high));
+    }
+}
+
+/// Zone maps of regions, and the fill value where nothing was ever written: they judge.
+pub(super) struct ZoneMapPath;
+
+impl AccessPath for ZoneMapPath {
+    fn forced_by(&self) -> Option<Access> {
+        Some(Access::ZoneMap)
+    }
+
+    fn is_there(&self, execution: &Execution, array: usize) -> bool {
+        execution.indexed[array].as_ref().is_some_and(|i| i.any_known())
+    }
+
+    fn judge(&self, execution: &Execution, asked: &Question<'_>) -> Verdict {
+        execution.foresee_stored(asked.array, asked.raw, asked.set, asked.bx)
+    }
+
+    fn offer<'e>(&self, _: &'e Execution, _: &Question<'_>, _: Option<&Mask>) -> Option<Offer<'e>> {
+        None
     }
 }
 

@@ -22,7 +22,7 @@ pub struct Leaves<'e> {
     pub(in crate::exec) workspace: Workspace,
     /// Per bound array: the box (of the array's own axes) that is held, and its elements.
     held: Vec<Option<(Bx, Buffer)>>,
-    spare: Vec<Buffer>,
+    pub(in crate::exec) spare: Vec<Buffer>,
     /// For evaluating bitmaps.
     pub(in crate::exec) bitmap: sieva_index::bitmap::Workspace,
     /// What reading took, and what was spent on leaving statistics.
@@ -93,47 +93,6 @@ impl<'e> Leaves<'e> {
         let test = RawTest::new(self.domain(array, raw).dtype(), set);
         test.test(self.stored(array, bx)?, mask.words_mut());
         Ok((axes, mask))
-    }
-
-    /// Where the stored values belong to `set` among the positions `open` of the array's box `own`, read one by
-    /// one (or in short runs); `None` where the array does not lie plainly, or its axes are not in order.
-    pub fn test_points(
-        &mut self,
-        array: usize,
-        raw: bool,
-        set: &KeySet,
-        own: &Bx,
-        open: &Mask,
-    ) -> Result<Option<Mask>> {
-        let (Some(flat), true) =
-            (&self.execution.flat[array], self.execution.bound.arrays[array].axes.is_sorted())
-        else {
-            return Ok(None);
-        };
-        let domain = self.domain(array, raw);
-        let size = element_size(domain);
-        let shape = &self.execution.source.schema().arrays[self.execution.bound.arrays[array].index].shape;
-        let places: Vec<usize> = open.ones_iter().collect();
-        let positions = crate::exec::access_path::points::positions_of(shape, own, &places);
-        let mut values = self.spare.pop().unwrap_or_default();
-        values.resize(positions.len() * size);
-        let costs = &self.execution.indexes.costs.direct;
-        let (gap, started) = (costs.gap(), Instant::now());
-        let (requests, bytes) = crate::exec::fetch::runs::read_runs(
-            flat,
-            &positions,
-            size,
-            gap,
-            &mut self.workspace,
-            values.bytes_mut(),
-        )?;
-        costs.observe(requests, bytes, started.elapsed().as_secs_f64() * 1e9);
-        let mut found = Mask::zeros(positions.len());
-        RawTest::new(domain.dtype(), set).test(&values, found.words_mut());
-        self.spare.push(values);
-        let mut mask = Mask::zeros(own.len() as usize);
-        found.ones_iter().for_each(|i| mask.set(places[i]));
-        Ok(Some(mask))
     }
 
     /// The error of a value that failed at place `i` of the axes that it varies along, within the box `bx`: computed
