@@ -20,6 +20,8 @@ from sieva._source import Source
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from sieva._options import OpeningForeign
+
 # A BP3 file ends in a tag of 24 bytes, 4 bytes of the writer's version, and an index of 28 bytes.
 _TAG, _TAG_FROM_END = b"ADIOS-BP v", 56
 _KEPT = re.compile(r"(md\.idx|m?md\.\d+|data\.\d+)\Z")
@@ -40,16 +42,7 @@ def is_adios(path: str) -> bool:
         return False
 
 
-def open_adios(
-    path: str,
-    *,
-    dims: Mapping[str, Sequence[str]] | None = None,
-    valid_range: bool = False,
-    store: str | None = None,
-    learn: bool = True,
-    isolated: bool = False,
-    memory: int | None = None,
-) -> Source:
+def open_adios(path: str, *, isolated: bool = False, options: OpeningForeign | None = None) -> Source:
     """Open a BP file.
 
     Variables are arrays by their names; those that are written in several steps have these as their first
@@ -57,7 +50,7 @@ def open_adios(
 
     Parameters
     ----------
-    path, dims, valid_range, store, learn, isolated, memory
+    path, isolated, options
         As in `sieva.open`.
 
     Raises
@@ -73,16 +66,7 @@ def open_adios(
 
     _check_directory(path)
     file = IsolatedFile(path, _files(path)) if isolated else _File(path)
-    return open_foreign(
-        path,
-        file.description,
-        file,
-        dims=dims,
-        valid_range=valid_range,
-        store=store,
-        learn=learn,
-        memory=memory,
-    )
+    return open_foreign(path, file.description, file, **(options or {}))
 
 
 class _File:

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, Unpack
 
 from sieva import _native, errors
+from sieva._options import some, takes
 from sieva._printable import shown
 from sieva._query import Query
-from sieva._source import _running
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from sieva._native import CollectionQuery as NativeQuery
     from sieva._native import Selection
+    from sieva._options import OpeningCollection, Running
     from sieva._query import Layout
 
 
@@ -40,16 +39,8 @@ class Collection:
         """Its name in the catalog."""
         return self._native.name
 
-    def sql(
-        self,
-        text: str,
-        *,
-        access: str = "auto",
-        fetch: str = "auto",
-        memory: int | str | None = None,
-        threads: int | None = None,
-        cross: bool = False,
-    ) -> CollectionQuery:
+    @takes("collection_query")
+    def sql(self, text: str, **options: Unpack[Running]) -> CollectionQuery:
         """Return the query of a SELECT over the objects.
 
         The catalog answers the conditions on keys (attributes and tags) at once; files are opened when rows
@@ -60,8 +51,9 @@ class Collection:
         text
             Names are keys of the catalog, or arrays by their path within the object. ``object`` is the path
             of the object, ``source`` the location of its file. FROM may be left out.
-        access, fetch, memory, threads, cross
-            As in `Source.query`.
+        access, fetch, memory, spill, threads, cross
+            As in `Source.query`. Nothing is spilled so far: rows have no order of their own, and groups stay
+            within the limit of memory.
 
         Raises
         ------
@@ -70,26 +62,17 @@ class Collection:
         AmbiguousName
             A name is both: ``tag(NAME)`` is the key, ``"NAME"`` in double quotes the array.
         """
-        native = self._native.sql(text, **_running(access, fetch, memory, threads, cross))
-        return CollectionQuery(native, self, text)
+        return CollectionQuery(self._native.sql(text, options), self, text)
 
-    def query(
-        self,
-        plan: _native.Plan,
-        *,
-        access: str = "auto",
-        fetch: str = "auto",
-        memory: int | str | None = None,
-        threads: int | None = None,
-        cross: bool = False,
-    ) -> CollectionQuery:
+    @takes("collection_query")
+    def query(self, plan: _native.Plan, **options: Unpack[Running]) -> CollectionQuery:
         """Return the query that a plan of this collection stands for, as `CollectionQuery.plan` gave it.
 
         Parameters
         ----------
         plan
             Of this collection. What its names are in the objects, each object tells when it is asked.
-        access, fetch, memory, threads, cross
+        access, fetch, memory, spill, threads, cross
             As in `Source.query`.
 
         Raises
@@ -97,8 +80,7 @@ class Collection:
         InvalidValue
             The plan is of another source.
         """
-        native = self._native.query_plan(plan, **_running(access, fetch, memory, threads, cross))
-        return CollectionQuery(native, self, plan.sql())
+        return CollectionQuery(self._native.query_plan(plan, options), self, plan.sql())
 
     def close(self) -> None:
         """Do nothing: files are closed when a query is done with them."""
@@ -201,16 +183,8 @@ class CollectionQuery(Query):
         return f"<pre>{escape(repr(self))}</pre>"
 
 
-def collection(
-    name: str,
-    *,
-    catalog: str | os.PathLike[str] | None = None,
-    external: Sequence[str | os.PathLike[str]] = (),
-    valid_range: bool = False,
-    store: str | os.PathLike[str] | None = None,
-    isolated: bool = False,
-    allow: Sequence[str | os.PathLike[str]] | None = None,
-) -> Collection:
+@takes("collection")
+def collection(name: str, **options: Unpack[OpeningCollection]) -> Collection:
     """Return a collection of a catalog.
 
     Parameters
@@ -237,17 +211,10 @@ def collection(
     """
     from sieva._open import WORKER
 
-    url = catalog_place(catalog)
-    native = _native.Collection.open(
-        url,
-        name,
-        store=None if store is None else os.fspath(store),
-        valid_range=valid_range,
-        external_roots=[os.fspath(root) for root in external],
-        isolated=WORKER if isolated else [],
-        allow=None if allow is None else [os.fspath(place) for place in allow],
-    )
-    return Collection(native, url)
+    given: dict[str, Any] = {**options}
+    url = catalog_place(given.pop("catalog", None))
+    given["isolated"] = WORKER if given.get("isolated") else []
+    return Collection(_native.Collection.open(url, name, given), url)
 
 
 def catalog_place(catalog: str | os.PathLike[str] | None) -> str:
@@ -260,13 +227,11 @@ def catalog_place(catalog: str | os.PathLike[str] | None) -> str:
     return str(Path(data) / "sieva" / "catalog.sqlite")
 
 
-def sql_of_collection(text: str, name: str, run: dict[str, Any], options: dict[str, Any]) -> CollectionQuery:
-    """Return the query of a SELECT ... FROM collection('name'); ``options`` are those of `collection`."""
-    known = {"catalog", "external", "valid_range", "store", "isolated", "allow"}
-    # Scans of small arrays leave nothing behind, whatever is said.
-    given = {key: value for key, value in options.items() if key != "learn"}
-    for key in given.keys() - known:
-        if given[key]:
-            raise errors.Unsupported(f"{key}= with FROM collection(...)", "it is an option of opening files")
-        given.pop(key)
-    return collection(name, **given).sql(text, **run)
+def sql_of_collection(text: str, name: str, run: Any, options: Any) -> CollectionQuery:  # noqa: ANN401 - checked there
+    """Return the query of a SELECT ... FROM collection('name'); what no collection takes may not be set."""
+    for row in _native.options():
+        why = row["not_of"].get("collection")
+        # Scans of small arrays leave nothing, whatever is said.
+        if why is not None and row["name"] != "learn" and options.get(row["name"]):
+            raise errors.Unsupported(f"{row['name']}= with FROM collection(...)", why)
+    return collection(name, **some("collection", options)).sql(text, **run)

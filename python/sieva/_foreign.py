@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Protocol, TypedDict
+from typing import TYPE_CHECKING, Any, Protocol, TypedDict, Unpack
 
 from sieva import _native
+from sieva._options import takes
 from sieva._source import Source
+
+if TYPE_CHECKING:
+    from sieva._options import OpeningForeign
 
 
 class Group(TypedDict):
@@ -76,16 +80,12 @@ class Reader(Protocol):
         """
 
 
+@takes("open_foreign")
 def open_foreign(
     path: str,
     description: Description,
     reader: Reader,
-    *,
-    dims: Mapping[str, Sequence[str]] | None = None,
-    valid_range: bool = False,
-    store: str | None = None,
-    learn: bool = True,
-    memory: int | None = None,
+    **options: Unpack[OpeningForeign],
 ) -> Source:
     """Return the source that is described so.
 
@@ -106,14 +106,4 @@ def open_foreign(
     InvalidValue
         The description contradicts itself.
     """
-    native = _native.Source.of_foreign(
-        path,
-        description,
-        reader,
-        dims={array: list(names) for array, names in (dims or {}).items()} or None,
-        valid_range=valid_range,
-        store=store,
-        learn=None if learn else (0.0, 0),
-        memory=memory,
-    )
-    return Source(native)
+    return Source(_native.Source.of_foreign(path, description, reader, options))

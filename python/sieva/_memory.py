@@ -2,14 +2,7 @@
 
 from __future__ import annotations
 
-import re
-
-_UNITS = {"": 1, "b": 1} | {
-    prefix + suffix: factor**power
-    for power, prefix in enumerate("kmgt", 1)
-    for suffix, factor in (("", 1024), ("b", 1000), ("ib", 1024))
-}
-_SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", re.IGNORECASE)
+from sieva import _native
 
 
 def memory_bytes(size: int | str | None) -> int | None:
@@ -25,20 +18,7 @@ def memory_bytes(size: int | str | None) -> int | None:
     >>> memory_bytes("512MiB"), memory_bytes("2GB"), memory_bytes(4096)
     (536870912, 2000000000, 4096)
     """
-    if size is None:
-        return None
-    if isinstance(size, bool) or not isinstance(size, int | str):
-        raise TypeError(f"a size is a number of bytes or text such as '512MiB', got {size!r}")
-    if isinstance(size, str):
-        found = _SIZE.fullmatch(size)
-        if found is None or found[2].lower() not in _UNITS:
-            raise ValueError(
-                f"{size!r} is no size: expected a number of bytes, or one with KiB, MiB, GiB, KB, MB, GB"
-            )
-        size = int(float(found[1]) * _UNITS[found[2].lower()])
-    if size <= 0:
-        raise ValueError(f"a size of {size} bytes: expected a positive one")
-    return size
+    return None if size is None else _native.size_bytes(size)
 
 
 def size_text(size: float) -> str:

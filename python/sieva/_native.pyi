@@ -6,9 +6,9 @@ Long because the native module is one, and a stub describes one.
 """
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import timedelta
-from typing import Any, Literal
+from typing import Any, Literal, NotRequired, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,16 +35,44 @@ def open_tables(
     name: str,
     metadata: dict[str, str],
     arrays: dict[str, _Table],
-    *,
-    dims: dict[str, list[str]] | None = None,
-    external_roots: list[str] = ...,
-    valid_range: bool = False,
-    store: str | None = None,
-    learn: tuple[float, int] | None = None,
-    remote: dict[str, Any] | None = None,
-    memory: int | None = None,
+    options: Mapping[str, Any] | None = None,
 ) -> Source:
     """Open the source that the metadata and columns of a reference set describe."""
+
+class OptionRow(TypedDict):
+    """An option of opening or running: a row of the engine's table."""
+
+    name: str
+    stage: Literal["opening", "running"]
+    kind: str
+    """``"flag"``, ``"word"``, ``"bytes"``, ``"number"``, ``"text"``, ``"directory"``, ``"places"`` ..."""
+    words: list[str]
+    """The values of a word."""
+    zero: bool
+    """Whether bytes may be 0."""
+    default: str
+    """What holds where it is not given, in words."""
+    means: str
+    python: list[str]
+    command_line: list[str]
+    c: list[str]
+    """What it is called there; none: ``no_...`` says why."""
+    no_python: NotRequired[str]
+    no_command_line: NotRequired[str]
+    no_c: NotRequired[str]
+    calls: list[str]
+    """What takes it in Python."""
+    not_of: dict[str, str]
+    """What does not, and why."""
+
+def options() -> list[OptionRow]:
+    """Return the options of opening and of running."""
+
+def check_options(call: str, names: Sequence[str]) -> None:
+    """Raise `TypeError` for a name that is no option of a call, with the nearest that is one."""
+
+def size_bytes(size: int | str, zero: bool = False) -> int:
+    """Return the bytes of a size; 0 only where `zero` allows it. See `sieva._memory.memory_bytes`."""
 
 def serve_worker() -> None:
     """Parse files for the process that started this one, until it is gone."""
@@ -264,19 +292,9 @@ class Source:
     @staticmethod
     def open(
         paths: list[str],
+        options: Mapping[str, Any] | None = None,
         *,
-        dims: dict[str, list[str]] | None = None,
-        external_roots: list[str] = ...,
-        valid_range: bool = False,
-        store: str | None = None,
-        learn: tuple[float, int] | None = None,
-        join: str | None = None,
-        remote: dict[str, Any] | None = None,
-        isolated: list[str] = ...,
         limits: tuple[int, int] | None = None,
-        catalog: Catalog | None = None,
-        allow: list[str] | None = None,
-        memory: int | None = None,
         session: Session | None = None,
     ) -> Source:
         """Open files as one source; their formats are told by their first bytes.
@@ -285,27 +303,12 @@ class Source:
         ----------
         paths
             Paths and globs.
-        dims
-            Names of dimensions by array path, where the file does not name them.
-        external_roots
-            Directories that external links and external raw storage may lead into; by default none.
-        valid_range
-            Whether values outside of ``valid_range``, ``valid_min`` and ``valid_max`` are missing.
-        store
-            Directory for augmentations of sources.
-        learn
-            The share of its time that a scan may spend on leaving statistics, and the least size in bytes of
-            arrays that it does so for. None: by default, or as SIEVA_LEARN says.
-        join
-            The dimension along which files of the same arrays follow one another.
-        remote
-            Limits of remote storage by name.
-        isolated
-            Command of a worker process that parses local files.
+        options
+            As of `sieva.open`, but ``isolated`` is the command of a worker, ``learn`` may be the share of its
+            time that a scan may spend on leaving statistics and the least size of arrays that it does so for,
+            and ``catalog`` is one that is open.
         limits
             Bytes of memory and seconds that such a worker may take.
-        memory
-            Bytes that reading a box may take.
 
         Raises
         ------
@@ -318,12 +321,7 @@ class Source:
         path: str,
         description: Description,
         reader: Reader,
-        *,
-        dims: dict[str, list[str]] | None = None,
-        valid_range: bool = False,
-        store: str | None = None,
-        learn: tuple[float, int] | None = None,
-        memory: int | None = None,
+        options: Mapping[str, Any] | None = None,
     ) -> Source:
         """Return a source that Python code describes and reads; see `sieva._foreign`.
 
@@ -333,8 +331,8 @@ class Source:
             What messages call it.
         description, reader
             Its schema as plain data, and what reads boxes of its arrays.
-        dims, valid_range, store, learn
-            As in `open`.
+        options
+            As in `open`, as far as they are of such a source.
 
         Raises
         ------
@@ -403,51 +401,28 @@ class Source:
         self,
         condition: str | Expr | None,
         select: Sequence[str | Expr] | None,
-        *,
-        access: str = "auto",
-        fetch: str = "auto",
-        memory: int | None = None,
-        spill: int | None = None,
-        threads: int | None = None,
-        cross: bool = False,
+        options: Mapping[str, Any] | None = None,
     ) -> Query:
         """Return the query of a condition (None: all positions) for expressions; see `sieva.Source`."""
 
     def sql(
         self,
         text: str,
-        *,
-        access: str = "auto",
-        fetch: str = "auto",
-        memory: int | None = None,
-        spill: int | None = None,
-        threads: int | None = None,
-        cross: bool = False,
+        options: Mapping[str, Any] | None = None,
     ) -> Query:
         """Return the query of a SELECT over this source; its FROM is not looked at."""
 
     def query_plan(
         self,
         plan: Plan,
-        *,
-        access: str = "auto",
-        fetch: str = "auto",
-        memory: int | None = None,
-        spill: int | None = None,
-        threads: int | None = None,
-        cross: bool = False,
+        options: Mapping[str, Any] | None = None,
     ) -> Query:
         """Return the query that a plan of this source stands for."""
 
     def run_task(
         self,
         task: Task,
-        *,
-        access: str = "auto",
-        fetch: str = "auto",
-        memory: int | None = None,
-        spill: int | None = None,
-        threads: int | None = None,
+        options: Mapping[str, Any] | None = None,
     ) -> Partial:
         """Run a part of the work of a query of this source."""
 
@@ -859,34 +834,19 @@ class Collection:
     def open(
         url: str,
         name: str,
-        *,
-        store: str | None = None,
-        valid_range: bool = False,
-        external_roots: list[str] = ...,
-        isolated: list[str] = ...,
-        allow: list[str] | None = None,
+        options: Mapping[str, Any] | None = None,
     ) -> Collection: ...
     @property
     def name(self) -> str: ...
     def sql(
         self,
         text: str,
-        *,
-        access: str = "auto",
-        fetch: str = "auto",
-        memory: int | None = None,
-        threads: int | None = None,
-        cross: bool = False,
+        options: Mapping[str, Any] | None = None,
     ) -> CollectionQuery: ...
     def query_plan(
         self,
         plan: Plan,
-        *,
-        access: str = "auto",
-        fetch: str = "auto",
-        memory: int | None = None,
-        threads: int | None = None,
-        cross: bool = False,
+        options: Mapping[str, Any] | None = None,
     ) -> CollectionQuery: ...
 
 class CollectionQuery:

@@ -4,35 +4,27 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from sieva import _adios, _native, _references, errors
-from sieva._catalog import Catalog, native_of
+from sieva._catalog import native_of
 from sieva._gridftp import is_gridftp
-from sieva._memory import memory_bytes
+from sieva._options import some, takes
 from sieva._query import Query
 from sieva._source import Source
+
+if TYPE_CHECKING:
+    from sieva._options import Asking, Opening
 
 # The main loop of a process that parses files for this one. Nothing of the user's Python is loaded in it.
 WORKER = [sys.executable, "-I", "-S", str(Path(__file__).with_name("_worker.py")), _native.__file__]
 
 
+@takes("open")
 def open(  # noqa: A001 - sieva.open is the name that is fixed
-    path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
-    *,
-    dims: Mapping[str, Sequence[str]] | None = None,
-    external: Sequence[str | os.PathLike[str]] = (),
-    valid_range: bool = False,
-    store: str | os.PathLike[str] | None = None,
-    learn: bool = True,
-    join: str | None = None,
-    isolated: bool = False,
-    storage_options: Mapping[str, Any] | None = None,
-    catalog: Catalog | str | os.PathLike[str] | bool | None = None,
-    allow: Sequence[str | os.PathLike[str]] | None = None,
-    memory: int | str | None = None,
+    path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], **options: Unpack[Opening]
 ) -> Source:
     """Open a file, or several as one source; formats are told by the first bytes, not by names.
 
@@ -108,104 +100,41 @@ def open(  # noqa: A001 - sieva.open is the name that is fixed
     (4, 20, 300, 400)
     >>> src = sieva.open("archive/pop.*.nc")  # doctest: +SKIP
     """
-    return open_in(
-        None,
-        path,
-        dims=dims,
-        external=external,
-        valid_range=valid_range,
-        store=store,
-        learn=learn,
-        join=join,
-        isolated=isolated,
-        storage_options=storage_options,
-        catalog=catalog,
-        allow=allow,
-        memory=memory,
-    )
+    return open_in(None, path, options)
 
 
 def open_in(
     session: _native.Session | None,
     path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
-    *,
-    dims: Mapping[str, Sequence[str]] | None = None,
-    external: Sequence[str | os.PathLike[str]] = (),
-    valid_range: bool = False,
-    store: str | os.PathLike[str] | None = None,
-    learn: bool = True,
-    join: str | None = None,
-    isolated: bool = False,
-    storage_options: Mapping[str, Any] | None = None,
-    catalog: Catalog | str | os.PathLike[str] | bool | None = None,
-    allow: Sequence[str | os.PathLike[str]] | None = None,
-    memory: int | str | None = None,
+    options: Opening,
 ) -> Source:
     """As `open`, in a session; None: that of the process."""
-    if isinstance(external, str | os.PathLike):
-        external = [external]
-    roots = [os.fspath(root) for root in external]
+    _native.check_options("open", list(options))
+    given: dict[str, Any] = {**options}
     names = file_names(path)
+    allow, isolated = options.get("allow"), options.get("isolated", False)
     allowed = None if allow is None else file_names(allow) if allow else []
     if len(names) == 1 and is_gridftp(names[0]):
         _refuse_allowed(allowed, names[0], "a file on a GridFTP server")
         from sieva._gridftp.source import open_remote
 
-        given: dict[str, Any] = {
-            "dims": dims,
-            "external": external,
-            "valid_range": valid_range,
-            "store": store,
-        }
-        if memory is not None:
-            given["memory"] = memory
-        given |= {"join": join, "isolated": isolated, "storage_options": storage_options, "catalog": catalog}
         return open_remote(names[0], given)  # type: ignore[return-value] # asked as a Source is
-    named_dims = {array: list(names) for array, names in (dims or {}).items()} or None
-    place = None if store is None else os.fspath(store)
+    if isinstance(given.get("external"), str | os.PathLike):
+        given["external"] = [given["external"]]
     if allowed is not None and len(names) == 1 and not set(names[0]) & set("*?["):
         _native.check_allowed(names[0], allowed)
     if len(names) == 1 and _references.is_tables(names[0]):
         _refuse_allowed(allowed, names[0], "a directory of Parquet references")
         _refuse_isolated(isolated, names[0], "a directory of Parquet references")
-        native = _references.open_tables(
-            names[0],
-            dims=named_dims,
-            external_roots=roots,
-            valid_range=valid_range,
-            store=place,
-            learn=None if learn else (0.0, 0),
-            remote=dict(storage_options or {}),
-            memory=memory_bytes(memory),
-        )
-        return Source(native)
-    if len(names) == 1 and join is None and _adios.is_adios(names[0]):
+        return Source(_references.open_tables(names[0], some("open_tables", given)))
+    if len(names) == 1 and options.get("join") is None and _adios.is_adios(names[0]):
         _refuse_allowed(allowed, names[0], "an ADIOS2 file")
-        return _adios.open_adios(
-            names[0],
-            dims=dims,
-            valid_range=valid_range,
-            store=place,
-            learn=learn,
-            isolated=isolated,
-            memory=memory_bytes(memory),
-        )
-    native = _native.Source.open(
-        names,
-        dims=named_dims,
-        external_roots=roots,
-        valid_range=valid_range,
-        store=place,
-        learn=None if learn else (0.0, 0),
-        join=join,
-        isolated=WORKER if isolated else [],
-        remote=dict(storage_options or {}),
-        catalog=native_of(catalog),
-        allow=allowed,
-        memory=memory_bytes(memory),
-        session=session,
-    )
-    return Source(native)
+        foreign: Any = some("open_foreign", given)
+        return _adios.open_adios(names[0], isolated=isolated, options=foreign)
+    given["isolated"] = WORKER if isolated else []
+    given["catalog"] = native_of(options.get("catalog"))
+    given["allow"] = allowed
+    return Source(_native.Source.open(names, given, session=session))
 
 
 def _refuse_allowed(allowed: list[str] | None, path: str, what: str) -> None:
@@ -224,17 +153,8 @@ def _refuse_isolated(isolated: bool, path: str, what: str) -> None:
         )
 
 
-def sql(
-    text: str,
-    *,
-    access: str = "auto",
-    fetch: str = "auto",
-    memory: int | str | None = None,
-    spill: int | str | None = None,
-    threads: int | None = None,
-    cross: bool = False,
-    **options: Any,  # noqa: ANN401 - those of `open`, checked there
-) -> Query:
+@takes("query", "open")
+def sql(text: str, **options: Unpack[Asking]) -> Query:
     """Return the query of a SELECT whose FROM names the file.
 
     Parameters
@@ -243,10 +163,9 @@ def sql(
         Such as ``"SELECT TEMP, SALT FROM 'pop.nc' WHERE TEMP > 5 LIMIT 10"``; FROM may be a glob, or
         ``collection('name')``: see `collection`.
     access, fetch, memory, spill, threads, cross
-        As in `Source.query`; a collection spills nothing.
-    **options
-        As in `open`: dims, external, valid_range, store, learn, join, isolated, storage_options, catalog,
-        allow; of a collection as in `collection`.
+        As in `Source.query`.
+    dims, external, valid_range, store, learn, join, isolated, storage_options, catalog, allow
+        As in `open`; of a collection as in `collection`.
 
     Raises
     ------
@@ -257,49 +176,23 @@ def sql(
     --------
     >>> q = sieva.sql("SELECT avg(TEMP) FROM 'pop.nc' GROUP BY z_t")  # doctest: +SKIP
     """
-    return sql_in(
-        None,
-        text,
-        access=access,
-        fetch=fetch,
-        memory=memory,
-        spill=spill,
-        threads=threads,
-        cross=cross,
-        **options,
-    )
+    return sql_in(None, text, options)
 
 
-def sql_in(
-    session: _native.Session | None,
-    text: str,
-    *,
-    access: str = "auto",
-    fetch: str = "auto",
-    memory: int | str | None = None,
-    spill: int | str | None = None,
-    threads: int | None = None,
-    cross: bool = False,
-    **options: Any,  # noqa: ANN401 - those of `open`, checked there
-) -> Query:
+def sql_in(session: _native.Session | None, text: str, options: Asking) -> Query:
     """As `sql`, in a session; None: that of the process."""
+    run: Any = some("query", options)
+    opening: Any = {name: value for name, value in options.items() if name not in run}
+    _native.check_options("open", list(opening))
     path = _native.from_clause(text)
     name = None if path is not None else _native.collection_clause(text)
     if name is not None:
         from sieva._collection import sql_of_collection
 
-        if spill not in {None, 0, "0"}:
-            raise errors.Unsupported(
-                "spill= with FROM collection(...)", "give it more memory=, or ask one of its files"
-            )
-        run = {"access": access, "fetch": fetch, "memory": memory, "threads": threads, "cross": cross}
-        return sql_of_collection(text, name, run, options)
+        return sql_of_collection(text, name, run, opening)
     if path is None:
         raise errors.SyntaxError_("the query has no FROM", "write SELECT ... FROM 'file.nc' WHERE ...")
-    source = open_in(session, path, **options)
-    return source.sql(
-        text, access=access, fetch=fetch, memory=memory, spill=spill, threads=threads, cross=cross
-    )
+    return open_in(session, path, opening).sql(text, **run)
 
 
 def file_names(path: object) -> list[str]:

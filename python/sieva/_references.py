@@ -82,8 +82,8 @@ def _metadata(folder: Path) -> str:
         return file.read(MAX_METADATA).decode("utf-8", errors="replace")
 
 
-def open_tables(path: str, **options: Any) -> _native.Source:  # noqa: ANN401 - handed on
-    """Open a directory of Parquet references; options are those of ``_native.open_tables``."""
+def open_tables(path: str, options: dict[str, Any]) -> _native.Source:
+    """Open a directory of Parquet references."""
     import pyarrow.parquet as pq
 
     folder = Path(path)
@@ -102,7 +102,7 @@ def open_tables(path: str, **options: Any) -> _native.Source:  # noqa: ANN401 - 
     except (KeyError, ValueError, OSError) as error:
         raise errors.CorruptFile(f"{path!r} is no set of Parquet references: {error}") from error
     # What it refers to is named from beside the directory, as from beside a file.
-    return _native.open_tables(str(folder), metadata, arrays, **options)  # type: ignore[arg-type]
+    return _native.open_tables(str(folder), metadata, arrays, options)  # type: ignore[arg-type]
 
 
 def _column(table: dict[str, list[Any]], name: str) -> list[Any]:

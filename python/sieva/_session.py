@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from sieva import _native, errors
 from sieva._memory import memory_bytes
+from sieva._options import takes
 from sieva._printable import shown
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from sieva._catalog import Catalog
+    from sieva._options import Asking, Opening, Running
     from sieva._query import Query
     from sieva._source import Source
 
@@ -66,19 +68,24 @@ class Session:
         self._catalog = catalog
         self._allow = allow
 
-    def open(self, path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], **options: Any) -> Source:  # noqa: ANN401 - those of `sieva.open`, checked there
+    @takes("open")
+    def open(
+        self, path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], **options: Unpack[Opening]
+    ) -> Source:
         """Open a file, or several as one source, as `sieva.open` does; its queries belong to the session."""
         from sieva._open import open_in
 
-        return open_in(self._native, path, **self._given(options))
+        return open_in(self._native, path, self._given(options))
 
-    def sql(self, text: str, **options: Any) -> Query:  # noqa: ANN401 - those of `sieva.sql`, checked there
+    @takes("query", "open")
+    def sql(self, text: str, **options: Unpack[Asking]) -> Query:
         """Return the query of a SELECT whose FROM names the file, as `sieva.sql` does."""
         from sieva._open import sql_in
 
-        return sql_in(self._native, text, **self._given(options))
+        return sql_in(self._native, text, self._given(options))
 
-    def query(self, plan: _native.Plan, **options: Any) -> Query:  # noqa: ANN401 - those of `Source.query`, checked there
+    @takes("query")
+    def query(self, plan: _native.Plan, **options: Unpack[Running]) -> Query:
         """Return the query of a plan that names its source, as `Query.plan` makes it.
 
         Raises
@@ -91,7 +98,7 @@ class Session:
             raise errors.InvalidValue("the plan names no file", "open the source, and ask it for the plan")
         return self.open(path).query(plan, **options)
 
-    def _given(self, options: dict[str, Any]) -> dict[str, Any]:
+    def _given(self, options: Any) -> Any:  # noqa: ANN401 - some of the options
         own = {"catalog": self._catalog, "allow": self._allow}
         return {name: value for name, value in own.items() if value is not None} | options
 
@@ -132,4 +139,4 @@ class Session:
 
 
 def _cache_bytes(cache: int | str | None) -> int | None:
-    return 0 if cache == 0 else memory_bytes(cache)
+    return None if cache is None else _native.size_bytes(cache, zero=True)

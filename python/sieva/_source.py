@@ -5,33 +5,20 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
-from typing import Any, Self, TypedDict
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from sieva import _index, _native
 from sieva._array import Array, Arrays
 from sieva._expr import Expr, asked
 from sieva._histogram import Histogram
 from sieva._index import BuildReport, Calibration, IndexStatus, VerifyReport
-from sieva._memory import memory_bytes
+from sieva._options import takes
 from sieva._printable import shown
 from sieva._query import Query
 from sieva._schema import Schema
 
-
-class _Running(TypedDict):
-    """How a query is run."""
-
-    access: str
-    fetch: str
-    memory: int | None
-    threads: int | None
-    cross: bool
-
-
-class _Spilling(_Running):
-    """How a query of one source is run."""
-
-    spill: int | None
+if TYPE_CHECKING:
+    from sieva._options import Running, RunningTask
 
 
 class Source:
@@ -110,17 +97,12 @@ class Source:
         """
         return Schema(self._native.schema())
 
+    @takes("query")
     def query(
         self,
         condition: str | Expr | _native.Plan | None = None,
         select: Sequence[str | Expr] | None = None,
-        *,
-        access: str = "auto",
-        fetch: str = "auto",
-        memory: int | str | None = None,
-        spill: int | str | None = None,
-        threads: int | None = None,
-        cross: bool = False,
+        **options: Unpack[Running],
     ) -> Query:
         """Return the query for the points that satisfy a condition. Reads no data yet.
 
@@ -169,34 +151,25 @@ class Source:
         if isinstance(select, str | Expr):
             raise TypeError(f"select is a list, got {select!r}: write select=[{str(select)!r}]")
         if isinstance(condition, _native.Plan):
-            run = _spilling(spill, _running(access, fetch, memory, threads, cross))
-            return self._query_plan(condition, select, run)
+            return self._query_plan(condition, select, options)
         where = _condition(condition)
         items = None if select is None else [self._item(item) for item in select]
-        options = _spilling(spill, _running(access, fetch, memory, threads, cross))
-        return Query(self._native.query(where, items, **options), self, str(where or ""))
+        return Query(self._native.query(where, items, options), self, str(where or ""))
 
-    def _query_plan(self, plan: _native.Plan, select: object, options: _Spilling) -> Query:
+    def _query_plan(self, plan: _native.Plan, select: object, options: Running) -> Query:
         if select is not None:
             raise TypeError("select= beside a plan, which says what comes back")
-        return Query(self._native.query_plan(plan, **options), self, plan.sql())
+        return Query(self._native.query_plan(plan, options), self, plan.sql())
 
-    def run_task(
-        self,
-        task: _native.Task,
-        *,
-        access: str = "auto",
-        fetch: str = "auto",
-        memory: int | str | None = None,
-        threads: int | None = None,
-    ) -> _native.Partial:
+    @takes("run_task")
+    def run_task(self, task: _native.Task, **options: Unpack[RunningTask]) -> _native.Partial:
         """Run a part of the work of a query of this source, wherever it was made by `Query.tasks`.
 
         Parameters
         ----------
         task
             The part. Its bytes are enough: ``Task.from_bytes``.
-        access, fetch, memory, threads
+        access, fetch, memory, spill, threads
             As in `query`; they change the time, not the answer.
 
         Returns
@@ -211,22 +184,10 @@ class Source:
         InvalidValue
             It was opened in another way: `dims`, `valid_range` or `join` differ.
         """
-        options = _running(access, fetch, memory, threads, False)
-        return self._native.run_task(
-            task, access=access, fetch=fetch, memory=options["memory"], threads=options["threads"]
-        )
+        return self._native.run_task(task, options)
 
-    def sql(
-        self,
-        text: str,
-        *,
-        access: str = "auto",
-        fetch: str = "auto",
-        memory: int | str | None = None,
-        spill: int | str | None = None,
-        threads: int | None = None,
-        cross: bool = False,
-    ) -> Query:
+    @takes("query")
+    def sql(self, text: str, **options: Unpack[Running]) -> Query:
         """Return the query of a SELECT over this source; its FROM, if it has one, is not looked at.
 
         Parameters
@@ -236,8 +197,7 @@ class Source:
         access, fetch, memory, spill, threads, cross
             As in `query`; ``CROSS`` in the text says the same as `cross`.
         """
-        options = _spilling(spill, _running(access, fetch, memory, threads, cross))
-        return Query(self._native.sql(text, **options), self, text)
+        return Query(self._native.sql(text, options), self, text)
 
     def build_index(
         self,
@@ -459,11 +419,6 @@ class Source:
         return source_html(self)
 
 
-def _running(access: str, fetch: str, memory: int | str | None, threads: int | None, cross: bool) -> _Running:
-    limit = memory_bytes(memory)
-    return {"access": access, "fetch": fetch, "memory": limit, "threads": threads, "cross": cross}
-
-
 def _listed(items: Sequence[Any], name: str) -> Sequence[Any]:
     if isinstance(items, str):
         raise TypeError(f"{name} is a list, got {items!r}")
@@ -484,7 +439,3 @@ def _condition(condition: object) -> str | _native.Expr | None:
         return None if condition is None else asked(condition)
     kind = type(condition).__name__
     raise TypeError(f"a condition is text or an expression of arrays, got {condition!r} ({kind})")
-
-
-def _spilling(spill: int | str | None, run: _Running) -> _Spilling:
-    return {**run, "spill": 0 if spill in {0, "0"} else memory_bytes(spill)}

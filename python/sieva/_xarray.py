@@ -7,7 +7,7 @@ with no global lock; datasets can be pickled, as Dask does with them.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 import xarray as xr
@@ -17,6 +17,7 @@ from xarray.core import indexing
 
 from sieva import _native, _open, errors
 from sieva import _xarray_unchanged as unchanged
+from sieva._options import takes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from sieva._array import Array
     from sieva._expr import Expr
+    from sieva._options import Running
     from sieva._query import Query
     from sieva._source import Source
 
@@ -315,16 +317,12 @@ class SievaAccessor:
             return xr.open_dataset(path)
         return xr.open_dataset(path, engine=SievaBackendEntrypoint, cache=False, **how["dataset"])
 
+    @takes("query")
     def query(
         self,
         condition: str | Expr | None = None,
         select: Sequence[str | Expr] | None = None,
-        *,
-        access: str = "auto",
-        fetch: str = "auto",
-        memory: int | str | None = None,
-        threads: int | None = None,
-        cross: bool = False,
+        **options: Unpack[Running],
     ) -> Query:
         """Return the query for the points of the file that satisfy a condition, see `sieva.Source.query`.
 
@@ -335,6 +333,4 @@ class SievaAccessor:
         """
         source = self.source
         unchanged.check(self._dataset, self._opened_anew)
-        return source.query(
-            condition, select, access=access, fetch=fetch, memory=memory, threads=threads, cross=cross
-        )
+        return source.query(condition, select, **options)

@@ -16,105 +16,35 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from sieva import __version__, errors
-from sieva._cli_types import DimsType, MemoryType, SpillType, StorageOptionType
+from sieva._cli_options import given, options
+from sieva._cli_types import MemoryType
 from sieva._memory import size_text
 from sieva._printable import say
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from sieva._query import Query
 
 FORMATS = ("table", "csv", "json", "arrow", "parquet", "netcdf", "hdf5", "zarr")
 LAYOUTS = ("grid", "points", "columns")
-ACCESS = ("auto", "scan", "zonemap", "bitmap", "sorted")
-FETCH = ("auto", "direct", "block")
 INTERRUPTED = 130
 _WAYS = {"bitmap": "bitmap", "points": "single elements", "scan": "scan"}
 
 
-def _options(*options: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    def decorate(function: Any) -> Any:  # noqa: ANN401 - any command
-        for option in reversed(options):
-            function = option(function)
-        return function
-
-    return decorate
-
-
-open_options = _options(
-    click.option(
-        "--dims",
-        type=DimsType(),
-        multiple=True,
-        help="Name the dimensions of an array where the file does not: --dims exchange/theta=angle",
-    ),
-    click.option(
-        "--external",
-        metavar="DIR",
-        multiple=True,
-        help="Directory that external links and storage of the file may lead into.",
-    ),
-    click.option(
-        "--allow",
-        metavar="PLACE",
-        multiple=True,
-        help="Directory, file or beginning of a URL that may be opened, and nothing else; may be repeated.",
-    ),
-    click.option(
-        "--join",
-        metavar="DIM",
-        help="Of several files: the dimension that they are joined along, one of theirs or a new one.",
-    ),
-    click.option(
-        "--isolated",
-        is_flag=True,
-        help="Parse local files in a process of their own, with limits on memory and time.",
-    ),
-    click.option(
-        "--storage-option",
-        "storage_options",
-        type=StorageOptionType(),
-        multiple=True,
-        help="Of remote objects, may be repeated: --storage-option retries=3 --storage-option parallel=4",
-    ),
-)
-store_option = click.option(
-    "--store",
-    metavar="DIR",
-    help="Directory for indexes; by default SIEVA_STORE, else SOURCE.sieva beside the file.",
-)
+open_options = options("opening", "dims", "external", "allow", "join", "isolated", "storage_options")
+store_option = options("opening", "store")
 deflate_option = click.option(
     "--deflate",
     type=click.IntRange(0, 9),
     help="Of netcdf and hdf5: 0 is not compressed, 1 fast, 9 small.",
 )
-run_options = _options(
-    click.option(
-        "--access", type=click.Choice(ACCESS), default="auto", show_default=True, help="Way to evaluate."
-    ),
-    click.option(
-        "--fetch", type=click.Choice(FETCH), default="auto", show_default=True, help="Way to fetch values."
-    ),
-    click.option("--memory", type=MemoryType(), default="1GiB", show_default=True, help="Limit of memory."),
-    click.option(
-        "--spill",
-        type=SpillType(),
-        help="Limit of what ORDER BY and DISTINCT may write to TMPDIR; by default 16GiB, 0 nothing.",
-    ),
-    click.option(
-        "--threads", type=click.IntRange(min=1), help="Number of threads; by default one for each core."
-    ),
-    click.option("--cross", is_flag=True, help="A product of arrays that do not line up, as by CROSS."),
-    click.option("--valid-range", is_flag=True, help="Values outside of valid_range are missing."),
-    store_option,
-    click.option("--no-learn", is_flag=True, help="Leave no statistics of what is scanned."),
-    click.option(
-        "--catalog",
-        metavar="URL",
-        help="Of FROM collection('name'): the catalog; by default SIEVA_CATALOG, else the user's.",
-    ),
-)
+
+
+def run_options(function: Any) -> Any:  # noqa: ANN401 - any command
+    """Give a command the options of running a query, and those of opening that matter to it alone."""
+    function = options("opening", "valid_range", "store", "learn", "catalog")(function)
+    return options("running", "access", "fetch", "memory", "spill", "threads", "cross")(function)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -131,7 +61,7 @@ def schema(source: str, as_json: bool, **how: Any) -> None:  # noqa: ANN401 - th
     """Show what SOURCE holds: storage, layout, and what is known of the values."""
     import sieva
 
-    known = sieva.open(source, **_opening(how)).schema()
+    known = sieva.open(source, **given(how)).schema()
     click.echo(known.to_json() if as_json else str(known))
 
 
@@ -151,12 +81,14 @@ def query(
     layout: str | None,
     deflate: int | None,
     stats: bool,
-    **how: Any,  # noqa: ANN401 - the options of running and opening, see _ask
+    **how: Any,  # noqa: ANN401 - the options of running and opening
 ) -> None:
     """Answer a query: SELECT ... FROM 'file.nc' WHERE ..."""
     path = None if output in (None, "-") else Path(output or "")
     kind = _format(path, kind, layout, deflate)
-    asked = _ask(sql, **how)
+    import sieva
+
+    asked = sieva.sql(sql, **given(how))
     from sieva._output import write_file, writer
 
     with _stderr_note(asked, path):
@@ -174,11 +106,13 @@ def query(
 @cli.command()
 @click.argument("sql")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, which can be sent and asked elsewhere.")
-@click.option("--catalog", metavar="URL", help="Of FROM collection('name'); by default your own.")
+@options("opening", "catalog")
 @open_options
 def plan(sql: str, as_json: bool, **how: Any) -> None:  # noqa: ANN401 - the options of opening
     """Show what is asked, as data: in one form for all wordings, with its id. Nothing is read or run."""
-    asked = _ask(sql, no_learn=True, **how)
+    import sieva
+
+    asked = sieva.sql(sql, learn=False, **given(how))
     found = asked.plan()
     say(found.to_json().rstrip("\n") if as_json else f"{found.id}\n{found.sql()}")
     asked.source.close()
@@ -194,10 +128,12 @@ def explain(
     sql: str,
     analyze: bool,
     as_json: bool,
-    **how: Any,  # noqa: ANN401 - the options of running and opening, see _ask
+    **how: Any,  # noqa: ANN401 - the options of running and opening
 ) -> None:
     """Show how a query would be answered, without answering it."""
-    asked = _ask(sql, **how)
+    import sieva
+
+    asked = sieva.sql(sql, **given(how))
     click.echo((asked.explain_json(analyze) if as_json else asked.explain(analyze)).rstrip("\n"))
     asked.source.close()
 
@@ -293,7 +229,7 @@ def references(source: str, output: str, url: str | None, **how: Any) -> None:  
     """Write where every chunk of SOURCE lies to OUTPUT: kerchunk's references, *.json or *.parq."""
     import sieva
 
-    for note in sieva.open(source, **_opening(how)).to_references(output, url=url):
+    for note in sieva.open(source, **given(how)).to_references(output, url=url):
         say(note, err=True)
 
 
@@ -324,11 +260,11 @@ def advise(source: str, **options: Any) -> None:  # noqa: ANN401 - as click has 
 @click.argument("path")
 @store_option
 @open_options
-def calibrate(path: str, store: str | None, **how: Any) -> None:  # noqa: ANN401 - the options of opening
+def calibrate(path: str, **how: Any) -> None:  # noqa: ANN401 - the options of opening
     """Measure what reading the file PATH costs here, and keep it for choosing between ways to answer."""
     import sieva
 
-    found = sieva.open(path, store=store, **_opening(how)).calibrate()
+    found = sieva.open(path, **given(how)).calibrate()
     say(repr(found))
     say(f"kept in {found.kept_in}", err=True)
 
@@ -371,29 +307,6 @@ class _Later(click.Group):
 @cli.group(cls=_Later)
 def catalog() -> None:
     """Know what files hold without opening them: register, tag, find."""
-
-
-def _ask(
-    sql: str,
-    *,
-    dims: Sequence[tuple[str, list[str]]],
-    no_learn: bool,
-    catalog: str | None,
-    **how: Any,  # noqa: ANN401 - as click has them
-) -> Query:
-    """Return the query of a SELECT, run and opened as the options say."""
-    import sieva
-
-    if catalog is not None:
-        how["catalog"] = catalog
-    how["allow"] = how.get("allow") or None
-    return sieva.sql(sql, dims=dict(dims), learn=not no_learn, **how)
-
-
-def _opening(how: dict[str, Any]) -> dict[str, Any]:
-    """Return the options of opening as `sieva.open` has them."""
-    how = {**how, "dims": dict(how["dims"]), "storage_options": dict(how["storage_options"]) or None}
-    return {**how, "allow": how.get("allow") or None}
 
 
 def _format(path: Path | None, kind: str | None, layout: str | None, deflate: int | None) -> str:

@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict};
-use sieva::{Learn, OpenOptions, QueryOptions, parse};
+use sieva::options::Call;
+use sieva::parse;
 
 use crate::errors::to_python;
 use crate::interrupt::interruptible;
+use crate::options;
 use crate::plan::Plan;
 use crate::stream::{Signal, Stream};
 
@@ -19,29 +21,9 @@ pub struct Collection(sieva::Collection);
 #[pymethods]
 impl Collection {
     #[staticmethod]
-    #[allow(clippy::too_many_arguments)] // the options of one call, by name
-    #[pyo3(signature = (url, name, *, store=None, valid_range=false, external_roots=Vec::new(), isolated=Vec::new(), allow=None))]
-    fn open(
-        py: Python<'_>,
-        url: &str,
-        name: &str,
-        store: Option<std::path::PathBuf>,
-        valid_range: bool,
-        external_roots: Vec<std::path::PathBuf>,
-        isolated: Vec<std::ffi::OsString>,
-        allow: Option<Vec<String>>,
-    ) -> PyResult<Self> {
-        let gate = crate::source::gate(allow)?;
-        let learn = Learn { share: 0.0, from: 0 };
-        let options = OpenOptions {
-            store,
-            valid_range,
-            external_roots,
-            isolated,
-            learn,
-            gate,
-            ..OpenOptions::default()
-        };
+    #[pyo3(signature = (url, name, options=None))]
+    fn open(py: Python<'_>, url: &str, name: &str, options: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
+        let options = options::open_options(options, Call::OpenCollection)?;
         interruptible(py, &Arc::default(), || sieva::Collection::open(url, name, &options)).map(Self)
     }
 
@@ -50,36 +32,26 @@ impl Collection {
         self.0.name()
     }
 
-    #[pyo3(signature = (text, *, access="auto", fetch="auto", memory=None, threads=None, cross=false))]
-    #[allow(clippy::too_many_arguments)] // the options of one call, by name
+    #[pyo3(signature = (text, options=None))]
     fn sql(
         &self,
         py: Python<'_>,
         text: &str,
-        access: &str,
-        fetch: &str,
-        memory: Option<u64>,
-        threads: Option<usize>,
-        cross: bool,
+        options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<CollectionQuery> {
-        let options: QueryOptions = crate::source::options(access, fetch, memory, None, threads, cross)?;
+        let options = options::query_options(options, Call::QueryCollection)?;
         let query = py.detach(|| self.0.sql(text, &options)).map_err(to_python)?;
         Ok(CollectionQuery(query, Signal::default()))
     }
 
-    #[pyo3(signature = (plan, *, access="auto", fetch="auto", memory=None, threads=None, cross=false))]
-    #[allow(clippy::too_many_arguments)] // the options of one call, by name
+    #[pyo3(signature = (plan, options=None))]
     fn query_plan(
         &self,
         py: Python<'_>,
         plan: &Plan,
-        access: &str,
-        fetch: &str,
-        memory: Option<u64>,
-        threads: Option<usize>,
-        cross: bool,
+        options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<CollectionQuery> {
-        let options: QueryOptions = crate::source::options(access, fetch, memory, None, threads, cross)?;
+        let options = options::query_options(options, Call::QueryCollection)?;
         let query = py.detach(|| self.0.query_plan(&plan.0, &options)).map_err(to_python)?;
         Ok(CollectionQuery(query, Signal::default()))
     }

@@ -14,9 +14,11 @@ mod foreign;
 mod foreign_values;
 mod index;
 mod interrupt;
+mod options;
 mod plan;
 mod query;
 mod references;
+mod remote;
 mod selection;
 mod session;
 mod source;
@@ -48,6 +50,8 @@ mod native {
         Histogram, build_index, calibrate, drop_index, drop_replicas, index_notes, index_status, save_learnt,
         verify_index,
     };
+    #[pymodule_export]
+    use super::options::{check_options, options, size};
     #[pymodule_export]
     use super::plan::Plan;
     #[pymodule_export]

@@ -1,16 +1,16 @@
 //! Reference sets of kerchunk, as JSON and as the columns of their Parquet tables.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
+use pyo3::types::{PyBytes, PyDict};
 use sieva::kerchunk::{Columns, References, Tables};
-use sieva::{Learn, OpenOptions};
+use sieva::options::Call;
 
 use crate::errors::to_python;
-use crate::source::{Source, remote_options};
+use crate::options::open_options;
+use crate::source::Source;
 
 /// What is left out, with the reasons, and what readers see otherwise.
 type Notes = (Vec<(String, String)>, Vec<String>);
@@ -45,37 +45,22 @@ pub fn references_tables<'py>(
 
 /// A source made of the metadata and columns of a reference set.
 #[pyfunction]
-#[pyo3(signature = (name, metadata, arrays, *, dims=None, external_roots=Vec::new(), valid_range=false, store=None, learn=None, remote=None, memory=None))]
-#[allow(clippy::needless_pass_by_value, clippy::too_many_arguments)] // as Python hands them over, by name
+#[pyo3(signature = (name, metadata, arrays, options=None))]
+#[allow(clippy::needless_pass_by_value)] // as Python hands them over
 pub fn open_tables(
     py: Python<'_>,
     name: String,
     metadata: BTreeMap<String, String>,
     arrays: BTreeMap<String, Table<'_>>,
-    dims: Option<BTreeMap<String, Vec<String>>>,
-    external_roots: Vec<PathBuf>,
-    valid_range: bool,
-    store: Option<PathBuf>,
-    learn: Option<(f64, u64)>,
-    remote: Option<BTreeMap<String, Bound<'_, PyAny>>>,
-    memory: Option<u64>,
+    options: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<Source> {
+    let options = open_options(options, Call::OpenTables)?;
     let arrays = arrays.into_iter().map(|(array, (path, offset, size, raw))| {
         let path = path.into_iter().map(|p| p.map(Arc::from)).collect();
         let raw = raw.into_iter().map(|r| r.map(|bytes| bytes.as_bytes().to_vec())).collect();
         (array, Columns { path, offset, size, raw })
     });
     let tables = Tables { metadata, arrays: arrays.collect() };
-    let options = OpenOptions {
-        dims: dims.unwrap_or_default().into_iter().collect(),
-        external_roots,
-        valid_range,
-        store,
-        learn: learn.map_or_else(Learn::default, |(share, from)| Learn { share, from }),
-        remote: remote_options(remote.unwrap_or_default())?,
-        memory,
-        ..OpenOptions::default()
-    };
     py.detach(|| {
         let references = References::from_tables(&tables)?;
         sieva::Source::of_references(&name, references, &options)

@@ -1,21 +1,21 @@
 //! `sieva._native.Source`.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
-use sieva::guard::{AllowList, Gate, Purpose};
-use sieva::{Access, Bx, FetchWay, Learn, OpenOptions, QueryOptions, RemoteOptions, WorkerLimits, parse};
+use sieva::guard::Purpose;
+use sieva::options::Call;
+use sieva::{Bx, WorkerLimits, parse};
 
-use crate::catalog::Catalog;
 use crate::convert;
 use crate::errors::to_python;
 use crate::expr::Asked;
 use crate::foreign::{self, Description};
 use crate::interrupt::interruptible;
+use crate::options;
 use crate::plan::Plan;
 use crate::query::Query;
 use crate::session::Session;
@@ -27,68 +27,35 @@ pub struct Source(pub sieva::Source);
 #[pymethods]
 impl Source {
     #[staticmethod]
-    #[pyo3(signature = (paths, *, dims=None, external_roots=Vec::new(), valid_range=false, store=None, learn=None, join=None, remote=None, isolated=Vec::new(), limits=None, catalog=None, allow=None, memory=None, session=None))]
-    #[allow(clippy::too_many_arguments)] // the options of one call, by name
+    #[pyo3(signature = (paths, options=None, *, limits=None, session=None))]
     fn open(
         py: Python<'_>,
         paths: Vec<String>,
-        dims: Option<BTreeMap<String, Vec<String>>>,
-        external_roots: Vec<PathBuf>,
-        valid_range: bool,
-        store: Option<PathBuf>,
-        learn: Option<(f64, u64)>,
-        join: Option<String>,
-        remote: Option<BTreeMap<String, Bound<'_, PyAny>>>,
-        isolated: Vec<std::ffi::OsString>,
+        options: Option<&Bound<'_, PyDict>>,
         limits: Option<(u64, u64)>,
-        catalog: Option<&Catalog>,
-        allow: Option<Vec<String>>,
-        memory: Option<u64>,
         session: Option<&Session>,
     ) -> PyResult<Self> {
-        let learn = learn.map_or_else(Learn::default, |(share, from)| Learn { share, from });
-        let dims = dims.unwrap_or_default().into_iter().collect();
-        let remote = remote_options(remote.unwrap_or_default())?;
-        let limits = limits.map_or_else(WorkerLimits::default, |(memory, seconds)| {
+        let mut options = options::open_options(options, Call::Open)?;
+        if let Some((memory, seconds)) = limits {
             let wall = std::time::Duration::from_secs(seconds);
-            WorkerLimits { memory, cpu_seconds: seconds, wall, ..WorkerLimits::default() }
-        });
-        let options = OpenOptions {
-            dims,
-            external_roots,
-            valid_range,
-            store,
-            learn,
-            join,
-            remote,
-            isolated,
-            limits,
-            catalog: catalog.map(|c| Arc::clone(&c.0)),
-            gate: gate(allow)?,
-            memory,
-            session: session.map_or_else(sieva::Session::default, |s| s.0.clone()),
-            ..OpenOptions::default()
-        };
+            options.limits = WorkerLimits { memory, cpu_seconds: seconds, wall, ..WorkerLimits::default() };
+        }
+        if let Some(session) = session {
+            options.session = session.0.clone();
+        }
         let cancel = Arc::clone(&options.cancel);
         interruptible(py, &cancel, || sieva::Source::open_many(&paths, &options)).map(Self)
     }
 
     #[staticmethod]
-    #[pyo3(signature = (path, description, reader, *, dims=None, valid_range=false, store=None, learn=None, memory=None))]
-    #[allow(clippy::too_many_arguments)] // the options of one call, by name
+    #[pyo3(signature = (path, description, reader, options=None))]
     fn of_foreign(
         path: &str,
         description: Description<'_>,
         reader: Py<PyAny>,
-        dims: Option<BTreeMap<String, Vec<String>>>,
-        valid_range: bool,
-        store: Option<PathBuf>,
-        learn: Option<(f64, u64)>,
-        memory: Option<u64>,
+        options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
-        let learn = learn.map_or_else(Learn::default, |(share, from)| Learn { share, from });
-        let dims = dims.unwrap_or_default().into_iter().collect();
-        let options = OpenOptions { dims, valid_range, store, learn, memory, ..OpenOptions::default() };
+        let options = options::open_options(options, Call::OpenForeign)?;
         foreign::open(path, &description, reader, &options).map(Self)
     }
 
@@ -214,21 +181,15 @@ impl Source {
         py.detach(|| self.0.schema_json()).map_err(to_python)
     }
 
-    #[pyo3(signature = (condition=None, select=None, *, access="auto", fetch="auto", memory=None, spill=None, threads=None, cross=false))]
-    #[allow(clippy::too_many_arguments)] // the options of one call, by name
+    #[pyo3(signature = (condition=None, select=None, options=None))]
     fn query(
         &self,
         py: Python<'_>,
         condition: Option<Asked<'_>>,
         select: Option<Vec<Asked<'_>>>,
-        access: &str,
-        fetch: &str,
-        memory: Option<u64>,
-        spill: Option<u64>,
-        threads: Option<usize>,
-        cross: bool,
+        options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Query> {
-        let options = options(access, fetch, memory, spill, threads, cross)?;
+        let options = options::query_options(options, Call::Query)?;
         let tree = |asked: Asked<'_>| asked.tree(&self.0);
         let condition = condition.map(|asked| asked.condition(&self.0)).transpose().map_err(to_python)?;
         let select =
@@ -236,82 +197,38 @@ impl Source {
         py.detach(|| self.0.query_tree(condition, select, &options)).map(Query::of).map_err(to_python)
     }
 
-    #[pyo3(signature = (text, *, access="auto", fetch="auto", memory=None, spill=None, threads=None, cross=false))]
-    #[allow(clippy::too_many_arguments)] // the options of one call, by name
-    fn sql(
-        &self,
-        py: Python<'_>,
-        text: &str,
-        access: &str,
-        fetch: &str,
-        memory: Option<u64>,
-        spill: Option<u64>,
-        threads: Option<usize>,
-        cross: bool,
-    ) -> PyResult<Query> {
-        let options = options(access, fetch, memory, spill, threads, cross)?;
+    #[pyo3(signature = (text, options=None))]
+    fn sql(&self, py: Python<'_>, text: &str, options: Option<&Bound<'_, PyDict>>) -> PyResult<Query> {
+        let options = options::query_options(options, Call::Query)?;
         py.detach(|| self.0.sql(text, &options)).map(Query::of).map_err(to_python)
     }
 
-    #[pyo3(signature = (plan, *, access="auto", fetch="auto", memory=None, spill=None, threads=None, cross=false))]
-    #[allow(clippy::too_many_arguments)] // the options of one call, by name
+    #[pyo3(signature = (plan, options=None))]
     fn query_plan(
         &self,
         py: Python<'_>,
         plan: &Plan,
-        access: &str,
-        fetch: &str,
-        memory: Option<u64>,
-        spill: Option<u64>,
-        threads: Option<usize>,
-        cross: bool,
+        options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Query> {
-        let options = options(access, fetch, memory, spill, threads, cross)?;
+        let options = options::query_options(options, Call::Query)?;
         py.detach(|| self.0.query_plan(&plan.0, &options)).map(Query::of).map_err(to_python)
     }
 
-    #[pyo3(signature = (task, *, access="auto", fetch="auto", memory=None, spill=None, threads=None))]
-    #[allow(clippy::too_many_arguments)] // the options of one call, by name
+    #[pyo3(signature = (task, options=None))]
     fn run_task(
         &self,
         py: Python<'_>,
         task: &Task,
-        access: &str,
-        fetch: &str,
-        memory: Option<u64>,
-        spill: Option<u64>,
-        threads: Option<usize>,
+        options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Partial> {
-        tasks::run(py, &self.0, task, &options(access, fetch, memory, spill, threads, false)?)
+        tasks::run(py, &self.0, task, &options::query_options(options, Call::RunTask)?)
     }
-}
-
-pub(crate) fn options(
-    access: &str,
-    fetch: &str,
-    memory: Option<u64>,
-    spill: Option<u64>,
-    threads: Option<usize>,
-    cross: bool,
-) -> PyResult<QueryOptions> {
-    let access = Access::parse(access).map_err(to_python)?;
-    let fetch = FetchWay::parse(fetch).map_err(to_python)?;
-    Ok(QueryOptions { access, fetch, memory, spill, threads, cross, cancel: None })
-}
-
-/// The gate that lets what lies below these places; none: what the system allows.
-pub(crate) fn gate(allow: Option<Vec<String>>) -> PyResult<Gate> {
-    let Some(places) = allow else { return Ok(Gate::default()) };
-    let list = AllowList::new(places).map_err(to_python)?;
-    Ok(Gate::of(Arc::new(
-        list.with_hint("name its directory or address in allow= (--allow) if it may be opened"),
-    )))
 }
 
 /// Refuses a path that lies below none of these places, in the same words whether there is something or not.
 #[pyfunction]
-pub fn check_allowed(path: &str, allow: Vec<String>) -> PyResult<()> {
-    gate(Some(allow))?.check_url(path, Purpose::Source).map_err(to_python)
+pub fn check_allowed(path: &str, allow: Vec<PathBuf>) -> PyResult<()> {
+    options::gate(allow)?.check_url(path, Purpose::Source).map_err(to_python)
 }
 
 /// An address without user, password and query; a path as it is.
@@ -342,43 +259,6 @@ pub fn check_name(name: &str, what: &str) -> PyResult<()> {
 #[pyfunction]
 pub fn from_clause(sql: &str) -> PyResult<Option<String>> {
     parse::parse_select(sql).map(|s| s.from).map_err(to_python)
-}
-
-/// The limits of remote storage by their names, seconds as numbers.
-pub(crate) fn remote_options(given: BTreeMap<String, Bound<'_, PyAny>>) -> PyResult<RemoteOptions> {
-    let mut options = RemoteOptions::default();
-    for (name, value) in given {
-        let seconds = || -> PyResult<std::time::Duration> {
-            let seconds: f64 = value.extract()?;
-            std::time::Duration::try_from_secs_f64(seconds).map_err(|_| {
-                let message = format!("{name} is a number of seconds, got {seconds}");
-                to_python(sieva::Error::new(sieva::ErrorKind::InvalidValue, message))
-            })
-        };
-        // Python says of numbers that are too large or too small that they overflow.
-        let wrong = |_| {
-            let message = format!("{name} is a whole number, not negative and not too large, got {value}");
-            to_python(sieva::Error::new(sieva::ErrorKind::InvalidValue, message))
-        };
-        match name.as_str() {
-            "connect_timeout" => options.connect_timeout = seconds()?,
-            "read_timeout" => options.read_timeout = seconds()?,
-            "deadline" => options.deadline = seconds()?,
-            "retries" => options.retries = value.extract().map_err(wrong)?,
-            "parallel" => options.parallel = value.extract().map_err(wrong)?,
-            "cache_bytes" => options.cache_bytes = value.extract().map_err(wrong)?,
-            "cache_dir" => options.cache_dir = Some(value.extract()?),
-            "public_only" => options.public_only = value.extract()?,
-            "disk_bytes" => options.disk_bytes = value.extract().map_err(wrong)?,
-            other => {
-                let known = "connect_timeout, read_timeout, deadline, retries, parallel, cache_bytes, cache_dir, disk_bytes, public_only";
-                let message = format!("'{other}' is no option of remote storage");
-                let e = sieva::Error::new(sieva::ErrorKind::InvalidValue, message);
-                return Err(to_python(e.hint(format!("there are {known}"))));
-            }
-        }
-    }
-    Ok(options)
 }
 
 /// The main loop of a worker process that parses files for another.

@@ -367,7 +367,7 @@ def test_histograms_are_plotted(indexed):
 
 def learning(path, share=1e9):
     """Return a source whose scans may spend any time on zone maps, of arrays of any size."""
-    return sieva.Source(_native.Source.open([str(path)], learn=(share, 0)))
+    return sieva.Source(_native.Source.open([str(path)], {"learn": (share, 0)}))
 
 
 @pytest.fixture

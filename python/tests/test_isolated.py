@@ -63,7 +63,7 @@ def test_many_threads_may_ask_one_worker(file):
 def test_a_worker_that_is_no_worker_is_an_error(file):
     for command in (["/nonexistent/program"], ["/bin/false"], ["/bin/echo", "hello"]):
         with pytest.raises(sieva.SievaError) as caught:
-            _native.Source.open([str(file)], isolated=command)
+            _native.Source.open([str(file)], {"isolated": command})
         assert caught.value.kind in {"io-error", "corrupt-file", "file-not-found"}, command
 
 
@@ -85,7 +85,7 @@ def test_a_worker_loads_the_extension_module_alone():
 
 def test_limits_are_kept(file):
     with pytest.raises(sieva.SievaError, match=r"a\.h5") as caught:
-        _native.Source.open([str(file)], isolated=_open.WORKER, limits=(1 << 20, 10))
+        _native.Source.open([str(file)], {"isolated": _open.WORKER}, limits=(1 << 20, 10))
     assert caught.value.kind in {"corrupt-file", "io-error", "memory-limit"}
 
 

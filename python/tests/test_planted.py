@@ -294,7 +294,7 @@ def test_what_scans_left_is_verified_as_well(tmp_path):
     with h5py.File(path, "w") as file:
         file["energy"] = energy
         offset = file["energy"].id.get_offset() + 4 * 2_500_001
-    with sieva.Source(_native.Source.open([str(path)], learn=(1e9, 0))) as source:
+    with sieva.Source(_native.Source.open([str(path)], {"learn": (1e9, 0)})) as source:
         assert source.query("energy > 0.75").count() == (energy > 0.75).sum()
     before = path.stat()
     with path.open("r+b") as file:

@@ -30,6 +30,7 @@ mod manifest_cache;
 mod memory;
 mod multi_file;
 mod open;
+pub mod options;
 mod query;
 mod references;
 mod result_columns;

@@ -115,6 +115,7 @@ class RemoteSource:
 
 def _refuse_ways(how: dict[str, Any]) -> None:
     """Raise for ways of running a query: they are the server's, as memory and threads are."""
+    _native.check_options("query", list(how))
     for key in ("access", "fetch"):
         if how.get(key, "auto") != "auto":
             raise errors.Unsupported(
@@ -130,7 +131,7 @@ def open_remote(url: str, options: dict[str, Any]) -> RemoteSource:
     Unsupported
         One of them is set: the file is opened at the server.
     """
-    options = dict(options)
+    options = {name: value for name, value in options.items() if name not in {"allow", "learn"}}
     streams = int((options.pop("storage_options", None) or {}).get("streams", 1))
     for key, value in options.items():
         if value:

@@ -1,0 +1,82 @@
+"""The options of Python and the command line are those of the engine's table."""
+
+import inspect
+import typing
+
+import pytest
+import sieva
+from sieva import _native, _options, cli
+
+ROWS = _native.options()
+CALLS = {
+    "query": (_options.Running, sieva.Source.query),
+    "run_task": (_options.RunningTask, sieva.Source.run_task),
+    "open": (_options.Opening, sieva.open),
+    "collection": (_options.OpeningCollection, sieva.collection),
+    "collection_query": (_options.Running, sieva.Collection.sql),
+    "open_foreign": (_options.OpeningForeign, None),
+}
+
+
+def keywords(function):
+    parameters = inspect.signature(function).parameters.values()
+    return [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_types_and_arguments_are_those_of_the_table(call):
+    typed, function = CALLS[call]
+    wanted = [row["name"] for row in ROWS if call in row["calls"]]
+    assert len(wanted) >= 5
+    assert typed.__optional_keys__ == set(wanted)
+    if function is not None:
+        assert keywords(function) == wanted
+
+
+def test_words_are_those_of_the_table():
+    words = {row["name"]: row["words"] for row in ROWS if row["words"]}
+    assert words == {
+        "access": list(typing.get_args(_options.Access)),
+        "fetch": list(typing.get_args(_options.Fetch)),
+    }
+
+
+def test_the_command_line_has_what_the_table_says():
+    has = {flag for param in cli.query.params for flag in param.opts}
+    for row in ROWS:
+        assert set(row["command_line"]) <= has, row["name"]
+        assert row["command_line"] or row["no_command_line"]
+
+
+def test_unknown_options_are_told_with_the_nearest(ocean_path):
+    source = sieva.open(ocean_path)
+    with pytest.raises(TypeError, match=r"'memry' is no option of query\(\): did you mean 'memory'"):
+        source.query("TEMP > 5", memry=1)
+    with pytest.raises(TypeError, match=r"'jion' is no option of open\(\): did you mean 'join'"):
+        sieva.open(ocean_path, jion="t")
+    with pytest.raises(TypeError, match="its plan says it"):
+        source.run_task(source.query("TEMP > 5").tasks(1)[0], cross=True)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "text"),
+    [
+        ({"memory": "lots"}, ValueError, "'lots' is no size"),
+        ({"memory": 0}, ValueError, "expected a positive one"),
+        ({"memory": -1}, ValueError, "a size of -1 bytes"),
+        ({"memory": True}, TypeError, "a size is a number of bytes"),
+        ({"threads": "4"}, TypeError, "threads= is a whole number, not negative, got '4'"),
+        ({"access": 1}, TypeError, "access= is a word, got 1"),
+        ({"cross": "no"}, TypeError, "cross= is True or False, got 'no'"),
+    ],
+)
+def test_wrong_values_are_told(ocean_path, options, error, text):
+    with pytest.raises(error, match=text):
+        sieva.open(ocean_path).query("TEMP > 5", **options)
+
+
+def test_a_task_may_be_told_what_it_spills(ocean_path):
+    source = sieva.open(ocean_path)
+    query = source.query("TEMP > 5")
+    parts = [source.run_task(task, spill=0, memory="64MiB") for task in query.tasks(2)]
+    assert query.finish(parts).count() == query.count() > 0
