@@ -120,6 +120,13 @@ enum sieva_access {
     SIEVA_ACCESS_SORTED = 4
 };
 
+/* Ways of fetching values at selected positions. All give the same values. */
+enum sieva_fetch {
+    SIEVA_FETCH_AUTO = 0,   /* segments, put together across gaps that cost less than a request */
+    SIEVA_FETCH_DIRECT = 1, /* one read for each segment */
+    SIEVA_FETCH_BLOCK = 2   /* whole blocks */
+};
+
 /* What can be started (sieva_start). */
 enum sieva_what { SIEVA_NHITS = 1, SIEVA_SELECTION = 2 };
 
@@ -183,9 +190,13 @@ typedef struct sieva_options {
     int32_t reserved2;
     uint64_t spill;            /* bytes that ORDER BY and DISTINCT may write to temporary files in $TMPDIR where memory does not
                                   do; 0: none, what does not fit is SIEVA_ERROR_MEMORY_LIMIT */
+    int32_t fetch;             /* enum sieva_fetch */
+    int32_t reserved3;
+    const char *join;          /* of several files: the dimension that they follow one another along, one of theirs or a new
+                                  one; NULL: the one that they differ in */
 } sieva_options;
 
-#define SIEVA_OPTIONS_INIT { sizeof(sieva_options), 0, 0, 0, NULL, NULL, 0, 0, NULL, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, 0 }
+#define SIEVA_OPTIONS_INIT { sizeof(sieva_options), 0, 0, 0, NULL, NULL, 0, 0, NULL, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, 0, 0, 0, NULL }
 
 /* A flag that ends queries from another thread: those that have it among their options end with the error cancelled soon
  * after it is set, and so do their results and streams. *stop is to be freed by sieva_stop_free(), even before them. */

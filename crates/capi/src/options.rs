@@ -10,7 +10,7 @@ use crate::given;
 use crate::guard::{self, MayOpen};
 use crate::status::invalid;
 use crate::stop::StopHandle;
-use crate::types::access_of;
+use crate::types::{access_of, fetch_of};
 
 /// The program that parses files that nobody vouches for, unless another is given: found as programs are.
 const WORKER: &str = "sieva-worker";
@@ -61,6 +61,12 @@ pub struct Options {
     pub reserved2: i32,
     /// Bytes that sorting may write to temporary files.
     pub spill: u64,
+    /// `sieva_fetch`.
+    pub fetch: i32,
+    /// Nothing.
+    pub reserved3: i32,
+    /// The dimension along which several files are joined, or NULL.
+    pub join: *const c_char,
 }
 
 impl Options {
@@ -87,6 +93,9 @@ impl Options {
         public_only: 0,
         reserved2: 0,
         spill: 0,
+        fetch: 0,
+        reserved3: 0,
+        join: std::ptr::null(),
     };
 
     /// The options of the caller: those that its struct has, and the defaults of the others.
@@ -108,13 +117,13 @@ impl Options {
         let stop = unsafe { self.stop.as_ref() };
         Ok(QueryOptions {
             access: access_of(self.access)?,
+            fetch: fetch_of(self.fetch)?,
             memory: Some(self.memory).filter(|&m| m > 0),
             threads: Some(self.threads as usize).filter(|&t| t > 0),
             cancel: stop.map(|s| Arc::clone(&s.0)),
             // Servers ask through this, too: what they may write is theirs to say.
             spill: Some(self.spill),
             cross: self.cross != 0,
-            ..QueryOptions::default()
         })
     }
 }
@@ -163,6 +172,7 @@ pub unsafe fn open_options(pointer: *const Options) -> Result<(OpenOptions, Quer
         store: path(options.store, "options.store")?,
         external_roots: path(options.external_root, "options.external_root")?.into_iter().collect(),
         valid_range: options.valid_range != 0,
+        join: text(options.join, "options.join")?.map(str::to_owned),
         isolated,
         identity,
         gate: guard::gate(allow, options.may_open, options.may_open_context)?,
@@ -191,7 +201,72 @@ fn named_dims(text: &str) -> Result<Vec<(String, Vec<String>)>> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
+    use sieva::options::{OPTIONS, ValueKind};
+
     use super::*;
+    use crate::types::{ACCESS, FETCH};
+
+    /// The names of all fields; a field more or less does not compile.
+    macro_rules! fields {
+        ($name:ident { $($field:ident),* }) => {{
+            let $name { $($field: _),* } = $name::DEFAULT;
+            vec![$(stringify!($field)),*]
+        }};
+    }
+
+    #[test]
+    fn fields_are_those_of_the_table() {
+        let all = fields!(Options {
+            size,
+            memory,
+            threads,
+            access,
+            store,
+            external_root,
+            valid_range,
+            no_learning,
+            dims,
+            isolated,
+            cross,
+            worker,
+            user,
+            subject,
+            stop,
+            allow,
+            may_open,
+            may_open_context,
+            public_only,
+            reserved2,
+            spill,
+            fetch,
+            reserved3,
+            join
+        });
+        let options: BTreeSet<&str> =
+            all.iter().copied().filter(|f| *f != "size" && !f.starts_with("reserved")).collect();
+        let table: BTreeSet<&str> = OPTIONS.iter().flat_map(|o| o.c.names()).copied().collect();
+        assert_eq!(options, table);
+        // Programs that were compiled before have their fields where they were.
+        let header = include_str!("../include/sieva.h");
+        let (_, fields) = header.split_once("typedef struct sieva_options {").unwrap();
+        let (fields, _) = fields.split_once("} sieva_options;").unwrap();
+        let code: String =
+            fields.split("/*").map(|part| part.split_once("*/").map_or(part, |(_, code)| code)).collect();
+        let declared = code.split(';').map(str::trim).filter(|field| !field.is_empty());
+        let in_c: Vec<&str> = declared.filter_map(|field| field.rsplit([' ', '*']).next()).collect();
+        assert_eq!(in_c, all);
+    }
+
+    #[test]
+    fn words_have_numbers() {
+        let words = |name: &str| match OPTIONS.iter().find(|o| o.name == name).unwrap().kind {
+            ValueKind::Word(words) => words.len(),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!((words("access"), words("fetch")), (ACCESS.len(), FETCH.len()));
+    }
 
     #[test]
     fn dimensions_are_named_line_by_line() {

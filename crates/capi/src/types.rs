@@ -3,7 +3,7 @@
 use std::ffi::{c_char, c_void};
 
 use sieva::ast::{CompareOp, Literal};
-use sieva::{Access, DType, Result};
+use sieva::{Access, DType, FetchWay, Result};
 
 use crate::given;
 use crate::status::invalid;
@@ -39,6 +39,9 @@ pub const OPERATORS: [(CompareOp, i32); 6] = [
 pub const ACCESS: [(Access, i32); 5] =
     [(Access::Auto, 0), (Access::Scan, 1), (Access::ZoneMap, 2), (Access::Bitmap, 3), (Access::Sorted, 4)];
 
+/// Ways of fetching by their numbers (`sieva_fetch`).
+pub const FETCH: [(FetchWay, i32); 3] = [(FetchWay::Auto, 0), (FetchWay::Direct, 1), (FetchWay::Block, 2)];
+
 /// The number of an element type.
 pub fn number_of(dtype: DType) -> i32 {
     TYPES.iter().find(|(d, _)| *d == dtype).map_or(0, |t| t.1)
@@ -66,6 +69,14 @@ pub fn operator_of(number: i32) -> Result<CompareOp> {
 /// `invalid-value`, naming the range.
 pub fn access_of(number: i32) -> Result<Access> {
     find(&ACCESS, number, "access, which are SIEVA_ACCESS_AUTO (0) to SIEVA_ACCESS_SORTED (4)")
+}
+
+/// The way of fetching of a number.
+///
+/// # Errors
+/// `invalid-value`, naming the range.
+pub fn fetch_of(number: i32) -> Result<FetchWay> {
+    find(&FETCH, number, "fetch, which are SIEVA_FETCH_AUTO (0) to SIEVA_FETCH_BLOCK (2)")
 }
 
 fn find<T: Copy>(table: &[(T, i32)], number: i32, what: &str) -> Result<T> {

@@ -199,6 +199,12 @@ void test_misuse(const sieva_source *source, const char *path)
     OK(sieva_query_nhits(query, &a));
     OK(sieva_query_nhits(elsewhere, &b));
     EXPECT(a == b);
+    options.fetch = 3;
+    INVALID(sieva_query_set_options(elsewhere, &options));
+    options.fetch = SIEVA_FETCH_BLOCK;
+    OK(sieva_query_set_options(elsewhere, &options));
+    OK(sieva_query_nhits(elsewhere, &b));
+    EXPECT(a == b);
     options.access = 9;
     INVALID(sieva_query_set_options(elsewhere, &options));
     options.access = SIEVA_ACCESS_SORTED;

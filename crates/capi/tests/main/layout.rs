@@ -47,6 +47,9 @@ fn numbers_and_layouts_agree() {
     for (access, number) in types::ACCESS {
         assert_in_c(&mut c, &format!("SIEVA_ACCESS_{}", access.name().to_uppercase()), number.into());
     }
+    for ((name, _), (_, number)) in sieva::FetchWay::NAMED.iter().zip(types::FETCH) {
+        assert_in_c(&mut c, &format!("SIEVA_FETCH_{}", name.to_uppercase()), number.into());
+    }
     for (kind, number) in index::KINDS {
         assert_in_c(&mut c, &format!("SIEVA_INDEX_{}", format!("{kind:?}").to_uppercase()), number.into());
     }
@@ -89,7 +92,10 @@ fn numbers_and_layouts_agree() {
         may_open_context,
         public_only,
         reserved2,
-        spill
+        spill,
+        fetch,
+        reserved3,
+        join
     );
     layout!(ResultOptions, "sieva_result_options", format, spool, spool_limit);
     layout!(

@@ -82,7 +82,7 @@ pub const OPTIONS: &[OptionSpec] = &[
         means: "Of several files: the dimension that they are joined along, one of theirs or a new one.",
         python: Named(&["join"]),
         command_line: Named(&["--join"]),
-        c: None("sieva_options has no field for it so far"),
+        c: Named(&["join"]),
         not_of: &[
             (OpenTables, "it is one file"),
             (OpenForeign, "it is one file"),
@@ -245,7 +245,7 @@ pub const OPTIONS: &[OptionSpec] = &[
         means: "Way to fetch values at selected positions.",
         python: Named(&["fetch"]),
         command_line: Named(&["--fetch"]),
-        c: None("sieva_options has no field for it so far"),
+        c: Named(&["fetch"]),
         not_of: &[],
     },
     OptionSpec {
