@@ -275,3 +275,11 @@ def test_joined_files_use_the_sums_of_their_own_packing(tmp_path, scales):
             assert unread(ask(source, "SELECT sum(v), avg(v)")[1])
             assert stats["tiles_scanned"] == 0
         source.close()
+
+
+def test_what_statistics_tell_is_not_in_the_price(hostile_source):
+    source, _ = hostile_source
+    known = source.sql("SELECT sum(f4_small), avg(f4_small), count(f4_small)").price()
+    assert known.bytes_read.expected == known.requests.expected == 0
+    scanned = source.sql("SELECT stddev(f4_small)").price()
+    assert scanned.bytes_read.expected >= 4 * N

@@ -19,6 +19,9 @@ pub fn parse_size(text: &str) -> Result<u64> {
             format!("'{text}' is no size: expected a number of bytes, or one with KiB, MiB, GiB, KB, MB, GB");
         Error::new(ErrorKind::InvalidValue, message)
     };
+    let beyond = || {
+        Error::new(ErrorKind::InvalidValue, format!("'{text}' is too large: expected less than 2^64 bytes"))
+    };
     let trimmed = text.trim();
     let end = trimmed.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(trimmed.len());
     let (number, unit) = trimmed.split_at(end);
@@ -28,11 +31,11 @@ pub fn parse_size(text: &str) -> Result<u64> {
     }
     let unit = factor(&unit.trim_start().to_ascii_lowercase()).ok_or_else(wrong)?;
     if let Ok(whole) = number.parse::<u64>() {
-        return whole.checked_mul(unit).ok_or_else(wrong);
+        return whole.checked_mul(unit).ok_or_else(beyond);
     }
     let bytes = number.parse::<f64>().map_err(|_| wrong())? * unit as f64;
     // 2^64: what is not less has no u64.
-    if bytes < 18_446_744_073_709_551_616.0 { Ok(bytes as u64) } else { Err(wrong()) }
+    if bytes < 18_446_744_073_709_551_616.0 { Ok(bytes as u64) } else { Err(beyond()) }
 }
 
 fn factor(unit: &str) -> Option<u64> {
@@ -61,11 +64,11 @@ mod tests {
             (of("0.5TiB"), of("1.5k"), of("9007199254740993")),
             (1 << 39, 1536, 9_007_199_254_740_993)
         );
-        for wrong in
-            ["", "lots", "-1", "1e3", "1.", ".5", "1.2.3", "5 XiB", "5kk", "20000000000TB", "é", "5é"]
-        {
+        for wrong in ["", "lots", "-1", "1e3", "1.", ".5", "1.2.3", "5 XiB", "5kk", "é", "5é"] {
             assert!(parse_size(wrong).unwrap_err().message().contains("is no size"), "{wrong}");
         }
-        assert!(parse_size("18446744073709551616").is_err());
+        for large in ["20000000000TB", "18446744073709551616", "16777216.5TiB"] {
+            assert!(parse_size(large).unwrap_err().message().contains("too large"), "{large}");
+        }
     }
 }

@@ -238,7 +238,7 @@ impl Execution {
     }
 
     /// Tiles of which statistics tell all that is aggregated, of how many; `None` of a query that does not aggregate.
-    fn known_tiles(&self, plan: &PhysicalPlan) -> Result<Option<(u64, u64)>> {
+    pub(super) fn known_tiles(&self, plan: &PhysicalPlan) -> Result<Option<(u64, u64)>> {
         let Body::Groups { keys, aggregates, .. } = &self.bound.body else { return Ok(None) };
         let tiles = &plan.tiles_with(self, &arrays_of_groups(keys, aggregates));
         let (condition, all) = (&self.bound.condition, tiles.len() as u64);

@@ -77,10 +77,18 @@ impl Execution {
                 most.add(self.cost_of_whole(array).times(2));
             }
         }
+        let scanned = match self.known_tiles(plan)? {
+            Some((known, all)) if known > 0 => 1.0 - known as f64 / all as f64,
+            _ => 1.0,
+        };
         for path in &plan.fetch {
             let (high, about) = self.cost_of_fetch(plan, path, hits);
             most.add(high);
-            likely.add(about);
+            match path.way {
+                Fetched::Tiles if scanned == 0.0 => {}
+                Fetched::Tiles => likely.add(about.share(scanned)),
+                _ => likely.add(about),
+            }
         }
         let least = self.least_fetched(plan, rows.low);
         let bytes_read = Expected { low: least, expected: likely.bytes.max(least), high: most.bytes };
