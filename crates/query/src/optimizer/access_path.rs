@@ -15,7 +15,7 @@ use crate::exec::tile::Tiles;
 
 /// So few rows are always best found by a replica.
 const FEW: u64 = 1 << 12;
-/// Nanoseconds of reading a row's position and putting it in its place, about.
+/// Nanoseconds of a thread for reading a row's position and putting it in its place, about; all threads share them.
 const ROW_COST: f64 = 25.0;
 /// Tiles that tell how many are left open by zone maps.
 const SAMPLED_TILES: usize = 64;
@@ -151,14 +151,14 @@ impl Execution {
         let rows = (low + high) as f64 / 2.0;
         let (columns, fetch) = self.spared(offer, rows);
         let costs = &self.indexes.costs.index;
-        let by_replica = rows * (ROW_COST + 4.0 * (1.0 + tests + columns) * costs.byte.get());
+        let threads = self.options.threads as f64;
+        let by_replica = rows * (ROW_COST + 4.0 * (1.0 + tests + columns) * costs.byte.get()) / threads;
         // What the zone maps leave must be read, if only once.
         let axes: Vec<usize> = (0..self.bound.rows.shape.len()).collect();
         let mut arrays = Vec::new();
         parts.iter().for_each(|c| self.arrays_of(c, &mut arrays));
         let tiles = Tiles::new(Bx::whole(&self.bound.rows.shape), self.tile_shape(&arrays, &axes));
         let tile = Bx::new(vec![0; tiles.shape().len()], tiles.shape().to_vec());
-        let threads = self.options.threads as f64;
         let of_tile = self.scan_cost(offer.array, &self.own_box(offer.array, &tile)) / threads;
         if by_replica >= tiles.len() as f64 * of_tile + fetch / threads {
             return false;
@@ -230,7 +230,7 @@ mod tests {
     /// PDC's first question on 100 million particles: 294 688 rows by the replica, or 1526 tiles and three columns.
     fn takes_replica(costs: &Costs) -> bool {
         let (rows, columns, threads) = (294_688.0, 4.0, 2.0);
-        let by_replica = rows * (ROW_COST + 4.0 * (1.0 + columns) * costs.index.byte.get());
+        let by_replica = rows * (ROW_COST + 4.0 * (1.0 + columns) * costs.index.byte.get()) / threads;
         let tile = costs.direct.price(1, 4 << 16);
         let whole = costs.direct.price(1526, 400_000_000);
         let fetch = columns * (rows * costs.direct.price(1, 4)).min(whole);
