@@ -239,6 +239,14 @@ impl Execution {
 
     /// Tiles of which statistics tell all that is aggregated, of how many; `None` of a query that does not aggregate.
     pub(super) fn known_tiles(&self, plan: &PhysicalPlan) -> Result<Option<(u64, u64)>> {
+        if let Some(known) = plan.known.get() {
+            return Ok(*known);
+        }
+        let counted = self.count_known_tiles(plan)?;
+        Ok(*plan.known.get_or_init(|| counted))
+    }
+
+    fn count_known_tiles(&self, plan: &PhysicalPlan) -> Result<Option<(u64, u64)>> {
         let Body::Groups { keys, aggregates, .. } = &self.bound.body else { return Ok(None) };
         let tiles = &plan.tiles_with(self, &arrays_of_groups(keys, aggregates));
         let (condition, all) = (&self.bound.condition, tiles.len() as u64);

@@ -63,6 +63,8 @@ pub struct PhysicalPlan {
     pub(crate) fetch: Vec<FetchPath>,
     /// What zone maps say of its tiles, once somebody asked.
     rows: OnceLock<(Outlook, Bounds)>,
+    /// How many of its tiles aggregates take from statistics, once somebody asked.
+    known: OnceLock<Option<(u64, u64)>>,
 }
 
 impl PhysicalPlan {
@@ -86,7 +88,7 @@ impl PhysicalPlan {
         order::sort(execution, &mut parts);
         let steps: Vec<Step> = parts.iter().map(|part| execution.step(part, &area)).collect();
         let fetch = execution.fetch_paths(replica.as_ref());
-        Self { area, steps, replica, counted_by, fetch, rows: OnceLock::new() }
+        Self { area, steps, replica, counted_by, fetch, rows: OnceLock::new(), known: OnceLock::new() }
     }
 
     /// The tiles of its area, as they are if the first stage does not shrink it.
