@@ -14,7 +14,8 @@ from sieva._collection import Collection, collection
 from sieva._expr import Expr, col, fn, idx
 from sieva._histogram import Histogram
 from sieva._index import BuildReport, Calibration, IndexStatus, VerifyReport
-from sieva._native import Partial, Plan, Selection, Task, __version__
+from sieva._index_job import IndexJob
+from sieva._native import IndexTask, Partial, Plan, Selection, Task, __version__
 from sieva._open import open, sql  # noqa: A004 - sieva.open is the name that is fixed
 from sieva._query import Query
 from sieva._schema import Schema
@@ -32,7 +33,9 @@ __all__ = [
     "Collection",
     "Expr",
     "Histogram",
+    "IndexJob",
     "IndexStatus",
+    "IndexTask",
     "ObjectRef",
     "Partial",
     "Plan",

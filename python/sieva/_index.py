@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sieva import _native, errors
 from sieva._memory import memory_bytes, size_text
@@ -185,19 +185,9 @@ def build(
     progress: bool | Callable[[int, int], None],
 ) -> BuildReport:
     """Build indexes; see `Source.build_index`."""
-    _check_list(kinds, "kinds")
-    if "sorted" in kinds and not arrays:
-        raise errors.InvalidValue(
-            "a sorted replica is sorted by one array: none is named", 'build_index("TEMP", kinds=["sorted"])'
-        )
-    if columns is not None and "sorted" not in kinds:
-        raise errors.InvalidValue("columns are those of a sorted replica", 'kinds=["sorted"] builds one')
+    check_options(arrays, kinds, precision, columns, lock_timeout)
     if jobs is not None and jobs < 1:
         raise ValueError(f"jobs={jobs}: expected at least 1")
-    if not 1 <= precision <= _MOST_DIGITS:
-        raise ValueError(f"precision={precision}: expected 1 to {_MOST_DIGITS} decimal digits")
-    if not 0 <= lock_timeout <= _LONGEST_WAIT:
-        raise ValueError(f"lock_timeout={lock_timeout}: expected 0 to {_LONGEST_WAIT} seconds")
     started = time.perf_counter()
     with progress_to(progress, "indexing") as told:
         done = _native.build_index(
@@ -211,8 +201,34 @@ def build(
             lock_timeout=timedelta(seconds=lock_timeout),
             progress=told,
         )
+    return report(done, time.perf_counter() - started)
+
+
+def report(done: dict[str, Any], seconds: float) -> BuildReport:
+    """Return what a build did, as the core tells it."""
     done["unreadable"] = tuple((path, why) for path, why in done["unreadable"])
-    return BuildReport(**done, seconds=time.perf_counter() - started)
+    return BuildReport(**done, seconds=seconds)
+
+
+def check_options(
+    arrays: Sequence[str],
+    kinds: Sequence[str],
+    precision: int,
+    columns: Sequence[str] | None,
+    lock_timeout: float,
+) -> None:
+    """Refuse what no build can do."""
+    _check_list(kinds, "kinds")
+    if "sorted" in kinds and not arrays:
+        raise errors.InvalidValue(
+            "a sorted replica is sorted by one array: none is named", 'build_index("TEMP", kinds=["sorted"])'
+        )
+    if columns is not None and "sorted" not in kinds:
+        raise errors.InvalidValue("columns are those of a sorted replica", 'kinds=["sorted"] builds one')
+    if not 1 <= precision <= _MOST_DIGITS:
+        raise ValueError(f"precision={precision}: expected 1 to {_MOST_DIGITS} decimal digits")
+    if not 0 <= lock_timeout <= _LONGEST_WAIT:
+        raise ValueError(f"lock_timeout={lock_timeout}: expected 0 to {_LONGEST_WAIT} seconds")
 
 
 def status(native: _native.Source) -> IndexStatus:

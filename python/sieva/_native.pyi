@@ -219,6 +219,67 @@ def build_index(
 ) -> dict[str, Any]:
     """Build augmentations; see `sieva.Source.build_index`. An exception that ``progress`` raises stops it."""
 
+class IndexJob:
+    """See `sieva.IndexJob`."""
+
+    @staticmethod
+    def of(
+        source: Source,
+        arrays: list[str],
+        kinds: list[str],
+        *,
+        memory: int | None = None,
+        precision: int = 2,
+        columns: list[str] | None = None,
+        lock_timeout: timedelta | None = None,
+    ) -> IndexJob:
+        """Return the job; nothing is built yet."""
+
+    def tasks(self, n: int) -> list[IndexTask]:
+        """Return tasks that may run now."""
+
+    def take(self, done: list[bytes]) -> None:
+        """Take what they gave."""
+
+    def finish(self) -> dict[str, Any]:
+        """Return what was done; see `sieva.BuildReport`."""
+
+class IndexTask:
+    """A part of the work of an `IndexJob`: what is to be built, of which state of a source.
+
+    Made by `IndexJob.tasks`, run by `Source.run_index_task` in any process that can open the source.
+    ``bytes(task)`` gives it as bytes; tasks can be compared and pickled.
+    """
+
+    @staticmethod
+    def from_bytes(data: bytes) -> IndexTask:
+        """Return the task that `bytes` gave.
+
+        Raises
+        ------
+        InvalidValue
+            These are no bytes of a task, or were changed or cut off.
+        """
+
+    @property
+    def source(self) -> str:
+        """The path of the source, as it was opened where the job was made."""
+
+    def __bytes__(self) -> bytes: ...
+    def __hash__(self) -> int: ...
+    def __eq__(self, other: object) -> bool: ...
+
+def run_index_task(
+    source: Source,
+    task: IndexTask,
+    *,
+    jobs: int | None = None,
+    memory: int | None = None,
+    lock_timeout: timedelta | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> bytes:
+    """Run a task of a job; see `sieva.Source.run_index_task`."""
+
 def index_status(source: Source) -> dict[str, Any]:
     """Return what a source's store holds; see `sieva.IndexStatus`."""
 

@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
-from sieva import _index, _native
+from sieva import _index, _index_job, _native
 from sieva._array import Array, Arrays
 from sieva._expr import Expr, asked
 from sieva._histogram import Histogram
 from sieva._index import BuildReport, Calibration, IndexStatus, VerifyReport
+from sieva._index_job import IndexJob
 from sieva._options import takes
 from sieva._printable import shown
 from sieva._query import Query
@@ -267,6 +268,55 @@ class Source:
             lock_timeout=lock_timeout,
             progress=progress,
         )
+
+    def index_job(
+        self,
+        *arrays: str | Array,
+        kinds: Sequence[str] = ("zonemap", "bitmap"),
+        memory: int | str | None = None,
+        precision: int = 2,
+        columns: Sequence[str | Array] | None = None,
+        lock_timeout: float = 60,
+    ) -> IndexJob:
+        """Return what builds indexes in parts, which other processes may run; parameters as of `build_index`.
+
+        `memory` is that of each process that sorts. Nothing is built yet.
+        """
+        return IndexJob(
+            self._native,
+            [_path_of(array) for array in arrays],
+            kinds=kinds,
+            memory=memory,
+            precision=precision,
+            columns=None if columns is None else [_path_of(c) for c in _listed(columns, "columns")],
+            lock_timeout=lock_timeout,
+        )
+
+    def run_index_task(
+        self,
+        task: _native.IndexTask | bytes,
+        *,
+        jobs: int | None = None,
+        memory: int | str | None = None,
+        lock_timeout: float = 60,
+    ) -> bytes:
+        """Run a part of the work of an `IndexJob` of this source, and return what the job takes.
+
+        A task that is run again leaves out what is there already.
+
+        Parameters
+        ----------
+        task
+            The part, or its bytes.
+        jobs, memory, lock_timeout
+            As of `build_index`, for this process.
+
+        Raises
+        ------
+        StaleSource
+            This source is in another state than the one that the task was made of.
+        """
+        return _index_job.run(self._native, task, jobs=jobs, memory=memory, lock_timeout=lock_timeout)
 
     def index_status(self) -> IndexStatus:
         """Return what there is of indexes of this file; prints as a table. Reads the store alone."""

@@ -16,7 +16,7 @@ use crate::source::Source;
 
 /// What a Python function is told of progress; an exception that it raises stops the work.
 #[derive(Clone)]
-struct Teller {
+pub(crate) struct Teller {
     call: Option<Arc<Py<PyAny>>>,
     cancel: Arc<AtomicBool>,
     raised: Arc<std::sync::Mutex<Option<PyErr>>>,
@@ -38,12 +38,47 @@ impl Teller {
     }
 
     /// The result, or what the function raised.
-    fn outcome<T>(&self, result: PyResult<T>) -> PyResult<T> {
+    pub(crate) fn outcome<T>(&self, result: PyResult<T>) -> PyResult<T> {
         match self.raised.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take() {
             Some(e) => Err(e),
             None => result,
         }
     }
+}
+
+/// Who tells of progress, and how a build calls it.
+pub(crate) fn tell(
+    progress: Option<Py<PyAny>>,
+    cancel: &Arc<AtomicBool>,
+) -> (Teller, Arc<dyn Fn(Progress) + Send + Sync>) {
+    let teller = Teller::new(progress, cancel);
+    let told = teller.clone();
+    (teller, Arc::new(move |p| told.tell(p)))
+}
+
+/// Options of a build, those that are not given as they are by themselves.
+pub(crate) fn build_options(
+    jobs: Option<usize>,
+    memory: Option<u64>,
+    lock_timeout: Option<Duration>,
+) -> BuildOptions {
+    let mut options = BuildOptions::default();
+    options.jobs = jobs.unwrap_or(options.jobs);
+    options.memory = memory.unwrap_or(options.memory);
+    options.lock_timeout = lock_timeout.unwrap_or(options.lock_timeout);
+    options
+}
+
+/// What a build did, by the names of `sieva.BuildReport`.
+pub(crate) fn report_dict(py: Python<'_>, report: sieva::BuildReport) -> PyResult<Bound<'_, PyDict>> {
+    let out = PyDict::new(py);
+    out.set_item("regions_built", report.built)?;
+    out.set_item("regions_kept", report.kept)?;
+    out.set_item("regions_renewed", report.renewed)?;
+    out.set_item("bytes_read", report.bytes)?;
+    out.set_item("replicas_built", report.replicas)?;
+    out.set_item("unreadable", report.unreadable)?;
+    Ok(out)
 }
 
 #[pyfunction]
@@ -64,25 +99,17 @@ pub fn build_index<'py>(
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let cancel = Arc::new(AtomicBool::new(false));
-    let teller = Teller::new(progress, &cancel);
-    let mut options =
-        BuildOptions { precision, columns, cancel: Arc::clone(&cancel), ..BuildOptions::default() };
+    let (teller, told) = tell(progress, &cancel);
+    let mut options = BuildOptions {
+        precision,
+        columns,
+        cancel: Arc::clone(&cancel),
+        progress: Some(told),
+        ..build_options(jobs, memory, lock_timeout)
+    };
     options.kinds = kinds.iter().map(|k| IndexKind::parse(k)).collect::<Result<_, _>>().map_err(to_python)?;
-    options.jobs = jobs.unwrap_or(options.jobs);
-    options.memory = memory.unwrap_or(options.memory);
-    options.lock_timeout = lock_timeout.unwrap_or(options.lock_timeout);
-    let told = teller.clone();
-    options.progress = Some(Arc::new(move |p| told.tell(p)));
     let report = interruptible(py, &cancel, || source.0.build_index(&arrays, &options));
-    let report = teller.outcome(report)?;
-    let out = PyDict::new(py);
-    out.set_item("regions_built", report.built)?;
-    out.set_item("regions_kept", report.kept)?;
-    out.set_item("regions_renewed", report.renewed)?;
-    out.set_item("bytes_read", report.bytes)?;
-    out.set_item("replicas_built", report.replicas)?;
-    out.set_item("unreadable", report.unreadable)?;
-    Ok(out)
+    report_dict(py, teller.outcome(report)?)
 }
 
 #[pyfunction]

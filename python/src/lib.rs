@@ -13,6 +13,7 @@ mod expr;
 mod foreign;
 mod foreign_values;
 mod index;
+mod index_job;
 mod interrupt;
 mod options;
 mod plan;
@@ -50,6 +51,8 @@ mod native {
         Histogram, build_index, calibrate, drop_index, drop_replicas, index_notes, index_status, save_learnt,
         verify_index,
     };
+    #[pymodule_export]
+    use super::index_job::{IndexJob, IndexTask, run_index_task};
     #[pymodule_export]
     use super::options::{check_options, options, size};
     #[pymodule_export]

@@ -11,7 +11,7 @@ use crate::interrupt::interruptible;
 use crate::plan::Plan;
 use crate::query::Query;
 
-type Reduced<'py> = PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))>;
+pub type Reduced<'py> = PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))>;
 type Corners = (Vec<u64>, Vec<u64>);
 
 #[pyclass(module = "sieva", frozen)]

@@ -24,6 +24,7 @@ mod conditions;
 mod explain;
 mod foreign;
 mod formats;
+mod frame;
 mod identity;
 mod logical;
 mod manifest_cache;
@@ -49,8 +50,8 @@ pub use advise::{
 
 pub use arrow::Batches;
 pub use augment::{
-    ArrayStatus, BuildOptions, BuildReport, Calibration, GlobalHistogram, IndexKind, IndexStatus, Learn,
-    Progress, ReplicaStatus, VerifyReport,
+    ArrayStatus, BuildOptions, BuildReport, Calibration, GlobalHistogram, IndexJob, IndexKind, IndexStatus,
+    IndexTask, Learn, Progress, ReplicaStatus, VerifyReport,
 };
 pub use collection::{Collection, CollectionBatches, CollectionQuery, CollectionStats};
 pub use conditions::Points;

@@ -167,7 +167,7 @@ impl Source {
     }
 
     /// Refuses to build what no query of this source would open: its store lies outside of what may be opened.
-    fn check_is_used(&self) -> Result<()> {
+    pub(super) fn check_is_used(&self) -> Result<()> {
         let store = self.loaded()?.write.path();
         self.check_store(&store).map_err(|e| {
             let what = format!("{}: an index there would not be used", e.message());
@@ -200,7 +200,7 @@ impl Source {
     }
 
     /// The arrays that are meant: those named, or all that can be indexed.
-    fn indexable(&self, names: &[String]) -> Result<Vec<usize>> {
+    pub(super) fn indexable(&self, names: &[String]) -> Result<Vec<usize>> {
         if names.is_empty() {
             let able = (0..self.schema().arrays.len()).filter(|&a| self.array_header(a).is_ok());
             return Ok(able.collect());
@@ -210,7 +210,7 @@ impl Source {
         Ok(arrays)
     }
 
-    fn job(&self, array: usize, bitmaps: bool, memory: u64) -> Result<Job> {
+    pub(super) fn job(&self, array: usize, bitmaps: bool, memory: u64) -> Result<Job> {
         let loaded = self.loaded()?;
         let header = self.array_header(array)?;
         let grid = RegionGrid::new(&header.shape, &header.region)?;

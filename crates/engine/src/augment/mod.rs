@@ -10,7 +10,9 @@ mod histogram;
 mod homes;
 mod learn;
 mod profile;
+mod share;
 mod sort;
+mod state;
 mod status;
 mod verify;
 mod worker;
@@ -22,9 +24,9 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use sieva_format::ArraySource;
 use sieva_format::layout::Placement;
-use sieva_format::schema::{ArrayInfo, StorageInfo};
+use sieva_format::schema::ArrayInfo;
 use sieva_index::store::{ArrayHeader, Fingerprint, Home, SortedEntry, Store};
-use sieva_index::{ArrayIndex, RegionGrid, RegionLimits, content_hash};
+use sieva_index::{ArrayIndex, RegionGrid, RegionLimits};
 use sieva_query::bind::{Bound, stored_domain};
 use sieva_query::exec::{Indexes, Replica, region_shape};
 use sieva_store::guard::Purpose;
@@ -37,6 +39,9 @@ pub use build::{BuildOptions, BuildReport, IndexKind, Progress};
 pub use histogram::GlobalHistogram;
 pub(crate) use homes::homes;
 pub use profile::Calibration;
+pub use share::{IndexJob, IndexTask};
+use state::schema_hash;
+pub(crate) use state::{check_state, state_of};
 pub use status::{ArrayStatus, IndexStatus, ReplicaStatus};
 pub use verify::VerifyReport;
 
@@ -408,31 +413,6 @@ fn taken<'f>(known: &'f OnceLock<Fingerprint>, reader: &Arc<dyn ArraySource>) ->
     let store = reader.store();
     let fingerprint = Fingerprint::take(store.as_ref(), store.version(), schema_hash(reader))?;
     Ok(known.get_or_init(|| fingerprint))
-}
-
-/// What tells this state of a source from others, wherever it is opened: length, and hashes of its version and of its content.
-/// Of many files together only what their lengths, versions and schemas say.
-pub(crate) fn state_of(source: &Source) -> Result<[u64; 3]> {
-    let (reader, store) = (source.reader(), source.reader().store());
-    store.check_unchanged()?;
-    if source.many().is_some() {
-        let version = content_hash(store.version().as_bytes());
-        return Ok([store.len(), version, schema_hash(reader)]);
-    }
-    let loaded = source.loaded()?;
-    let Fingerprint { len, version, content } = loaded.fingerprint()?;
-    Ok([*len, content_hash(version.as_bytes()), *content])
-}
-
-/// A hash of what arrays are and how they are stored.
-fn schema_hash(reader: &Arc<dyn ArraySource>) -> u64 {
-    let mut described = String::new();
-    for a in &reader.schema().arrays {
-        // What dims= may change of a schema is left out, and stored bytes, which are not added up over a network.
-        let storage = StorageInfo { stored_bytes: None, ..a.storage.clone() };
-        described += &format!("{:?}", (&a.path, a.dtype, &a.shape, &a.decoding, &storage));
-    }
-    content_hash(described.as_bytes())
 }
 
 /// The type that an array's elements are indexed as: the one that they are delivered in, unsigned where an

@@ -96,7 +96,7 @@ impl Many {
     }
 
     /// The files that hold these arrays (none named: any), with the names of the arrays in each.
-    fn holding(&self, source: &Source, arrays: &[String]) -> Result<BTreeMap<usize, Vec<String>>> {
+    pub(crate) fn holding(&self, source: &Source, arrays: &[String]) -> Result<BTreeMap<usize, Vec<String>>> {
         let mut files: BTreeMap<usize, Vec<String>> = BTreeMap::new();
         if arrays.is_empty() {
             files.extend((0..self.joined.names().len()).map(|file| (file, Vec::new())));

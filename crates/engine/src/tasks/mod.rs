@@ -16,7 +16,7 @@ pub use kind::TaskKind;
 pub use partial::Partial;
 pub use run::Work;
 
-use crate::augment::state_of;
+use crate::augment::{check_state, state_of};
 use crate::open::Source;
 use crate::query::Query;
 
@@ -48,18 +48,12 @@ impl Question {
 
     /// That the source is the one that was asked of, in its state of then.
     fn check(&self, source: &Source) -> Result<()> {
-        let name = source.name();
         if self.meaning != meaning_of(source) {
-            let message = format!("'{name}' was opened in another way than for the task");
+            let message = format!("'{}' was opened in another way than for the task", source.name());
             return Err(Error::new(ErrorKind::InvalidValue, message)
                 .hint("open it with the same dims=, valid_range= and join="));
         }
-        if self.state == state_of(source)? {
-            return Ok(());
-        }
-        let message = format!("'{name}' is not in the state that the task is of");
-        Err(Error::new(ErrorKind::StaleSource, message)
-            .hint("make the tasks anew, of the same file, copied with its time of modification if at all"))
+        check_state(source, self.state)
     }
 }
 

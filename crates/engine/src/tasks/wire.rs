@@ -1,6 +1,5 @@
 //! Tasks and partial results as bytes: a magic number, a version, a checksum, and what they are (docs/reference/tasks.md).
 
-use sieva_index::content_hash;
 use sieva_plan::Plan;
 use sieva_query::exec::Groups;
 use sieva_types::wire::{Reader, Subject, Writer};
@@ -8,10 +7,10 @@ use sieva_types::{Bx, Error, ErrorKind, Result, Selection, checked_len};
 
 use super::partial::{Found, Partial};
 use super::{Question, Task, TaskKind, check_box};
+use crate::frame::{framed, opened};
 
 const TASK: [u8; 4] = *b"SVTK";
 const PARTIAL: [u8; 4] = *b"SVPR";
-const VERSION: u8 = 1;
 /// What reading a task may take.
 const TASK_MEMORY: u64 = 256 << 20;
 /// What a partial result may take, where it is not said: as much as a query.
@@ -133,40 +132,6 @@ impl Partial {
         };
         Ok(Self { question, boxes, found, memory })
     }
-}
-
-fn framed(magic: [u8; 4], body: Writer) -> Vec<u8> {
-    let body = body.into_bytes();
-    let mut out = Vec::with_capacity(body.len() + 13);
-    out.extend_from_slice(&magic);
-    out.push(VERSION);
-    out.extend_from_slice(&content_hash(&body).to_le_bytes());
-    out.extend_from_slice(&body);
-    out
-}
-
-fn opened<'a>(
-    magic: [u8; 4],
-    name: &str,
-    subject: &'static Subject,
-    bytes: &'a [u8],
-    memory: u64,
-) -> Result<Reader<'a>> {
-    let memory = usize::try_from(memory).unwrap_or(usize::MAX);
-    let mut head = Reader::new(subject, bytes, memory);
-    if head.take(4)? != magic {
-        return Err(head.damaged(format!("it does not begin with {name}")));
-    }
-    let version = head.byte()?;
-    if version != VERSION {
-        return Err(head.damaged(format!("its version is {version}, this program knows {VERSION}")));
-    }
-    let sum = head.take(8)?;
-    let body = head.take(head.left())?;
-    if content_hash(body).to_le_bytes() != sum {
-        return Err(head.damaged("its checksum is another"));
-    }
-    Ok(Reader::new(subject, body, memory))
 }
 
 fn write_question(w: &mut Writer, question: &Question) {

@@ -1,0 +1,172 @@
+//! Building by many processes: a job is cut into tasks, which run in any process that can open the sources.
+//!
+//! The process that asks makes an [`IndexJob`] and hands out its tasks, as bytes; those of one stage in any order and at the
+//! same time, stage after stage. No task reads what another reads, so that each byte is read and each region is built once
+//! (SDS, section III.A). What a task has built of zone maps and bitmaps it publishes itself: should others fail, that stays,
+//! and the next job leaves it out. A sorted replica is published in the end, by the process that asks.
+
+mod regions;
+mod wire;
+
+use std::collections::VecDeque;
+
+use sieva_index::store::{Home, Store};
+use sieva_types::{Error, ErrorKind, Result};
+
+use super::build::{BuildOptions, BuildReport, IndexKind};
+use super::check_state;
+use crate::open::Source;
+use regions::Regions;
+use wire::{Done, Step};
+
+/// What is to be built, by whoever runs its tasks.
+///
+/// ```no_run
+/// # fn main() -> sieva::Result<()> {
+/// let source = sieva::Source::open("pop.nc", &sieva::OpenOptions::default())?;
+/// let options = sieva::BuildOptions::default();
+/// let mut job = source.index_job(&["TEMP".to_string()], &options)?;
+/// loop {
+///     let tasks = job.tasks(8)?;
+///     if tasks.is_empty() {
+///         break;
+///     }
+///     // Anywhere, at the same time: another process opens the source, and gets and gives back bytes.
+///     let run = |task: &sieva::IndexTask| source.run_index_task(task, &options);
+///     let done = tasks.iter().map(run).collect::<sieva::Result<Vec<_>>>()?;
+///     job.take(&done)?;
+/// }
+/// println!("{} regions", job.finish()?.built);
+/// # Ok(())
+/// # }
+/// ```
+pub struct IndexJob {
+    source: Source,
+    options: BuildOptions,
+    stages: VecDeque<Stage>,
+    /// How many tasks of the first stage were given out.
+    out: Option<usize>,
+    /// Stores that are written to.
+    homes: Vec<Home>,
+    report: BuildReport,
+}
+
+/// What can be done at the same time.
+enum Stage {
+    Regions(Vec<Regions>),
+}
+
+/// A part of the work of an [`IndexJob`], which takes one source.
+#[derive(Clone, Debug, PartialEq)]
+pub struct IndexTask {
+    /// The path of the source.
+    source: String,
+    state: [u64; 3],
+    step: Step,
+}
+
+impl Source {
+    /// What builds augmentations of arrays (none named: of all numeric arrays), as far as they are not there yet, in parts
+    /// that other processes may run.
+    ///
+    /// # Errors
+    /// As [`Source::build_index`].
+    pub fn index_job(&self, arrays: &[String], options: &BuildOptions) -> Result<IndexJob> {
+        let mut job = IndexJob {
+            source: self.clone(),
+            options: options.clone(),
+            stages: VecDeque::new(),
+            out: None,
+            homes: Vec::new(),
+            report: BuildReport::default(),
+        };
+        if options.kinds.iter().any(|kind| *kind != IndexKind::Sorted) {
+            let mut all = Vec::new();
+            match self.many() {
+                Some(many) => {
+                    for (file, names) in many.holding(self, arrays)? {
+                        job.add_regions(&many.files.file(file)?, &names, &mut all)?;
+                    }
+                }
+                None => job.add_regions(self, arrays, &mut all)?,
+            }
+            job.stages.push_back(Stage::Regions(all));
+        }
+        Ok(job)
+    }
+
+    /// Runs a task of a job that builds augmentations, wherever it was made; of the options, `jobs`, `memory`,
+    /// `lock_timeout`, `progress` and `cancel` count. A task that is run again finds what it did.
+    ///
+    /// # Errors
+    /// `stale-source` where the source is in another state than that of which the task was made; as [`Source::build_index`].
+    pub fn run_index_task(&self, task: &IndexTask, options: &BuildOptions) -> Result<Vec<u8>> {
+        check_state(self, task.state)?;
+        let done = match &task.step {
+            Step::Regions(part) => self.build_regions(part, options)?,
+        };
+        Ok(done.to_bytes())
+    }
+}
+
+impl IndexJob {
+    /// The tasks that may run now, about `n`; none where all is done. What they give is to be [taken](IndexJob::take)
+    /// before there are more.
+    ///
+    /// # Errors
+    /// `invalid-value` where `n` is 0, or the last tasks are not done; reading errors.
+    pub fn tasks(&mut self, n: usize) -> Result<Vec<IndexTask>> {
+        if n == 0 || self.out.is_some() {
+            let what = if n == 0 { "work in 0 parts" } else { "tasks before those given out are done" };
+            return Err(Error::new(ErrorKind::InvalidValue, what).hint("take() what the tasks gave first"));
+        }
+        while let Some(stage) = self.stages.front_mut() {
+            let tasks = match stage {
+                Stage::Regions(of) => regions::cut(of, n, &self.options),
+            };
+            if !tasks.is_empty() {
+                self.out = Some(tasks.len());
+                return Ok(tasks);
+            }
+            self.stages.pop_front();
+        }
+        Ok(Vec::new())
+    }
+
+    /// Takes in what the tasks gave, each once, in their order.
+    ///
+    /// # Errors
+    /// `invalid-value` for damaged bytes, or those of other tasks.
+    pub fn take(&mut self, done: &[Vec<u8>]) -> Result<()> {
+        if self.out != Some(done.len()) {
+            let out = self.out.unwrap_or(0);
+            let message = format!("results of {} tasks, of {out} that were given out", done.len());
+            return Err(Error::new(ErrorKind::InvalidValue, message).hint("give what each task gave, once"));
+        }
+        let done = done.iter().map(|bytes| Done::from_bytes(bytes)).collect::<Result<Vec<_>>>()?;
+        match self.stages.front_mut() {
+            Some(Stage::Regions(_)) => {
+                for done in done {
+                    self.report.add_done(done.regions()?);
+                }
+                self.stages.pop_front();
+            }
+            None => {}
+        }
+        self.out = None;
+        Ok(())
+    }
+
+    /// What was done, once there are no more tasks.
+    ///
+    /// # Errors
+    /// `invalid-value` where there are.
+    pub fn finish(self) -> Result<BuildReport> {
+        if !self.stages.is_empty() {
+            return Err(Error::new(ErrorKind::InvalidValue, "there are tasks that were not done"));
+        }
+        self.source.augmented().forget();
+        self.homes.iter().for_each(Store::tidy);
+        Ok(self.report)
+    }
+}
