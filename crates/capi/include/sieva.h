@@ -146,6 +146,9 @@ typedef struct sieva_result sieva_result;
 typedef struct sieva_stream sieva_stream;
 typedef struct sieva_stop sieva_stop;
 typedef struct sieva_session sieva_session;
+typedef struct sieva_catalog sieva_catalog;
+typedef struct sieva_objects sieva_objects;
+typedef struct sieva_search sieva_search;
 
 /* Why a place is opened. */
 enum sieva_purpose {
@@ -635,11 +638,27 @@ SIEVA_API int32_t sieva_query_histogram(const sieva_query *query, const char *ar
  * sieva_index. The file is not changed: indexes go to the store. Errors: permission-denied, of reading. */
 SIEVA_API int32_t sieva_index_build(const sieva_source *source, const char *array, uint32_t kinds);
 
+/* What sieva_catalog_add() did. */
+typedef struct sieva_added {
+    uint64_t added;      /* sources that were not known */
+    uint64_t replaced;   /* sources that had changed */
+    uint64_t unchanged;  /* sources that were as they are known */
+    uint64_t objects;    /* groups and arrays of those added or replaced */
+    uint64_t others;     /* files of other formats */
+    uint64_t damaged;    /* sources registered as damaged (1000 at most are counted); sieva_open() says why */
+    uint64_t unreadable; /* what could not be looked at, and is not registered (1000 at most are counted) */
+} sieva_added;
+
 /* ---- Asynchronous requests ---------------------------------------------------------------------------------------------------- */
 
 /* Starts work (enum sieva_what) on a query in a thread of its own. The query may be changed and freed meanwhile.
  * Several requests may run at once. *request is to be freed by sieva_request_free(). Errors: of names and types. */
 SIEVA_API int32_t sieva_start(const sieva_query *query, int32_t what, sieva_request **request);
+
+/* What follows starts the call that its name ends with; arguments that are wrong by themselves are told at once, all else by
+ * sieva_wait(). Handles that are given may be freed meanwhile; memory that is written to belongs to the request until it has
+ * ended or is freed. A request for a query, a result or a source with sieva_options.stop is cancelled by setting that; so does
+ * sieva_cancel(). What has no such form works in memory, or asks a catalog for one answer. */
 
 /* Starts sieva_read(). values and missing belong to the request until it has ended or is freed; the selection may be
  * freed meanwhile. */
@@ -660,6 +679,58 @@ SIEVA_API int32_t sieva_start_histogram(const sieva_query *query, const char *ar
 /* Starts sieva_index_build(). What was built before it is cancelled stays, and the next building goes on from there. */
 SIEVA_API int32_t sieva_start_index_build(const sieva_source *source, const char *array, uint32_t kinds, sieva_request **request);
 
+/* Starts sieva_read_batch(), which decodes anew what the batch before it had decoded. sieva_request_count() then gives the number
+ * of values. */
+SIEVA_API int32_t sieva_start_read_batch(const sieva_selection *selection, const char *array, uint64_t first, int32_t type, void *values, uint64_t capacity, uint8_t *missing, sieva_request **request);
+
+/* Starts sieva_read_texts() and sieva_read_box_texts(); sieva_request_count() then gives the number of bytes. */
+SIEVA_API int32_t sieva_start_read_texts(const sieva_selection *selection, const char *array, uint64_t first, uint64_t count, char *bytes, uint64_t capacity, uint64_t *offsets, sieva_request **request);
+SIEVA_API int32_t sieva_start_read_box_texts(const sieva_source *source, const char *array, uint32_t rank, const uint64_t *start, const uint64_t *count, char *bytes, uint64_t capacity, uint64_t *offsets, sieva_request **request);
+
+/* Starts sieva_query_price(). */
+SIEVA_API int32_t sieva_start_query_price(const sieva_query *query, sieva_price *price, sieva_request **request);
+
+/* Starts sieva_query_explain() and sieva_source_schema(), which cannot be stopped while it reads one; sieva_request_text() then
+ * gives the text. */
+SIEVA_API int32_t sieva_start_query_explain(const sieva_query *query, sieva_request **request);
+SIEVA_API int32_t sieva_start_source_schema(const sieva_source *source, sieva_request **request);
+
+/* Starts sieva_plan_tasks(); sieva_request_tasks() then gives them. */
+SIEVA_API int32_t sieva_start_plan_tasks(const sieva_source *source, const sieva_plan *plan, int32_t kind, uint64_t parts, sieva_request **request);
+
+/* Starts sieva_task_run(), with a copy of the task; sieva_request_merge() then gives what it found. */
+SIEVA_API int32_t sieva_start_task_run(const sieva_source *source, const uint8_t *task, uint64_t count, const sieva_options *options, sieva_request **request);
+
+/* Starts sieva_merge_add(): other as it is when its turn comes. It is cancelled as long as it has not begun. */
+SIEVA_API int32_t sieva_start_merge_add(sieva_merge *merge, const sieva_merge *other, sieva_request **request);
+
+/* Starts sieva_merge_query(); sieva_request_query() then gives the query. */
+SIEVA_API int32_t sieva_start_merge_query(const sieva_merge *merge, const sieva_source *source, const sieva_plan *plan, const sieva_options *options, sieva_request **request);
+
+/* Start sieva_merge_result(), sieva_result_open() and sieva_result_of_plan(); sieva_request_result() then gives the result. */
+SIEVA_API int32_t sieva_start_merge_result(const sieva_merge *merge, const sieva_source *source, const sieva_plan *plan, const sieva_options *options, const sieva_result_options *result_options, sieva_request **request);
+SIEVA_API int32_t sieva_start_result_open(const sieva_source *source, const char *sql, const sieva_options *options, const sieva_result_options *result_options, sieva_request **request);
+SIEVA_API int32_t sieva_start_result_of_plan(const sieva_source *source, const sieva_plan *plan, const sieva_options *options, const sieva_result_options *result_options, sieva_request **request);
+
+/* Starts sieva_result_read(); sieva_request_count() then gives the number of bytes. With capacity 0 it only does what the first
+ * sieva_result_size() has to do. */
+SIEVA_API int32_t sieva_start_result_read(const sieva_result *result, uint64_t offset, void *buffer, uint64_t capacity, sieva_request **request);
+
+/* Starts sieva_catalog_add(); sieva_request_count() then gives the number of sources that were registered, or were so before. */
+SIEVA_API int32_t sieva_start_catalog_add(const sieva_catalog *catalog, const char *const *paths, uint64_t count, const char *collection, const sieva_options *options, sieva_added *added, sieva_request **request);
+
+/* Starts sieva_search_create(); sieva_request_search() then gives the search. */
+SIEVA_API int32_t sieva_start_search_create(const sieva_catalog *catalog, const char *collection, const char *condition, const char *array, const sieva_options *options, sieva_request **request);
+
+/* Starts sieva_search_query(), which opens a source; sieva_request_query() then gives the query. It is not stopped. */
+SIEVA_API int32_t sieva_start_search_query(const sieva_search *search, uint64_t index, sieva_request **request);
+
+/* Starts sieva_search_read(); sieva_request_count() then gives the number of values. */
+SIEVA_API int32_t sieva_start_search_read(const sieva_search *search, const char *array, uint64_t first, uint64_t objects, int32_t type, void *values, uint64_t capacity, uint8_t *missing, sieva_request **request);
+
+/* Starts sieva_search_histogram(); sieva_request_count() then gives the number of values that were counted. */
+SIEVA_API int32_t sieva_start_search_histogram(const sieva_search *search, const char *array, uint64_t bins, double low, double high, uint64_t *counts, double *edges, sieva_request **request);
+
 /* Whether the work has ended, well or not: *done is 1 or 0. Never waits. */
 SIEVA_API int32_t sieva_test(const sieva_request *request, int32_t *done);
 
@@ -670,7 +741,7 @@ SIEVA_API int32_t sieva_wait(const sieva_request *request, int64_t timeout_ms);
 /* Asks the work to stop; it ends with the error cancelled, unless it ended before. Other requests go on. */
 SIEVA_API int32_t sieva_cancel(const sieva_request *request);
 
-/* The number of hits found, or of values read. SIEVA_PENDING before the end; the work's error if it failed. */
+/* The number of hits found, of values or bytes read, of tasks made, of rows of a result. SIEVA_PENDING before the end; the work's error if it failed. */
 SIEVA_API int32_t sieva_request_count(const sieva_request *request, uint64_t *count);
 
 /* The selection found, a new handle each time. SIEVA_PENDING before the end; the work's error if it failed. */
@@ -679,14 +750,20 @@ SIEVA_API int32_t sieva_request_selection(const sieva_request *request, sieva_se
 /* The source that was opened, a new handle each time. SIEVA_PENDING before the end; the work's error if it failed. */
 SIEVA_API int32_t sieva_request_source(const sieva_request *request, sieva_source **source);
 
+/* The query, the tasks, what a task found, the result, the search that came of it: as sieva_request_source(). */
+SIEVA_API int32_t sieva_request_query(const sieva_request *request, sieva_query **query);
+SIEVA_API int32_t sieva_request_tasks(const sieva_request *request, sieva_tasks **tasks);
+SIEVA_API int32_t sieva_request_merge(const sieva_request *request, sieva_merge **merge);
+SIEVA_API int32_t sieva_request_result(const sieva_request *request, sieva_result **result);
+SIEVA_API int32_t sieva_request_search(const sieva_request *request, sieva_search **search);
+
+/* The text that came of it; text, capacity and needed as in sieva_query_explain(). */
+SIEVA_API int32_t sieva_request_text(const sieva_request *request, char *text, uint64_t capacity, uint64_t *needed);
+
 /* Cancels the work if it has not ended, waits for its end, and frees the request. */
 SIEVA_API void sieva_request_free(sieva_request *request);
 
 /* ---- Catalogs and tags -------------------------------------------------------------------------------------------------------- */
-
-typedef struct sieva_catalog sieva_catalog;
-typedef struct sieva_objects sieva_objects;
-typedef struct sieva_search sieva_search;
 
 /* Kinds of objects. A group stands for all that is under it; the root of a source is a group, too. */
 enum sieva_kind { SIEVA_ARRAYS = 1, SIEVA_GROUPS = 2, SIEVA_OBJECTS = 3 /* both */ };
@@ -699,17 +776,6 @@ SIEVA_API int32_t sieva_catalog_open(const char *url, int32_t read_only, sieva_c
 
 /* Closes a catalog. Its searches go on working until they are freed. */
 SIEVA_API void sieva_catalog_close(sieva_catalog *catalog);
-
-/* What sieva_catalog_add() did. */
-typedef struct sieva_added {
-    uint64_t added;      /* sources that were not known */
-    uint64_t replaced;   /* sources that had changed */
-    uint64_t unchanged;  /* sources that were as they are known */
-    uint64_t objects;    /* groups and arrays of those added or replaced */
-    uint64_t others;     /* files of other formats */
-    uint64_t damaged;    /* sources registered as damaged (1000 at most are counted); sieva_open() says why */
-    uint64_t unreadable; /* what could not be looked at, and is not registered (1000 at most are counted) */
-} sieva_added;
 
 /* Registers count paths: files, directories with all that is under them, patterns and URLs; known sources that have not
  * changed are not opened again. They are put into collection, made where it is not there; NULL: into none. options (may

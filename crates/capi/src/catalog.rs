@@ -2,9 +2,10 @@
 
 use std::ffi::c_char;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
-use sieva::Catalog;
 use sieva::catalog::{self, AddOptions};
+use sieva::{Catalog, Result};
 
 use crate::given::{self, Out};
 use crate::options::{self, Options};
@@ -75,13 +76,46 @@ pub unsafe extern "C" fn sieva_catalog_add(
 ) -> i32 {
     guarded(|| {
         // SAFETY: the promises of sieva.h.
+        let work = unsafe { Adding::given(catalog, paths, count, collection, options) }?;
+        let found = work.run()?;
+        if !added.is_null() {
+            // SAFETY: as above.
+            unsafe { Out::new(added, "added")?.set(found) };
+        }
+        Ok(())
+    })
+}
+
+/// Sources that are to be registered, and how.
+pub struct Adding {
+    catalog: Arc<Catalog>,
+    paths: Vec<String>,
+    how: AddOptions,
+}
+
+impl Adding {
+    /// What the caller wants registered.
+    ///
+    /// # Errors
+    /// `invalid-value`.
+    ///
+    /// # Safety
+    /// The promises of sieva.h for `sieva_catalog_add()`.
+    pub unsafe fn given(
+        catalog: *const CatalogHandle,
+        paths: *const *const c_char,
+        count: u64,
+        collection: *const c_char,
+        options: *const Options,
+    ) -> Result<Self> {
+        // SAFETY: the caller's promise.
         let (catalog, (open, query)) =
             unsafe { (given::handle(catalog, "catalog")?, options::open_options(options)?) };
         // SAFETY: as above.
         let paths = unsafe { given::values(paths, count, "paths") }?;
         // SAFETY: as above.
         let names = paths.iter().map(|&p| unsafe { given::text(p, "a path") }.map(str::to_string));
-        let names = names.collect::<sieva::Result<Vec<String>>>()?;
+        let names = names.collect::<Result<Vec<String>>>()?;
         if names.is_empty() {
             return Err(invalid("no path to register"));
         }
@@ -91,11 +125,25 @@ pub unsafe extern "C" fn sieva_catalog_add(
         let how = AddOptions {
             jobs: query.threads.unwrap_or(default.jobs),
             collections: collection.map(str::to_string).into_iter().collect(),
+            cancel: Arc::clone(&open.cancel),
             open,
             ..default
         };
-        let report = catalog::add(&catalog.0, &names, &how)?;
-        let found = Added {
+        Ok(Self { catalog: Arc::clone(&catalog.0), paths: names, how })
+    }
+
+    /// Stops it when it is set.
+    pub fn cancel(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.how.cancel)
+    }
+
+    /// Registers them.
+    ///
+    /// # Errors
+    /// As `sieva_catalog_add()`.
+    pub fn run(&self) -> Result<Added> {
+        let report = catalog::add(&self.catalog, &self.paths, &self.how)?;
+        Ok(Added {
             added: report.added,
             replaced: report.replaced,
             unchanged: report.unchanged,
@@ -103,11 +151,6 @@ pub unsafe extern "C" fn sieva_catalog_add(
             others: report.others,
             damaged: report.damaged.len() as u64,
             unreadable: report.unreadable.len() as u64,
-        };
-        if !added.is_null() {
-            // SAFETY: as above.
-            unsafe { Out::new(added, "added")?.set(found) };
-        }
-        Ok(())
-    })
+        })
+    }
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use sieva::ast::{Expr, Shared};
 use sieva::catalog::ObjectKind;
-use sieva::{Collection, CollectionQuery, Error, ErrorKind, QueryOptions, Result};
+use sieva::{Collection, CollectionQuery, Error, ErrorKind, OpenOptions, QueryOptions, Result};
 
 use crate::catalog::CatalogHandle;
 use crate::given::{self, Out, copy_out};
@@ -14,15 +14,16 @@ use crate::objects::{KINDS, Listed, Object};
 use crate::options::{self, Options};
 use crate::query::QueryHandle;
 use crate::region;
-use crate::request::RequestHandle;
 use crate::source::Opened;
 use crate::status::{guarded, invalid};
 use crate::target::Target;
 
 /// `sieva_search`.
-pub struct SearchHandle(Arc<Search>);
+#[derive(Clone)]
+pub struct SearchHandle(pub Arc<Search>);
 
-struct Search {
+/// What is searched for.
+pub struct Search {
     collection: Collection,
     query: CollectionQuery,
     condition: Option<String>,
@@ -34,7 +35,91 @@ struct Search {
     counts: OnceLock<Vec<u64>>,
 }
 
+impl SearchHandle {
+    /// How many objects the catalog left.
+    pub fn count(&self) -> u64 {
+        self.0.listed.len()
+    }
+}
+
 impl Search {
+    /// The objects of a collection that the catalog leaves.
+    ///
+    /// # Errors
+    /// As `sieva_search_create()`.
+    pub fn of(
+        catalog: Arc<sieva::Catalog>,
+        collection: &str,
+        (condition, array): (Option<String>, Option<String>),
+        (open, options): (&OpenOptions, QueryOptions),
+    ) -> Result<Arc<Self>> {
+        let collection = Collection::of(catalog, collection, open)?;
+        let query =
+            collection.objects(condition.as_deref(), array.as_deref(), &options).map_err(|e| {
+                match e.kind() {
+                ErrorKind::Unsupported if array.is_none() => e.hint(
+                    "give the array whose elements are meant; sieva_tag_query() finds objects by keys alone",
+                ),
+                _ => e,
+            }
+            })?;
+        let group = KINDS.iter().find(|k| k.0 == ObjectKind::Group).map_or(0, |k| k.1);
+        let listed = Listed::of(query.objects().map(|(source, path)| (source, path, group)));
+        Ok(Arc::new(Self { collection, query, condition, array, options, listed, counts: OnceLock::new() }))
+    }
+
+    /// Reads an array at the hits of a range of objects into the caller's memory; their number.
+    ///
+    /// # Errors
+    /// As `sieva_search_read()`.
+    ///
+    /// # Safety
+    /// The target's memory must be as its maker said.
+    pub unsafe fn read(
+        &self,
+        array: &str,
+        (first, objects): (u64, u64),
+        target: &mut Target,
+        cancel: &AtomicBool,
+    ) -> Result<u64> {
+        let range = self.range(first, objects)?;
+        let n = self.counts(cancel)?[range.clone()].iter().sum();
+        target.check_room(n)?;
+        let (mut got, stale) = (0, || {
+            Error::new(ErrorKind::StaleSource, "the objects were changed since their hits were counted")
+                .hint("make the search again")
+        });
+        self.query.read(range, array, cancel, |column| {
+            got += column.len() as u64;
+            if got > n {
+                return Err(stale());
+            }
+            // SAFETY: the caller's promise; there is room for all.
+            unsafe { target.put(&column) }
+        })?;
+        if got == n { Ok(n) } else { Err(stale()) }
+    }
+
+    /// The histogram of an array at all hits.
+    ///
+    /// # Errors
+    /// As `sieva_search_histogram()`.
+    pub fn histogram(
+        &self,
+        array: &str,
+        bins: usize,
+        (low, high): (f64, f64),
+        options: &QueryOptions,
+    ) -> Result<(Vec<u64>, Vec<f64>)> {
+        let range = Some((low, high)).filter(|_| !(low.is_nan() && high.is_nan()));
+        self.collection.histogram(self.condition.as_deref(), array, bins, range, options)
+    }
+
+    /// What it is run with.
+    pub fn options(&self) -> QueryOptions {
+        self.options.clone()
+    }
+
     /// The hits of each object; evaluated once, unless `cancel` ends it.
     fn counts(&self, cancel: &AtomicBool) -> Result<&[u64]> {
         if let Some(known) = self.counts.get() {
@@ -44,7 +129,11 @@ impl Search {
         Ok(self.counts.get_or_init(|| found))
     }
 
-    fn total(&self, cancel: &AtomicBool) -> Result<u64> {
+    /// All hits; evaluated once, unless `cancel` ends it.
+    ///
+    /// # Errors
+    /// As `sieva_search_nhits()`.
+    pub fn total(&self, cancel: &AtomicBool) -> Result<u64> {
         Ok(self.counts(cancel)?.iter().sum())
     }
 
@@ -58,7 +147,10 @@ impl Search {
     }
 
     /// The query of one object.
-    fn one(&self, index: u64) -> Result<Box<QueryHandle>> {
+    ///
+    /// # Errors
+    /// As `sieva_search_query()`.
+    pub fn one(&self, index: u64) -> Result<Box<QueryHandle>> {
         let number = usize::try_from(index).unwrap_or(usize::MAX);
         let (group, found) = (self.query.objects().nth(number), self.query.object(number)?);
         let group = group.map_or("", |(_, path)| path).to_string();
@@ -97,19 +189,10 @@ pub unsafe extern "C" fn sieva_search_create(
         // SAFETY: as above.
         let (condition, array) =
             unsafe { (given::optional_text(condition, "condition")?, given::optional_text(array, "array")?) };
-        let collection = Collection::of(Arc::clone(&catalog.0), collection, &open)?;
-        let query = collection.objects(condition, array, &options).map_err(|e| match e.kind() {
-            ErrorKind::Unsupported if array.is_none() => e.hint(
-                "give the array whose elements are meant; sieva_tag_query() finds objects by keys alone",
-            ),
-            _ => e,
-        })?;
-        let group = KINDS.iter().find(|k| k.0 == ObjectKind::Group).map_or(0, |k| k.1);
-        let listed = Listed::of(query.objects().map(|(source, path)| (source, path, group)));
-        let (condition, array) = (condition.map(str::to_string), array.map(str::to_string));
-        let made = Search { collection, query, condition, array, options, listed, counts: OnceLock::new() };
+        let asked = (condition.map(str::to_string), array.map(str::to_string));
+        let made = Search::of(Arc::clone(&catalog.0), collection, asked, (&open, options))?;
         // SAFETY: as above.
-        unsafe { out.set(Box::new(SearchHandle(Arc::new(made)))) };
+        unsafe { out.set(Box::new(SearchHandle(made))) };
         Ok(())
     })
 }
@@ -120,7 +203,7 @@ pub unsafe extern "C" fn sieva_search_count(search: *const SearchHandle, objects
     guarded(|| {
         let out = Out::new(objects, "objects")?;
         // SAFETY: the promises of sieva.h.
-        unsafe { out.set(given::handle(search, "search")?.0.listed.len()) };
+        unsafe { out.set(given::handle(search, "search")?.count()) };
         Ok(())
     })
 }
@@ -206,24 +289,8 @@ pub unsafe extern "C" fn sieva_search_read(
         // SAFETY: the promises of sieva.h.
         let (search, array) = unsafe { (&given::handle(search, "search")?.0, given::text(array, "array")?) };
         let mut target = Target::new(r#type, values, capacity, missing)?;
-        let (range, never) = (search.range(first, objects)?, AtomicBool::new(false));
-        let n = search.counts(&never)?[range.clone()].iter().sum();
-        target.check_room(n)?;
-        let (mut got, stale) = (0, || {
-            Error::new(ErrorKind::StaleSource, "the objects were changed since their hits were counted")
-                .hint("make the search again")
-        });
-        search.query.read(range, array, &never, |column| {
-            got += column.len() as u64;
-            if got > n {
-                return Err(stale());
-            }
-            // SAFETY: as above; there is room for all.
-            unsafe { target.put(&column) }
-        })?;
-        if got != n {
-            return Err(stale());
-        }
+        // SAFETY: as above.
+        let n = unsafe { search.read(array, (first, objects), &mut target, &AtomicBool::new(false)) }?;
         // SAFETY: as above.
         unsafe { out.set(n) };
         Ok(())
@@ -248,33 +315,12 @@ pub unsafe extern "C" fn sieva_search_histogram(
             return Err(invalid(format!("counts or edges is NULL: room for {bins} and one more is needed")));
         }
         let bins = given::in_memory::<u64>(bins, "counts")?;
-        let range = Some((low, high)).filter(|_| !(low.is_nan() && high.is_nan()));
-        let condition = search.condition.as_deref();
-        let found = search.collection.histogram(condition, array, bins, range, &search.options)?;
+        let found = search.histogram(array, bins, (low, high), &search.options)?;
         // SAFETY: as above.
         unsafe {
             copy_out(&found.0, counts, bins as u64, "counts")?;
             copy_out(&found.1, edges, bins as u64 + 1, "edges")
         }
-    })
-}
-
-/// `sieva_search_start`
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sieva_search_start(
-    search: *const SearchHandle,
-    request: *mut *mut RequestHandle,
-) -> i32 {
-    guarded(|| {
-        let out = Out::handle(request, "request")?;
-        // SAFETY: the promises of sieva.h.
-        let search = Arc::clone(unsafe { &given::handle(search, "search")?.0 });
-        let cancel = Arc::<AtomicBool>::default();
-        let stop = Arc::clone(&cancel);
-        let started = RequestHandle::counting(cancel, move || search.total(&stop))?;
-        // SAFETY: as above.
-        unsafe { out.set(started) };
-        Ok(())
     })
 }
 

@@ -2,6 +2,8 @@
 
 use std::ffi::c_char;
 
+use sieva::Result;
+
 use crate::given::{self, Out};
 use crate::query::QueryHandle;
 use crate::status::{guarded, invalid};
@@ -69,12 +71,15 @@ pub struct Price {
     pub seconds: [f64; 3],
 }
 
-/// `sieva_query_price`
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sieva_query_price(query: *const QueryHandle, price: *mut Price) -> i32 {
-    guarded(|| {
-        // SAFETY: the promises of sieva.h.
-        let query = unsafe { given::handle(query, "query") }?;
+impl Price {
+    /// The bytes of the caller's struct.
+    ///
+    /// # Errors
+    /// `invalid-value` for NULL, and for an impossible size.
+    ///
+    /// # Safety
+    /// A pointer that is not NULL must lead to as many bytes as its first field says.
+    pub unsafe fn given_size(price: *const Self) -> Result<u64> {
         if price.is_null() {
             return Err(invalid("price is NULL: no place for the result"));
         }
@@ -84,9 +89,20 @@ pub unsafe extern "C" fn sieva_query_price(query: *const QueryHandle, price: *mu
             return Err(invalid(format!("price of {size} bytes"))
                 .hint("set its first field: sieva_price price = SIEVA_PRICE_INIT"));
         }
-        let found = query.bound()?.price()?;
+        Ok(size)
+    }
+
+    /// Writes what a query costs to the caller's struct of `size` bytes.
+    ///
+    /// # Errors
+    /// Those of pricing.
+    ///
+    /// # Safety
+    /// The struct must be valid for writing `size` bytes.
+    pub unsafe fn put(query: &sieva::Query, price: *mut Self, size: u64) -> Result<()> {
+        let found = query.price()?;
         let count = |n: sieva::Expected<u64>| [n.low, n.expected, n.high];
-        let own = Price {
+        let own = Self {
             size,
             rows: count(found.rows),
             bytes_read: count(found.bytes_read),
@@ -94,10 +110,21 @@ pub unsafe extern "C" fn sieva_query_price(query: *const QueryHandle, price: *mu
             requests: count(found.requests),
             seconds: [found.seconds.low, found.seconds.expected, found.seconds.high],
         };
-        let known = (size as usize).min(size_of::<Price>());
+        let known = (size as usize).min(size_of::<Self>());
         // SAFETY: the caller's struct has `size` bytes, by its promise.
         unsafe { std::ptr::copy_nonoverlapping((&raw const own).cast::<u8>(), price.cast::<u8>(), known) };
         Ok(())
+    }
+}
+
+/// `sieva_query_price`
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sieva_query_price(query: *const QueryHandle, price: *mut Price) -> i32 {
+    guarded(|| {
+        // SAFETY: the promises of sieva.h.
+        let (query, size) = unsafe { (given::handle(query, "query")?, Price::given_size(price)?) };
+        // SAFETY: as above.
+        unsafe { Price::put(&*query.bound()?, price, size) }
     })
 }
 

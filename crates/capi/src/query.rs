@@ -91,6 +91,19 @@ impl QueryHandle {
         made
     }
 
+    /// Another handle of the same query.
+    pub fn same(&self) -> Box<Self> {
+        let state = self.lock();
+        let copy = State {
+            question: state.question.clone(),
+            region: state.region.clone(),
+            options: state.options.clone(),
+            bound: state.bound.clone(),
+            version: 0,
+        };
+        Box::new(Self { source: Arc::clone(&self.source), state: Mutex::new(copy) })
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -7,13 +7,13 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use sieva::{Error, Query, Result, Selection};
+use sieva::{Error, ErrorKind, Result};
 
 use crate::given::{self, Out};
+use crate::outcome::Outcome;
 use crate::query::QueryHandle;
 use crate::read::read_into;
 use crate::selection::SelectionHandle;
-use crate::source::{Opened, SourceHandle};
 use crate::status::{self, PENDING, guarded, invalid};
 use crate::target::Target;
 
@@ -21,24 +21,6 @@ use crate::target::Target;
 const NHITS: i32 = 1;
 /// `SIEVA_SELECTION`
 const SELECTION: i32 = 2;
-
-/// What came of the work.
-#[derive(Clone)]
-enum Outcome {
-    Count(u64),
-    Selected(Arc<Selection>),
-    Opened(Arc<Opened>),
-}
-
-impl Outcome {
-    fn count(&self) -> u64 {
-        match self {
-            Self::Count(n) => *n,
-            Self::Selected(selection) => selection.len(),
-            Self::Opened(_) => 1,
-        }
-    }
-}
 
 /// What the worker and those who wait share.
 #[derive(Default)]
@@ -52,8 +34,16 @@ impl Progress {
         self.outcome.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn end(&self, outcome: Result<Outcome>) {
-        *self.lock() = Some(outcome);
+    fn end(&self, outcome: Result<Outcome>, stop: &AtomicBool) {
+        let mut place = self.lock();
+        // A query that is told to stop would refuse every later question.
+        let stopped = stop.load(Ordering::Relaxed) && matches!(&outcome, Ok(o) if o.is_stopped_by_flag());
+        *place = Some(if stopped {
+            Err(Error::new(ErrorKind::Cancelled, "the request was cancelled"))
+        } else {
+            outcome
+        });
+        drop(place);
         self.ended.notify_all();
     }
 
@@ -77,16 +67,7 @@ impl Progress {
 pub struct RequestHandle {
     progress: Arc<Progress>,
     cancel: Arc<AtomicBool>,
-    /// Makes the selection's handle of what was found.
-    finish: Option<Finish>,
     thread: Option<JoinHandle<()>>,
-}
-
-/// What a selection's handle needs besides the positions.
-struct Finish {
-    source: Arc<crate::source::Opened>,
-    query: Arc<Query>,
-    options: sieva::QueryOptions,
 }
 
 impl RequestHandle {
@@ -98,43 +79,48 @@ impl RequestHandle {
         cancel: Arc<AtomicBool>,
         work: impl FnOnce() -> Result<u64> + Send + 'static,
     ) -> Result<Box<Self>> {
-        Self::start(cancel, None, move || work().map(Outcome::Count))
+        Self::start(cancel, move || work().map(Outcome::Count))
     }
 
-    /// Starts work that comes to a source.
+    /// Starts work; `cancel` stops it.
     ///
     /// # Errors
     /// `io-error` where there is no thread for it.
-    pub fn opening(
+    pub fn start(
         cancel: Arc<AtomicBool>,
-        work: impl FnOnce() -> Result<Arc<Opened>> + Send + 'static,
-    ) -> Result<Box<Self>> {
-        Self::start(cancel, None, move || work().map(Outcome::Opened))
-    }
-
-    fn start(
-        cancel: Arc<AtomicBool>,
-        finish: Option<Finish>,
         work: impl FnOnce() -> Result<Outcome> + Send + 'static,
     ) -> Result<Box<Self>> {
         let progress = Arc::<Progress>::default();
-        let shared = Arc::clone(&progress);
+        let (shared, stop) = (Arc::clone(&progress), Arc::clone(&cancel));
         let run = move || {
             let done = catch_unwind(AssertUnwindSafe(work));
-            shared.end(done.unwrap_or_else(|panic| Err(status::of_panic(panic))));
+            shared.end(done.unwrap_or_else(|panic| Err(status::of_panic(panic))), &stop);
         };
         let thread = std::thread::Builder::new()
             .name("sieva-request".into())
             .spawn(run)
             .map_err(|e| Error::io("cannot start a thread", &e))?;
-        Ok(Box::new(Self { progress, cancel, finish, thread: Some(thread) }))
+        Ok(Box::new(Self { progress, cancel, thread: Some(thread) }))
+    }
+
+    /// What the work came to; `None` before its end.
+    pub fn outcome(&self) -> Option<Result<Outcome>> {
+        self.progress.lock().clone()
+    }
+
+    /// Stops the work if it has not ended: what it came to may share the flag.
+    fn stop(&self) {
+        let outcome = self.progress.lock();
+        if outcome.is_none() {
+            self.cancel.store(true, Ordering::Relaxed);
+        }
     }
 }
 
 /// Freeing a request ends its work: the caller's memory is its own again.
 impl Drop for RequestHandle {
     fn drop(&mut self) {
-        self.cancel.store(true, Ordering::Relaxed);
+        self.stop();
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
@@ -156,11 +142,15 @@ pub unsafe extern "C" fn sieva_start(
             return Err(invalid(format!("{what} is nothing to start: SIEVA_NHITS (1), SIEVA_SELECTION (2)")));
         }
         let query = handle.again()?;
-        let (cancel, worker) = (query.cancel_flag(), Arc::clone(&query));
-        let finish = Finish { source: Arc::clone(&handle.source), query, options: handle.options() };
-        let started = RequestHandle::start(cancel, Some(finish), move || match what {
+        let (cancel, worker) = (query.cancel_flag(), query);
+        let (source, options) = (Arc::clone(&handle.source), handle.options());
+        let started = RequestHandle::start(cancel, move || match what {
             NHITS => worker.count().map(Outcome::Count),
-            _ => worker.selection().map(Outcome::Selected),
+            _ => {
+                let found = worker.selection()?;
+                let made = SelectionHandle::of(source, worker, options, found);
+                Ok(Outcome::Selected(Arc::from(made)))
+            }
         })?;
         // SAFETY: as above.
         unsafe { out.set(started) };
@@ -190,7 +180,7 @@ pub unsafe extern "C" fn sieva_start_read(
         let cancel = Arc::<AtomicBool>::default();
         let mut points = handle.points(array, Arc::clone(&cancel))?;
         let (selection, stop) = (Arc::clone(&handle.selection), Arc::clone(&cancel));
-        let started = RequestHandle::start(cancel, None, move || {
+        let started = RequestHandle::start(cancel, move || {
             // SAFETY: the header asks to leave the memory alone until the request has ended.
             unsafe { read_into(&selection, &mut points, (0, n), &mut target, &stop) }?;
             Ok(Outcome::Count(n))
@@ -236,70 +226,8 @@ pub unsafe extern "C" fn sieva_wait(request: *const RequestHandle, timeout_ms: i
 pub unsafe extern "C" fn sieva_cancel(request: *const RequestHandle) -> i32 {
     guarded(|| {
         // SAFETY: the promises of sieva.h.
-        let request = unsafe { given::handle(request, "request") }?;
-        request.cancel.store(true, Ordering::Relaxed);
+        unsafe { given::handle(request, "request") }?.stop();
         Ok(())
-    })
-}
-
-/// `sieva_request_count`
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sieva_request_count(request: *const RequestHandle, count: *mut u64) -> i32 {
-    pending_or(|| {
-        let out = Out::new(count, "count")?;
-        // SAFETY: the promises of sieva.h.
-        let request = unsafe { given::handle(request, "request") }?;
-        let Some(outcome) = request.progress.lock().clone() else { return Ok(false) };
-        // SAFETY: as above.
-        unsafe { out.set(outcome?.count()) };
-        Ok(true)
-    })
-}
-
-/// `sieva_request_selection`
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sieva_request_selection(
-    request: *const RequestHandle,
-    selection: *mut *mut SelectionHandle,
-) -> i32 {
-    pending_or(|| {
-        let out = Out::handle(selection, "selection")?;
-        // SAFETY: the promises of sieva.h.
-        let request = unsafe { given::handle(request, "request") }?;
-        let Some(outcome) = request.progress.lock().clone() else { return Ok(false) };
-        let (Outcome::Selected(found), Some(finish)) = (outcome?, &request.finish) else {
-            return Err(invalid("the request was not for a selection").hint("start it with SIEVA_SELECTION"));
-        };
-        let handle = SelectionHandle {
-            source: Arc::clone(&finish.source),
-            query: Arc::clone(&finish.query),
-            options: finish.options.clone(),
-            selection: found,
-            reader: Mutex::new(None),
-        };
-        // SAFETY: as above.
-        unsafe { out.set(Box::new(handle)) };
-        Ok(true)
-    })
-}
-
-/// `sieva_request_source`
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sieva_request_source(
-    request: *const RequestHandle,
-    source: *mut *mut SourceHandle,
-) -> i32 {
-    pending_or(|| {
-        let out = Out::handle(source, "source")?;
-        // SAFETY: the promises of sieva.h.
-        let request = unsafe { given::handle(request, "request") }?;
-        let Some(outcome) = request.progress.lock().clone() else { return Ok(false) };
-        let Outcome::Opened(opened) = outcome? else {
-            return Err(invalid("the request was not for a source").hint("start it with sieva_start_open"));
-        };
-        // SAFETY: as above.
-        unsafe { out.set(Box::new(SourceHandle(opened))) };
-        Ok(true)
     })
 }
 
@@ -311,7 +239,7 @@ pub unsafe extern "C" fn sieva_request_free(request: *mut RequestHandle) {
 }
 
 /// As [`guarded`]; false is `SIEVA_PENDING`.
-fn pending_or(work: impl FnOnce() -> Result<bool>) -> i32 {
+pub fn pending_or(work: impl FnOnce() -> Result<bool>) -> i32 {
     let mut done = true;
     let code = guarded(|| {
         done = work()?;

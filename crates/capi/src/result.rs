@@ -14,7 +14,7 @@ use crate::source::{Opened, SourceHandle};
 use crate::status::guarded;
 
 /// `sieva_result`.
-pub struct ResultHandle(pub Encoded);
+pub struct ResultHandle(pub Arc<Encoded>);
 
 impl ResultHandle {
     /// The rows of a query in a format.
@@ -22,7 +22,7 @@ impl ResultHandle {
     /// # Errors
     /// As [`Encoded::new`].
     pub fn of(query: Arc<sieva::Query>, (format, how): (Format, EncodeOptions)) -> Result<Box<Self>> {
-        Ok(Box::new(Self(Encoded::new(query, format, &how)?)))
+        Ok(Box::new(Self(Arc::new(Encoded::new(query, format, &how)?))))
     }
 }
 

@@ -27,19 +27,22 @@ pub struct SelectionHandle {
 impl SelectionHandle {
     /// The hits of a query.
     pub fn new(of: &QueryHandle, query: Arc<Query>, selection: Arc<Selection>) -> Box<Self> {
-        let (source, options) = (Arc::clone(&of.source), of.options());
+        Self::of(Arc::clone(&of.source), query, of.options(), selection)
+    }
+
+    /// Positions of the rows of a query of a source.
+    pub fn of(
+        source: Arc<Opened>,
+        query: Arc<Query>,
+        options: QueryOptions,
+        selection: Arc<Selection>,
+    ) -> Box<Self> {
         Box::new(Self { source, query, options, selection, reader: Mutex::new(None) })
     }
 
-    /// Other positions of the same rows.
-    fn with(&self, selection: Selection) -> Box<Self> {
-        Box::new(Self {
-            source: Arc::clone(&self.source),
-            query: Arc::clone(&self.query),
-            options: self.options.clone(),
-            selection: Arc::new(selection),
-            reader: Mutex::new(None),
-        })
+    /// Positions of the same rows.
+    pub fn with(&self, selection: Arc<Selection>) -> Box<Self> {
+        Self::of(Arc::clone(&self.source), Arc::clone(&self.query), self.options.clone(), selection)
     }
 }
 
@@ -218,7 +221,7 @@ unsafe fn combine(
     let out = Out::handle(selection, "selection")?;
     // SAFETY: the caller's promises.
     let (a, b) = unsafe { (given::handle(a, "a")?, given::handle(b, "b")?) };
-    let both = a.with(with(&a.selection, &b.selection)?);
+    let both = a.with(Arc::new(with(&a.selection, &b.selection)?));
     // SAFETY: as above.
     unsafe { out.set(both) };
     Ok(())

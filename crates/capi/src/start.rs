@@ -12,6 +12,7 @@ use crate::given::{self, Out};
 use crate::histogram;
 use crate::index::build_of;
 use crate::options::{self, Options};
+use crate::outcome::Outcome;
 use crate::query::QueryHandle;
 use crate::request::RequestHandle;
 use crate::session::SessionHandle;
@@ -20,7 +21,7 @@ use crate::status::{guarded, invalid};
 use crate::target::Target;
 
 /// Memory of the caller that a request writes to.
-struct Place<T>(*mut T);
+pub struct Place<T>(pub *mut T);
 
 // SAFETY: the header asks to leave the memory alone until the request has ended.
 unsafe impl<T> Send for Place<T> {}
@@ -44,8 +45,9 @@ pub unsafe extern "C" fn sieva_start_open(
             open.session = session.session().clone();
         }
         let cancel = Arc::clone(&open.cancel);
-        let started = RequestHandle::opening(cancel, move || {
-            Ok(Opened::new(Source::open_many(&[path], &open)?, options, String::new()))
+        let started = RequestHandle::start(cancel, move || {
+            let source = Source::open_many(&[path], &open)?;
+            Ok(Outcome::Opened(Opened::new(source, options, String::new())))
         })?;
         // SAFETY: as above.
         unsafe { out.set(started) };

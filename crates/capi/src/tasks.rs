@@ -13,14 +13,69 @@ use crate::source::{Opened, SourceHandle};
 use crate::status::{guarded, invalid};
 
 /// `sieva_tasks`.
-pub struct TasksHandle(Vec<Task>);
+#[derive(Clone)]
+pub struct TasksHandle(Arc<[Task]>);
+
+// Tasks are never none.
+#[allow(clippy::len_without_is_empty)]
+impl TasksHandle {
+    /// How many there are.
+    pub fn len(&self) -> u64 {
+        self.0.len() as u64
+    }
+
+    /// The work of a plan, of a kind or of that which answers all, in so many parts.
+    ///
+    /// # Errors
+    /// As `sieva_plan_tasks()`.
+    pub fn of(
+        source: &Opened,
+        plan: &sieva::Plan,
+        options: &QueryOptions,
+        (kind, parts): (Option<TaskKind>, u64),
+    ) -> Result<Self> {
+        let query = source.source.query_plan(plan, options)?;
+        let parts = usize::try_from(parts).unwrap_or(usize::MAX);
+        let made = match kind {
+            Some(kind) => query.tasks_of(kind, parts)?,
+            None => query.tasks(parts)?,
+        };
+        Ok(Self(made.into()))
+    }
+}
 
 /// `sieva_merge`: empty where merging failed.
-pub struct MergeHandle(Mutex<Option<Partial>>);
+#[derive(Clone)]
+pub struct MergeHandle(Arc<Mutex<Option<Partial>>>);
 
 impl MergeHandle {
-    fn new(partial: Partial) -> Box<Self> {
-        Box::new(Self(Mutex::new(Some(partial))))
+    /// What was found.
+    pub fn new(partial: Partial) -> Box<Self> {
+        Box::new(Self(Arc::new(Mutex::new(Some(partial)))))
+    }
+
+    /// Another handle of what is held now: what is added to one does not count for the other.
+    ///
+    /// # Errors
+    /// `memory-limit`; `invalid-value` where it was lost.
+    pub fn copy(&self) -> Result<Box<Self>> {
+        self.with(Partial::copy).map(Self::new)
+    }
+
+    /// Adds what another holds.
+    ///
+    /// # Errors
+    /// As `sieva_merge_add()`.
+    pub fn add(&self, other: &Self) -> Result<()> {
+        let more = other.with(Partial::copy)?;
+        let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let whole = held.as_mut().ok_or_else(gone)?;
+        whole.check_mergeable(&more)?;
+        let merged = whole.merge(more);
+        if merged.is_err() {
+            *held = None;
+        }
+        merged
     }
 
     fn with<R>(&self, f: impl FnOnce(&Partial) -> Result<R>) -> Result<R> {
@@ -29,7 +84,15 @@ impl MergeHandle {
     }
 
     /// The engine's query, which knows its answer by this.
-    fn finished(&self, source: &Opened, plan: &sieva::Plan, options: &QueryOptions) -> Result<sieva::Query> {
+    ///
+    /// # Errors
+    /// As `sieva_merge_query()`.
+    pub fn finished(
+        &self,
+        source: &Opened,
+        plan: &sieva::Plan,
+        options: &QueryOptions,
+    ) -> Result<sieva::Query> {
         source.source.query_plan(plan, options)?.finish(self.with(Partial::copy)?)
     }
 }
@@ -40,7 +103,10 @@ fn gone() -> Error {
 }
 
 /// The kind of a code; none for 0.
-fn kind_of(kind: i32) -> Result<Option<TaskKind>> {
+///
+/// # Errors
+/// `invalid-value` for a number that is none.
+pub fn kind_of(kind: i32) -> Result<Option<TaskKind>> {
     match usize::try_from(kind).ok().map(|k| k.checked_sub(1)) {
         Some(None) => Ok(None),
         Some(Some(k)) if k < TaskKind::ALL.len() => Ok(Some(TaskKind::ALL[k])),
@@ -62,14 +128,9 @@ pub unsafe extern "C" fn sieva_plan_tasks(
         // SAFETY: the promises of sieva.h.
         let (source, plan) =
             unsafe { (&given::handle(source, "source")?.0, &given::handle(plan, "plan")?.0) };
-        let query = source.source.query_plan(plan, &source.options)?;
-        let parts = usize::try_from(parts).unwrap_or(usize::MAX);
-        let made = match kind_of(kind)? {
-            Some(kind) => query.tasks_of(kind, parts)?,
-            None => query.tasks(parts)?,
-        };
+        let made = TasksHandle::of(source, plan, &source.options, (kind_of(kind)?, parts))?;
         // SAFETY: as above.
-        unsafe { out.set(Box::new(TasksHandle(made))) };
+        unsafe { out.set(Box::new(made)) };
         Ok(())
     })
 }
@@ -80,7 +141,7 @@ pub unsafe extern "C" fn sieva_tasks_count(tasks: *const TasksHandle, count: *mu
     guarded(|| {
         let out = Out::new(count, "count")?;
         // SAFETY: the promises of sieva.h.
-        unsafe { out.set(given::handle(tasks, "tasks")?.0.len() as u64) };
+        unsafe { out.set(given::handle(tasks, "tasks")?.len()) };
         Ok(())
     })
 }
@@ -164,15 +225,7 @@ pub unsafe extern "C" fn sieva_merge_add(merge: *mut MergeHandle, other: *const 
         // SAFETY: the promises of sieva.h.
         let (own, other) =
             unsafe { (given::handle(merge.cast_const(), "merge")?, given::handle(other, "other")?) };
-        let more = other.with(Partial::copy)?;
-        let mut held = own.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let whole = held.as_mut().ok_or_else(gone)?;
-        whole.check_mergeable(&more)?;
-        let merged = whole.merge(more);
-        if merged.is_err() {
-            *held = None;
-        }
-        merged
+        own.add(other)
     })
 }
 

@@ -2,7 +2,7 @@
 
 use std::ffi::c_char;
 
-use sieva::{Column, Data, Error, ErrorKind, Result};
+use sieva::{Column, Data, Error, ErrorKind, Result, Selection};
 
 use crate::boxes::{BoxArgs, checked};
 use crate::given::{self, Out, check_room};
@@ -11,18 +11,27 @@ use crate::source::SourceHandle;
 use crate::status::guarded;
 
 /// The caller's memory for texts.
-struct TextTarget {
-    bytes: *mut c_char,
-    capacity: u64,
-    offsets: *mut u64,
+pub struct TextTarget {
+    /// Where their bytes go.
+    pub bytes: *mut c_char,
+    /// Room there.
+    pub capacity: u64,
+    /// Where it goes where each begins.
+    pub offsets: *mut u64,
 }
 
+// SAFETY: the memory is the caller's, who leaves it alone while work goes on (see `sieva_start_read_texts`).
+unsafe impl Send for TextTarget {}
+
 impl TextTarget {
-    /// Writes all texts, or nothing but the number of bytes that they need.
+    /// Writes all texts, or nothing where there is no place; `tell` gets the number of bytes that they need.
+    ///
+    /// # Errors
+    /// `type-mismatch` where values are not text; `invalid-value` where there is too little room.
     ///
     /// # Safety
     /// `offsets` must have room for one number more than there are texts, or be NULL.
-    unsafe fn put(&self, column: &Column, needed: Out<u64>) -> Result<()> {
+    pub unsafe fn put(&self, column: &Column, tell: impl FnOnce(u64)) -> Result<()> {
         let Data::Str(texts) = &column.data else {
             return Err(Error::new(
                 ErrorKind::TypeMismatch,
@@ -31,8 +40,7 @@ impl TextTarget {
             .hint("read them with sieva_read() or sieva_read_box()"));
         };
         let bytes: u64 = texts.iter().map(|t| t.len() as u64).sum();
-        // SAFETY: the caller's promise.
-        unsafe { needed.set(bytes) };
+        tell(bytes);
         if self.bytes.is_null() && self.capacity == 0 && self.offsets.is_null() {
             return Ok(());
         }
@@ -70,20 +78,26 @@ pub unsafe extern "C" fn sieva_read_texts(
         // SAFETY: the promises of sieva.h.
         let (selection, array) =
             unsafe { (given::handle(selection, "selection")?, given::text(array, "array")?) };
-        let n = range(&selection.selection, first, count)?;
-        if n < count {
-            let all = selection.selection.len();
-            return Err(crate::status::invalid(format!(
-                "{count} texts from {first} on: there are {all} in all"
-            )));
-        }
-        let positions: Vec<u64> = selection.selection.iter_from(first).take(n as usize).collect();
+        let positions = hits(&selection.selection, first, count)?;
         let mut points = selection.points_again(array)?;
         let column = points.read(&positions)?;
         selection.keep(array, points);
         // SAFETY: as above.
-        unsafe { TextTarget { bytes, capacity, offsets }.put(&column, needed) }
+        unsafe { TextTarget { bytes, capacity, offsets }.put(&column, |n| needed.set(n)) }
     })
+}
+
+/// The positions of `count` hits from number `first` on.
+///
+/// # Errors
+/// `invalid-value` where there are fewer.
+pub fn hits(selection: &Selection, first: u64, count: u64) -> Result<Vec<u64>> {
+    let n = range(selection, first, count)?;
+    if n < count {
+        let all = selection.len();
+        return Err(crate::status::invalid(format!("{count} texts from {first} on: there are {all} in all")));
+    }
+    Ok(selection.iter_from(first).take(n as usize).collect())
 }
 
 /// `sieva_read_box_texts`
@@ -107,6 +121,6 @@ pub unsafe extern "C" fn sieva_read_box_texts(
         let (index, bx) = unsafe { checked(source, BoxArgs { array, rank, start, count }) }?;
         let column = source.source.read_box(index, &bx, false)?;
         // SAFETY: as above.
-        unsafe { TextTarget { bytes, capacity, offsets }.put(&column, needed) }
+        unsafe { TextTarget { bytes, capacity, offsets }.put(&column, |n| needed.set(n)) }
     })
 }

@@ -320,6 +320,54 @@ static void *ask(void *search)
     return result;
 }
 
+/* What is asked of catalogs and searches in the form that starts it. */
+static void test_forms_started(const sieva_catalog *catalog)
+{
+    enum { ROOM = OBJECTS * LENGTH };
+    sieva_request *request;
+    sieva_search *search = NULL;
+    sieva_query *query = NULL;
+    sieva_added added;
+    const char *path = directory;
+    float *values = calloc(ROOM, sizeof *values), *others = calloc(ROOM, sizeof *others);
+    uint64_t counts[BINS], bins[BINS], n = 0, got = 0;
+    double edges[BINS + 1], ends[BINS + 1];
+    OK(sieva_start_catalog_add(catalog, &path, 1, "stars", NULL, &added, &request));
+    OK(sieva_wait(request, -1));
+    OK(sieva_request_count(request, &n));
+    sieva_request_free(request);
+    EXPECT(n == added.added + added.replaced + added.unchanged && added.unchanged > 0);
+    OK(sieva_start_search_create(catalog, "stars", "flux BETWEEN 20 AND 40", NULL, NULL, &request));
+    OK(sieva_wait(request, -1));
+    OK(sieva_request_search(request, &search));
+    OK(sieva_request_count(request, &n));
+    sieva_request_free(request);
+    EXPECT(n == OBJECTS);
+    OK(sieva_search_read(search, "ivar", 0, n, SIEVA_F32, values, ROOM, NULL, &got));
+    OK(sieva_start_search_read(search, "ivar", 0, n, SIEVA_F32, others, ROOM, NULL, &request));
+    OK(sieva_wait(request, -1));
+    OK(sieva_request_count(request, &n));
+    sieva_request_free(request);
+    EXPECT(n == got && n > 0 && !memcmp(values, others, n * sizeof *values));
+    OK(sieva_search_histogram(search, "flux", BINS, 0, 100, counts, edges));
+    OK(sieva_start_search_histogram(search, "flux", BINS, 0, 100, bins, ends, &request));
+    OK(sieva_wait(request, -1));
+    OK(sieva_request_count(request, &got));
+    sieva_request_free(request);
+    EXPECT(got == n && !memcmp(counts, bins, sizeof counts) && !memcmp(edges, ends, sizeof edges));
+    OK(sieva_start_search_query(search, 1, &request));
+    sieva_search_free(search);
+    OK(sieva_wait(request, -1));
+    OK(sieva_request_query(request, &query));
+    sieva_request_free(request);
+    OK(sieva_query_nhits(query, &got));
+    EXPECT(got > 0 && got < LENGTH);
+    sieva_query_free(query);
+    EXPECT(sieva_start_search_create(catalog, NULL, NULL, NULL, NULL, &request) == SIEVA_ERROR_INVALID_VALUE);
+    free(values);
+    free(others);
+}
+
 static void test_search(sieva_catalog *catalog)
 {
     enum { THREADS = 4 };
@@ -379,6 +427,7 @@ static void test_search(sieva_catalog *catalog)
     test_histogram(search);
     sieva_search_free(search);
 
+    test_forms_started(catalog);
     /* In the background; by an array alone; what cannot be asked. */
     sieva_request *request;
     OK(sieva_search_create(catalog, "stars", "RADEG = 153.17", "flux", NULL, &search));

@@ -29,6 +29,7 @@ int main(int argc, char **argv)
     test_once(argv[1]);
     test_session(argv[1]);
     test_started(argv[1]);
+    test_all_started(argv[1]);
     sieva_close(source);
     printf("%d failures\n", failures);
     return failures > 0;

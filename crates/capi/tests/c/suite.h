@@ -67,5 +67,6 @@ void test_limits(const char *path);
 void test_once(const char *path);
 void test_session(const char *path);
 void test_started(const char *path);
+void test_all_started(const char *path);
 
 #endif

@@ -18,6 +18,7 @@ fn suite() -> Vec<PathBuf> {
         "calls.c",
         "limits.c",
         "once.c",
+        "started.c",
     ];
     files.map(|f| root().join("tests/c").join(f)).to_vec()
 }
