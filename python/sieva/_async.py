@@ -43,7 +43,7 @@ async def _wait(mine: Query, work: Callable[[], T]) -> T:
     try:
         return await asyncio.shield(answer)
     except asyncio.CancelledError:
-        mine._native.cancel()
+        mine.cancel()
         # What comes of it nobody waits for.
         answer.add_done_callback(_look_at)
         raise

@@ -53,6 +53,32 @@ def options(stage: str, *names: str) -> Decorator:
     return decorate
 
 
+# The names of `sieva.engines.NAMES`, which are not loaded for a line of help.
+ENGINES = ("local",)
+
+
+def engine_options(function: Any) -> Any:  # noqa: ANN401 - any command
+    """Give a command the options that say who runs its work."""
+    workers = click.option(
+        "--workers", type=click.IntRange(min=1), help="With --engine local: processes; by default one a core."
+    )
+    engine = click.option(
+        "--engine", type=click.Choice(ENGINES), help="Who runs the work; by default this process."
+    )
+    return engine(workers(function))
+
+
+def engine_given(engine: str | None, workers: int | None) -> object:
+    """Return the engine that was named on the command line; None where there was none."""
+    if engine is None:
+        if workers is not None:
+            raise click.UsageError("--workers is of --engine local")
+        return None
+    from sieva.engines import engine_of
+
+    return engine_of(engine, **({} if workers is None else {"workers": workers}))
+
+
 def given(how: dict[str, Any]) -> dict[str, Any]:
     """Return the options that were given as Python has them."""
     found: dict[str, Any] = {}

@@ -404,6 +404,9 @@ class Source:
     def files(self) -> list[str]:
         """Return the files that it is made of."""
 
+    def traffic(self) -> dict[str, int]:
+        """Return what was read since it was opened, metadata included: bytes, requests, chunks decoded."""
+
     @property
     def path(self) -> str:
         """The path as it was given."""
@@ -486,6 +489,16 @@ class Source:
         options: Mapping[str, Any] | None = None,
     ) -> Partial:
         """Run a part of the work of a query of this source."""
+
+    def query_of(
+        self,
+        task: Task,
+        options: Mapping[str, Any] | None = None,
+    ) -> Query:
+        """Return the whole query that a task is a part of, of the state that the task is of."""
+
+    def state(self) -> tuple[int, int, int]:
+        """Return what tells its state from others: length, and hashes of its version and content."""
 
 class Expr:
     """An expression of the query language as a tree; ``str()`` prints it. Never changed."""
@@ -738,6 +751,9 @@ class Query:
     ) -> list[Task]:
         """Return the work in parts: at most ``n``, or of boxes of the rows."""
 
+    def at(self, selection: Selection) -> Query:
+        """Return the query at positions that were found elsewhere; the condition is not evaluated."""
+
     def finish(self, parts: Sequence[Partial]) -> Query:
         """Return the query that knows its answer by what all its tasks found."""
 
@@ -755,6 +771,9 @@ class Query:
 
     def with_columns(self, more: Sequence[str | Expr]) -> Query | None:
         """Return the same query with more columns behind its own; None of DISTINCT."""
+
+    def of_its_rows(self, values: Sequence[str | Expr]) -> Query:
+        """Return a query of the same condition for other expressions, aggregates among them."""
 
     def histogram(self, name: str | Expr, bins: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Return counts ``(bins,)`` and edges ``(bins + 1,)``, as `numpy.histogram` of the values."""
@@ -872,6 +891,25 @@ class Selection:
 
     def bounding_box(self) -> tuple[list[int], list[int]] | None:
         """Return start and shape of the smallest box around all positions, None where there are none."""
+
+    def rank(self, position: int) -> int:
+        """Return how many of them stand before a position of the rows, counted in C order."""
+
+    def part(self, start: int, stop: int) -> Selection:
+        """Return those of rank `start` up to `stop`, in C order."""
+
+    def __bytes__(self) -> bytes:
+        """Return what `save` writes; selections can be pickled."""
+
+    @staticmethod
+    def from_bytes(data: bytes) -> Selection:
+        """Return the selection that `bytes` gave.
+
+        Raises
+        ------
+        CorruptFile
+            These are no bytes of a selection, or were changed or cut off.
+        """
 
     def save(self, path: str) -> None:
         """Write the selection to a file."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from sieva import _adios, _native, _references, errors
 from sieva._catalog import native_of
 from sieva._gridftp import is_gridftp
+from sieva._opened import Opened
 from sieva._options import some, takes
 from sieva._query import Query
 from sieva._source import Source
@@ -112,6 +113,7 @@ def open_in(
     _native.check_options("open", list(options))
     given: dict[str, Any] = {**options}
     names = file_names(path)
+    opened = Opened.of(names, given)
     allow, isolated = options.get("allow"), options.get("isolated", False)
     allowed = None if allow is None else file_names(allow) if allow else []
     if len(names) == 1 and is_gridftp(names[0]):
@@ -126,15 +128,17 @@ def open_in(
     if len(names) == 1 and _references.is_tables(names[0]):
         _refuse_allowed(allowed, names[0], "a directory of Parquet references")
         _refuse_isolated(isolated, names[0], "a directory of Parquet references")
-        return Source(_references.open_tables(names[0], some("open_tables", given)))
+        return Source(_references.open_tables(names[0], some("open_tables", given)), opened)
     if len(names) == 1 and options.get("join") is None and _adios.is_adios(names[0]):
         _refuse_allowed(allowed, names[0], "an ADIOS2 file")
         foreign: Any = some("open_foreign", given)
-        return _adios.open_adios(names[0], isolated=isolated, options=foreign)
+        source = _adios.open_adios(names[0], isolated=isolated, options=foreign)
+        source._opened = opened
+        return source
     given["isolated"] = WORKER if isolated else []
     given["catalog"] = native_of(options.get("catalog"))
     given["allow"] = allowed
-    return Source(_native.Source.open(names, given, session=session))
+    return Source(_native.Source.open(names, given, session=session), opened)
 
 
 def _refuse_allowed(allowed: list[str] | None, path: str, what: str) -> None:
@@ -154,7 +158,7 @@ def _refuse_isolated(isolated: bool, path: str, what: str) -> None:
 
 
 @takes("query", "open")
-def sql(text: str, **options: Unpack[Asking]) -> Query:
+def sql(text: str, *, engine: object = None, **options: Unpack[Asking]) -> Query:
     """Return the query of a SELECT whose FROM names the file.
 
     Parameters
@@ -162,6 +166,8 @@ def sql(text: str, **options: Unpack[Asking]) -> Query:
     text
         Such as ``"SELECT TEMP, SALT FROM 'pop.nc' WHERE TEMP > 5 LIMIT 10"``; FROM may be a glob, or
         ``collection('name')``: see `collection`.
+    engine
+        As in `Source.query`: who runs it.
     access, fetch, memory, spill, threads, cross
         As in `Source.query`.
     dims, external, valid_range, store, learn, join, isolated, storage_options, catalog, allow
@@ -176,10 +182,10 @@ def sql(text: str, **options: Unpack[Asking]) -> Query:
     --------
     >>> q = sieva.sql("SELECT avg(TEMP) FROM 'pop.nc' GROUP BY z_t")  # doctest: +SKIP
     """
-    return sql_in(None, text, options)
+    return sql_in(None, text, options, engine)
 
 
-def sql_in(session: _native.Session | None, text: str, options: Asking) -> Query:
+def sql_in(session: _native.Session | None, text: str, options: Asking, engine: object = None) -> Query:
     """As `sql`, in a session; None: that of the process."""
     run: Any = some("query", options)
     opening: Any = {name: value for name, value in options.items() if name not in run}
@@ -189,10 +195,13 @@ def sql_in(session: _native.Session | None, text: str, options: Asking) -> Query
     if name is not None:
         from sieva._collection import sql_of_collection
 
+        if engine is not None:
+            raise errors.Unsupported("engine= of a query of a collection", "ask it without engine=")
         return sql_of_collection(text, name, run, opening)
     if path is None:
         raise errors.SyntaxError_("the query has no FROM", "write SELECT ... FROM 'file.nc' WHERE ...")
-    return open_in(session, path, opening).sql(text, **run)
+    source = open_in(session, path, opening)
+    return source.sql(text, **run) if engine is None else source.sql(text, engine=engine, **run)
 
 
 def file_names(path: object) -> list[str]:

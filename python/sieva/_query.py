@@ -50,6 +50,13 @@ def reader_of(native: _native.Query, size: int) -> pa.RecordBatchReader:
     return pa.RecordBatchReader.from_stream(native.stream(size))
 
 
+def _asked_again(source: Source, plan: bytes, text: str, running: dict[str, Any]) -> Query:
+    """Return a query that was pickled."""
+    from sieva._native import Plan
+
+    return Query(source._native.query_plan(Plan.from_bytes(plan), running), source, text, running)
+
+
 class Query:
     """Rows that satisfy a condition; made by `Source.query`, `Source.sql` and `sieva.sql`.
 
@@ -65,8 +72,12 @@ class Query:
     >>> q.to_parquet("warm.parquet")  # doctest: +SKIP
     """
 
-    def __init__(self, native: _native.Query, source: Source, text: str) -> None:
+    def __init__(
+        self, native: _native.Query, source: Source, text: str, running: dict[str, Any] | None = None
+    ) -> None:
         self._native = native
+        # How it is run, for the same query in another process.
+        self._running = running or {}
         # Array formats ask for more columns, by a query of their own.
         self._ran = native
         self.source = source
@@ -89,6 +100,14 @@ class Query:
     def rows(self) -> dict[str, int]:
         """Dimensions and lengths of the space that the rows are points of."""
         return dict(self._native.rows)
+
+    def _asked(self) -> _native.Query:
+        """Return the native query that answers: an engine's is one that knows what its workers found."""
+        return self._native
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # A question and where to ask it; no values, and nothing that was found.
+        return _asked_again, (self.source, bytes(self.plan()), self.text, self._running)
 
     def count(self) -> int:
         """Return the number of rows that come back."""
@@ -172,7 +191,7 @@ class Query:
         from sieva._native import Partial
 
         given = [parts] if isinstance(parts, Partial) else list(parts)
-        return Query(self._native.finish(given), self.source, self.text)
+        return Query(self._native.finish(given), self.source, self.text, self._running)
 
     def estimate(self) -> tuple[int, int]:
         """Return bounds (low, high) of the number of hits; reads coordinates at most, once."""
@@ -196,7 +215,7 @@ class Query:
         Selection
             Of all points of `rows`; it can be combined with others, saved and loaded.
         """
-        return self._native.selection()
+        return self._asked().selection()
 
     def explain(self, analyze: bool = False) -> str:
         """Return the physical plan as text, without reading; ``analyze`` runs it and adds what happened."""
@@ -261,22 +280,21 @@ class Query:
 
     def _open(self, size: int = BATCH_ROWS) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
         """Return the schema and the batches of rows, which tell who watches of each."""
-        reader = self._reader(size)
+        reader = reader_of(self._asked(), size)
+        return reader.schema, self._told(told_errors(self._asked(), reader))
 
-        def batches() -> Iterator[pa.RecordBatch]:
-            for batch in told_errors(self._native, reader):
-                yield batch
-                if self._on_rows is not None:
-                    self._on_rows(batch.num_rows)
-
-        return reader.schema, batches()
+    def _told(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            yield batch
+            if self._on_rows is not None:
+                self._on_rows(batch.num_rows)
 
     def _reader(self, size: int = BATCH_ROWS) -> pa.RecordBatchReader:
         return reader_of(self._native, size)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """Return the rows as an Arrow stream, for whatever reads one: pyarrow, Polars, DuckDB, pandas."""
-        return self._native.__arrow_c_stream__(requested_schema)
+        return self._asked().__arrow_c_stream__(requested_schema)
 
     def to_arrow(self) -> pa.Table:
         """Return the rows as an Arrow table; missing values are null."""
@@ -407,7 +425,7 @@ class Query:
 
     def _again(self) -> Query:
         """Return the same query, to be cancelled by itself."""
-        return Query(self._native.again(), self.source, self.text)
+        return Query(self._native.again(), self.source, self.text, self._running)
 
     def _item(self, item: str | Expr) -> str | _native.Expr:
         return self.source._item(item)

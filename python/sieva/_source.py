@@ -13,6 +13,7 @@ from sieva._expr import Expr, asked
 from sieva._histogram import Histogram
 from sieva._index import BuildReport, Calibration, IndexStatus, VerifyReport
 from sieva._index_job import IndexJob
+from sieva._opened import Opened, reopen
 from sieva._options import takes
 from sieva._printable import shown
 from sieva._query import Query
@@ -39,8 +40,10 @@ class Source:
         What in the file could not be understood.
     """
 
-    def __init__(self, native: _native.Source) -> None:
+    def __init__(self, native: _native.Source, opened: Opened | None = None) -> None:
         self._native = native
+        # How to open it once more; None where Python code reads it.
+        self._opened = opened
         self.arrays = Arrays(native)
 
     @property
@@ -103,6 +106,8 @@ class Source:
         self,
         condition: str | Expr | _native.Plan | None = None,
         select: Sequence[str | Expr] | None = None,
+        *,
+        engine: object = None,
         **options: Unpack[Running],
     ) -> Query:
         """Return the query for the points that satisfy a condition. Reads no data yet.
@@ -115,6 +120,9 @@ class Source:
         select
             Names or expressions of exactly what comes back. None: the coordinates, then the arrays in the
             condition.
+        engine
+            Who runs it: None, this process; ``"local"``, other processes of this machine; or another engine
+            of `sieva.engines`. `memory` and `threads` are those of each worker then.
         access
             ``"auto"``, or the one way to evaluate it: ``"scan"``, ``"zonemap"``, ``"bitmap"``, ``"sorted"``.
             The last three need an index, made by `build_index`.
@@ -152,15 +160,25 @@ class Source:
         if isinstance(select, str | Expr):
             raise TypeError(f"select is a list, got {select!r}: write select=[{str(select)!r}]")
         if isinstance(condition, _native.Plan):
-            return self._query_plan(condition, select, options)
+            return self._query_plan(condition, select, engine, options)
         where = _condition(condition)
         items = None if select is None else [self._item(item) for item in select]
-        return Query(self._native.query(where, items, options), self, str(where or ""))
+        return self._by(engine, self._native.query(where, items, options), str(where or ""), options)
 
-    def _query_plan(self, plan: _native.Plan, select: object, options: Running) -> Query:
+    def _by(self, engine: object, native: _native.Query, text: str, options: Running) -> Query:
+        """Return a query that an engine runs; None is this process."""
+        running: dict[str, Any] = {**options}
+        if engine is None:
+            return Query(native, self, text, running)
+        from sieva.engines import engine_of
+        from sieva.engines._query import EngineQuery
+
+        return EngineQuery(native, self, text, running, engine_of(engine))
+
+    def _query_plan(self, plan: _native.Plan, select: object, engine: object, options: Running) -> Query:
         if select is not None:
             raise TypeError("select= beside a plan, which says what comes back")
-        return Query(self._native.query_plan(plan, options), self, plan.sql())
+        return self._by(engine, self._native.query_plan(plan, options), plan.sql(), options)
 
     @takes("run_task")
     def run_task(self, task: _native.Task, **options: Unpack[RunningTask]) -> _native.Partial:
@@ -188,17 +206,19 @@ class Source:
         return self._native.run_task(task, options)
 
     @takes("query")
-    def sql(self, text: str, **options: Unpack[Running]) -> Query:
+    def sql(self, text: str, *, engine: object = None, **options: Unpack[Running]) -> Query:
         """Return the query of a SELECT over this source; its FROM, if it has one, is not looked at.
 
         Parameters
         ----------
         text
             Such as ``"SELECT TEMP, SALT WHERE TEMP > 5"``.
+        engine
+            As in `query`.
         access, fetch, memory, spill, threads, cross
             As in `query`; ``CROSS`` in the text says the same as `cross`.
         """
-        return Query(self._native.sql(text, options), self, text)
+        return self._by(engine, self._native.sql(text, options), text, options)
 
     def build_index(
         self,
@@ -437,6 +457,12 @@ class Source:
         from sieva._references import export
 
         return export(self, path, url)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        if self._opened is None:
+            raise TypeError(f"{self!r} is read by Python code, and cannot be pickled")
+        # Where it is and in which state; no metadata, no values.
+        return reopen, (self._opened.to_json(), self._native.state())
 
     def close(self) -> None:
         """Save what scans learnt of the file; the source can be asked on.

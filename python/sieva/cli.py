@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from sieva import __version__, errors
-from sieva._cli_options import given, options
+from sieva._cli_options import engine_given, engine_options, given, options
 from sieva._cli_types import MemoryType
 from sieva._memory import size_text
 from sieva._printable import say
@@ -72,6 +72,7 @@ def schema(source: str, as_json: bool, **how: Any) -> None:  # noqa: ANN401 - th
 @click.option("--layout", type=click.Choice(LAYOUTS), help="Of netcdf, hdf5, zarr; columns also of others.")
 @deflate_option
 @click.option("--stats", is_flag=True, help="Tell on stderr what was read, and how long it took.")
+@engine_options
 @run_options
 @open_options
 def query(
@@ -81,6 +82,8 @@ def query(
     layout: str | None,
     deflate: int | None,
     stats: bool,
+    engine: str | None,
+    workers: int | None,
     **how: Any,  # noqa: ANN401 - the options of running and opening
 ) -> None:
     """Answer a query: SELECT ... FROM 'file.nc' WHERE ..."""
@@ -88,7 +91,7 @@ def query(
     kind = _format(path, kind, layout, deflate)
     import sieva
 
-    asked = sieva.sql(sql, **given(how))
+    asked = sieva.sql(sql, engine=engine_given(engine, workers), **given(how))
     from sieva._output import write_file, writer
 
     with _stderr_note(asked, path):

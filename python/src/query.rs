@@ -64,6 +64,11 @@ impl Query {
         tasks::tasks_of(py, &self.0, n, kind, boxes)
     }
 
+    /// The same query at positions that were found elsewhere.
+    fn at(&self, py: Python<'_>, selection: &Selection) -> PyResult<Self> {
+        py.detach(|| self.0.at(selection.0.as_ref().clone())).map(Self::of).map_err(to_python)
+    }
+
     fn finish(&self, py: Python<'_>, parts: Vec<PyRef<'_, Partial>>) -> PyResult<Self> {
         tasks::finish(py, &self.0, parts)
     }
@@ -120,6 +125,13 @@ impl Query {
         let more = more.iter().map(|m| m.tree(self.0.source())).collect::<sieva::Result<_>>();
         let more = more.map_err(to_python)?;
         py.detach(|| self.0.with_columns(more)).map(|found| found.map(Self::of)).map_err(to_python)
+    }
+
+    /// A query of the same condition for other expressions, aggregates among them.
+    fn of_its_rows(&self, py: Python<'_>, values: Vec<Asked<'_>>) -> PyResult<Self> {
+        let values = values.iter().map(|m| m.tree(self.0.source())).collect::<sieva::Result<_>>();
+        let values = values.map_err(to_python)?;
+        py.detach(|| self.0.of_its_rows(values)).map(Self::of).map_err(to_python)
     }
 
     fn histogram<'py>(

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use numpy::{IntoPyArray, PyArrayMethods};
 use pyo3::basic::CompareOp;
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 use sieva::local::{Aside, open_regular};
 
 use crate::convert::matrix;
@@ -90,6 +91,41 @@ impl Selection {
         let of: Vec<String> =
             self.0.dims().iter().zip(self.0.shape()).map(|(d, n)| format!("{d}: {n}")).collect();
         format!("<sieva.Selection {} of ({})>", self.0.len(), of.join(", "))
+    }
+
+    /// How many of them stand before a position of the rows.
+    fn rank(&self, position: u64) -> u64 {
+        self.0.rank(position)
+    }
+
+    /// Those of rank `start` up to `stop`, in C order.
+    fn part(&self, py: Python<'_>, start: u64, stop: u64) -> Self {
+        py.detach(|| self.0.slice(start, stop.saturating_sub(start))).into()
+    }
+
+    /// What `save` writes.
+    fn __bytes__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let mut out = Vec::new();
+        py.detach(|| self.0.write_to(&mut out)).map_err(to_python)?;
+        Ok(PyBytes::new(py, &out))
+    }
+
+    #[staticmethod]
+    fn from_bytes(py: Python<'_>, data: &[u8]) -> PyResult<Self> {
+        let read = || {
+            let mut rest = data;
+            let found = sieva::Selection::read_from(&mut rest)?;
+            if rest.is_empty() {
+                return Ok(found);
+            }
+            let message = format!("{} bytes behind the end of a selection", rest.len());
+            Err(sieva::Error::new(sieva::ErrorKind::CorruptFile, message))
+        };
+        py.detach(read).map(Self::from).map_err(to_python)
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
+        Ok((slf.get_type().getattr("from_bytes")?, (slf.get().__bytes__(slf.py())?,)))
     }
 
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {

@@ -59,6 +59,17 @@ impl Source {
         foreign::open(path, &description, reader, &options).map(Self)
     }
 
+    /// What was read since it was opened, metadata included.
+    fn traffic<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let io = self.0.reader().store().counters().snapshot();
+        let out = PyDict::new(py);
+        out.set_item("bytes_read", io.bytes_read)?;
+        out.set_item("requests", io.requests)?;
+        out.set_item("chunks_decoded", io.chunks_decoded)?;
+        out.set_item("library_reads", io.library_reads)?;
+        Ok(out)
+    }
+
     #[getter]
     fn path(&self) -> String {
         self.0.path().display().to_string()
@@ -222,6 +233,18 @@ impl Source {
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Partial> {
         tasks::run(py, &self.0, task, &options::query_options(options, Call::RunTask)?)
+    }
+
+    /// The whole query that a task is a part of.
+    #[pyo3(signature = (task, options=None))]
+    fn query_of(&self, py: Python<'_>, task: &Task, options: Option<&Bound<'_, PyDict>>) -> PyResult<Query> {
+        tasks::query_of(py, &self.0, task, &options::query_options(options, Call::RunTask)?)
+    }
+
+    /// What tells its state from others: length, and hashes of its version and content.
+    fn state(&self, py: Python<'_>) -> PyResult<(u64, u64, u64)> {
+        let [len, version, content] = py.detach(|| self.0.state()).map_err(to_python)?;
+        Ok((len, version, content))
     }
 }
 

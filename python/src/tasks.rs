@@ -182,6 +182,16 @@ pub fn run(py: Python<'_>, source: &sieva::Source, task: &Task, options: &QueryO
     interruptible(py, &work.query().cancel_flag(), || work.run()).map(Partial::of)
 }
 
+/// The query that a task is a part of.
+pub fn query_of(
+    py: Python<'_>,
+    source: &sieva::Source,
+    task: &Task,
+    options: &QueryOptions,
+) -> PyResult<Query> {
+    py.detach(|| source.query_of(&task.0, options)).map(Query::of).map_err(to_python)
+}
+
 /// The query that knows its answer by all partial results.
 pub fn finish(py: Python<'_>, query: &sieva::Query, parts: Vec<PyRef<'_, Partial>>) -> PyResult<Query> {
     let copies = parts.iter().map(|part| part.copy()).collect::<PyResult<Vec<_>>>()?;

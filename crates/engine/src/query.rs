@@ -339,21 +339,29 @@ impl Query {
     /// # Errors
     /// As [`Query::histogram`].
     pub fn histogram_of(&self, value: Expr, bins: usize) -> Result<(Vec<u64>, Vec<f64>)> {
-        let text = column_name(&value);
         let args = vec![value, Expr::Literal(Literal::Int(bins as i128))];
         let expr = Expr::Call { function: "histogram".into(), args, distinct: false, star: false };
-        let select = Select {
-            projection: Projection::Items(vec![SelectItem { expr, alias: None, text }]),
-            condition: self.select()?.condition.clone(),
-            ..Select::default()
-        };
-        let options = QueryOptions { cancel: Some(self.cancel_flag()), ..self.options.clone() };
-        let query = Self::of_select(&self.source, select, &options)?;
+        let query = self.of_its_rows(vec![expr])?;
         let first = query.groups()?.aggregates.first().filter(|a| !a.is_empty()).map(|a| a.scalar(0));
         match first {
             Some(Scalar::Histogram { edges, counts }) => Ok((counts, edges)),
             _ => Err(Error::new(ErrorKind::Internal, "a histogram was not made")),
         }
+    }
+
+    /// A query of the same condition for other expressions, aggregates among them. Stopping this one stops it.
+    ///
+    /// # Errors
+    /// `unknown-array`, `type-mismatch` and the like.
+    pub fn of_its_rows(&self, values: Vec<Expr>) -> Result<Self> {
+        let item = |expr: Expr| SelectItem { text: column_name(&expr), expr, alias: None };
+        let select = Select {
+            projection: Projection::Items(values.into_iter().map(item).collect()),
+            condition: self.select()?.condition.clone(),
+            ..Select::default()
+        };
+        let options = QueryOptions { cancel: Some(self.cancel_flag()), ..self.options.clone() };
+        Self::of_select(&self.source, select, &options)
     }
 
     /// The same query with more columns behind its own; none where they would change its rows: of DISTINCT.

@@ -25,4 +25,4 @@ def write(query: Query, path: Path, kind: str, deflate: int | None = None) -> No
     InvalidValue
         It is none of `COLUMN_FORMATS`, or has no deflate; a computed integer is equal to the fill value.
     """
-    _native.Encoded(query._native, kind, spool=path.parent, deflate=deflate or 0).write(path)
+    _native.Encoded(query._asked(), kind, spool=path.parent, deflate=deflate or 0).write(path)

@@ -102,7 +102,7 @@ def points_of(query: Query) -> Points:
     extra: list[Expr] = [fn.raw(c.array) for c in times]
     extra += [fn.raw(a) if a.is_time else a for a in coordinates]
     extra += [idx(axis.path) for axis in axes]
-    extended = query._with_columns(extra) if extra else native
+    extended = query._with_columns(extra) if extra else query._asked()
     if extended is None:
         return _without_axes(query, columns)
     # The condition is evaluated by this one alone, and it is this one that has something to tell.
@@ -121,8 +121,9 @@ def points_of(query: Query) -> Points:
 
 
 def _without_axes(query: Query, columns: list[Column]) -> Points:
-    _describe(columns, reader_of(query._native, 1).schema)
-    return Points(query, columns, _native=query._native)
+    asked = query._asked()
+    _describe(columns, reader_of(asked, 1).schema)
+    return Points(query, columns, _native=asked)
 
 
 def _named(source: Source, name: str) -> Array | None:

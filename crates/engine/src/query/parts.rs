@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use sieva_query::exec::GroupTable;
-use sieva_types::{Bx, Result, Selection};
+use sieva_types::{Bx, Error, ErrorKind, Result, Selection};
 
 use super::Query;
 use super::made::Asked;
@@ -25,6 +25,29 @@ impl Query {
         let asked = self.asked((Arc::default(), Arc::clone(&self.cache)));
         let bound = asked.bound.clone().within(bx);
         Self::alone(&self.source, Asked { bound, within: Some(bx.clone()), ..asked }, &self.options)
+    }
+
+    /// The same query at these positions: its condition was evaluated elsewhere, and is not looked at here. ORDER BY, OFFSET,
+    /// LIMIT and DISTINCT are applied to the rows at them.
+    ///
+    /// # Errors
+    /// `invalid-value` for positions of other rows; `unsupported` for groups.
+    pub fn at(&self, selection: Selection) -> Result<Self> {
+        if self.is_grouped() {
+            return Err(Error::new(ErrorKind::Unsupported, "positions for a query whose rows are groups"));
+        }
+        self.check_positions(&selection)?;
+        self.knowing(Known::Selection(selection))
+    }
+
+    /// That these are positions of this query's rows.
+    pub(crate) fn check_positions(&self, selection: &Selection) -> Result<()> {
+        let rows = &self.bound().rows;
+        if selection.dims() == rows.names && selection.shape() == rows.shape {
+            return Ok(());
+        }
+        let message = format!("{selection:?} is no selection of the rows of this query");
+        Err(Error::new(ErrorKind::InvalidValue, message))
     }
 
     /// The same query, which knows this.

@@ -6,6 +6,7 @@ use sieva_types::{Error, ErrorKind, Result};
 
 use super::partial::{Found, Partial};
 use super::{Question, Task, TaskKind};
+use crate::augment::state_of;
 use crate::open::Source;
 use crate::query::{Known, Query, QueryOptions};
 
@@ -19,11 +20,19 @@ impl Source {
         self.start_task(task, options)?.run()
     }
 
-    /// The work of a task, to be run or stopped.
+    /// What tells its state from others, wherever it is opened: length, and hashes of its version and of its content.
+    ///
+    /// # Errors
+    /// `stale-source` where it was changed since it was opened; reading errors.
+    pub fn state(&self) -> Result<[u64; 3]> {
+        state_of(self)
+    }
+
+    /// The query that a task is a part of, of a source in the state that the task was made of.
     ///
     /// # Errors
     /// As [`Source::run_task`].
-    pub fn start_task(&self, task: &Task, options: &QueryOptions) -> Result<Work> {
+    pub fn query_of(&self, task: &Task, options: &QueryOptions) -> Result<Query> {
         task.question.check(self)?;
         let mut plan = task.plan.clone();
         plan.scan.source = SourceRef::Given;
@@ -33,6 +42,15 @@ impl Source {
             let message = format!("the rows have shape {here:?} in '{}', {there:?} in the task", self.name());
             return Err(Error::new(ErrorKind::StaleSource, message).hint("make the tasks anew"));
         }
+        Ok(query)
+    }
+
+    /// The work of a task, to be run or stopped.
+    ///
+    /// # Errors
+    /// As [`Source::run_task`].
+    pub fn start_task(&self, task: &Task, options: &QueryOptions) -> Result<Work> {
+        let query = self.query_of(task, options)?;
         super::check_box(&task.bx, &task.question.rows)?;
         task.question.kind.check(&query)?;
         Ok(Work { query: query.within(&task.bx)?, task: task.clone() })
@@ -92,11 +110,7 @@ impl Query {
         let known = match partial.found {
             Found::Count(n) => Known::Count(n),
             Found::Selection(found) => {
-                let rows = &self.bound().rows;
-                if found.dims() != rows.names || found.shape() != rows.shape {
-                    let message = format!("{found:?} is no selection of the rows of this query");
-                    return Err(Error::new(ErrorKind::InvalidValue, message));
-                }
+                self.check_positions(&found)?;
                 Known::Selection(found)
             }
             Found::Groups(mut groups) => {
