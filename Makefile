@@ -4,7 +4,7 @@
 VENV := .venv
 BIN := $(VENV)/bin
 # Not `all`: it refers to the package by name, which pip would look for outside of the checkout.
-EXTRAS := xarray,netcdf,hdf5,zarr,pandas,polars,dev
+EXTRAS := xarray,netcdf,hdf5,zarr,pandas,polars,dask,mpi,dev
 # With the binding, though it has no Rust tests: it makes cargo choose the features that the wheel has.
 CARGO_TEST := cargo test --release --locked --workspace
 
@@ -17,7 +17,7 @@ RUST_SOURCES := $(shell find crates python/src -type f \( -name '*.rs' -o -name 
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup build demo services valgrind gridftp gridftp-packages test test-rust test-python conformance lint cargo-deny advisories \
+.PHONY: help setup build demo services valgrind gridftp gridftp-packages mpi-packages test test-rust test-python conformance lint cargo-deny advisories \
 	bench bench-check bench-kernels bench-objects bench-groups bench-regret bench-many bench-catalog bench-remote bench-memory sdquery fuzz mutants mutants-isolated clean
 
 help: ## list the targets
@@ -57,6 +57,18 @@ gridftp-packages: ## install what the GridFTP plug-in needs (Debian, as root), o
 		echo "gridftp: missing:$$missing" >&2; exit 1; \
 	fi
 
+MPI_PACKAGES := openmpi-bin libopenmpi-dev mpich libmpich-dev gfortran
+mpi-packages: ## install Open MPI, MPICH and a Fortran compiler (Debian, as root), or name what is missing
+	@missing=; for package in $(MPI_PACKAGES); do \
+		dpkg -s $$package >/dev/null 2>&1 || missing="$$missing $$package"; \
+	done; \
+	test -z "$$missing" && exit 0; \
+	if test "$$(id -u)" = 0 && command -v apt-get >/dev/null; then \
+		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $$missing; \
+	else \
+		echo "mpi: missing:$$missing" >&2; exit 1; \
+	fi
+
 test: lint test-rust test-python ## every test and check
 
 test-rust: conformance valgrind ## the tests of the crates
@@ -76,6 +88,7 @@ conformance: build ## the files that the conformance cases ask about, in target/
 test-python: build services ## the tests of the package and the conformance suite
 	@if $(MAKE) --no-print-directory gridftp-packages; then $(MAKE) --no-print-directory gridftp; \
 	else echo 'gridftp: not built; its tests are skipped' >&2; fi
+	@$(MAKE) --no-print-directory mpi-packages || echo 'mpi: not there; its tests are skipped' >&2
 	$(BIN)/pytest
 
 lint: build ## formatting, lints, types and the repository's own checks
