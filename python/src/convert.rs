@@ -3,7 +3,7 @@
 use numpy::{IntoPyArray, PyArrayMethods};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
-use sieva::{Attr, AttrValue, Column, DType, Data, Number};
+use sieva::{Attr, AttrValue, Column, DType, Data, Mask, Number};
 
 /// A column as a numpy array of shape `(n,)`. Missing values are NaN: floats keep their type, integers and
 /// bools that have missing values become float64. Text is an object array, missing ones `None`.
@@ -11,7 +11,7 @@ pub fn column<'py>(py: Python<'py>, column: Column) -> PyResult<Bound<'py, PyAny
     let Column { data, valid } = column;
     match (data, valid) {
         (Data::Str(v), valid) => {
-            let missing = |i: usize| valid.as_ref().is_some_and(|v| !v[i]);
+            let missing = |i: usize| valid.as_ref().is_some_and(|v| !v.get(i));
             let texts: Vec<Option<String>> =
                 v.into_iter().enumerate().map(|(i, s)| (!missing(i)).then_some(s)).collect();
             let numpy = py.import("numpy")?;
@@ -47,12 +47,8 @@ pub fn stored_width<'py>(
     if info.is_some_and(is_half) { values.call_method1("astype", ("float16",)) } else { Ok(values) }
 }
 
-fn blank<T: Copy>(values: &mut [T], valid: Option<Vec<bool>>, nan: T) {
-    for (v, ok) in values.iter_mut().zip(valid.unwrap_or_default()) {
-        if !ok {
-            *v = nan;
-        }
-    }
+fn blank<T: Copy>(values: &mut [T], valid: Option<Mask>, nan: T) {
+    valid.iter().flat_map(Mask::zeros_iter).for_each(|i| values[i] = nan);
 }
 
 fn as_f64(data: &Data) -> Vec<f64> {

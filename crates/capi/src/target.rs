@@ -2,7 +2,7 @@
 
 use std::ffi::c_void;
 
-use sieva::{Column, DType, Data, Error, ErrorKind, Result};
+use sieva::{Column, DType, Data, Error, ErrorKind, Mask, Result};
 
 use crate::given::check_room;
 use crate::types::dtype_of;
@@ -53,7 +53,7 @@ impl Target {
     /// # Safety
     /// The memory must be as the caller of [`Target::new`] said.
     pub unsafe fn put(&mut self, column: &Column) -> Result<()> {
-        let absent = column.valid.as_ref().map_or(0, |v| v.iter().filter(|ok| !**ok).count());
+        let absent = column.valid.as_ref().map_or(0, |v| v.len() as u64 - v.count());
         if absent > 0 && self.missing.is_null() && !self.dtype.is_float() {
             return Err(Error::new(
                 ErrorKind::InvalidValue,
@@ -64,16 +64,16 @@ impl Target {
         let from = self.written;
         // SAFETY: the caller's promise.
         unsafe { self.put_numbers(column) }?;
-        for i in 0..column.len() {
-            let is_missing = column.valid.as_ref().is_some_and(|v| !v[i]);
-            // SAFETY: as many as there are values, by the caller's promise.
-            unsafe {
+        // SAFETY: as many as there are values, by the caller's promise.
+        unsafe {
+            if !self.missing.is_null() {
+                self.missing.add(from).write_bytes(0, column.len());
+            }
+            for i in column.valid.iter().flat_map(Mask::zeros_iter) {
                 if !self.missing.is_null() {
-                    self.missing.add(from + i).write(is_missing.into());
+                    self.missing.add(from + i).write(1);
                 }
-                if is_missing {
-                    self.blank(from + i);
-                }
+                self.blank(from + i);
             }
         }
         Ok(())
@@ -104,7 +104,7 @@ impl Target {
         let n = column.len();
         self.check_room((self.written + n) as u64)?;
         let place = self.values.wrapping_add(self.written * self.dtype.size());
-        let valid = column.valid.as_deref();
+        let valid = column.valid.as_ref();
         // SAFETY: as above.
         unsafe {
             match self.dtype {
@@ -153,7 +153,7 @@ impl Target {
         &self,
         place: *mut u8,
         data: &Data,
-        valid: Option<&[bool]>,
+        valid: Option<&Mask>,
     ) -> Result<()> {
         macro_rules! exact {
             ($v:expr) => {{
@@ -178,7 +178,7 @@ impl Target {
         Ok(())
     }
 
-    unsafe fn singles(&self, place: *mut u8, data: &Data, valid: Option<&[bool]>) -> Result<()> {
+    unsafe fn singles(&self, place: *mut u8, data: &Data, valid: Option<&Mask>) -> Result<()> {
         match data {
             // SAFETY: the caller's promise.
             Data::F32(v) => unsafe { write(place, v, |&x| x) },
@@ -198,7 +198,7 @@ impl Target {
         Ok(())
     }
 
-    unsafe fn doubles(&self, place: *mut u8, data: &Data, valid: Option<&[bool]>) -> Result<()> {
+    unsafe fn doubles(&self, place: *mut u8, data: &Data, valid: Option<&Mask>) -> Result<()> {
         match data {
             // SAFETY: the caller's promise.
             Data::F64(v) => unsafe { write(place, v, |&x| x) },
@@ -216,8 +216,8 @@ impl Target {
     }
 
     /// Every value that is there must be held exactly.
-    fn check_each(&self, fits: impl Iterator<Item = bool>, valid: Option<&[bool]>) -> Result<()> {
-        let lost = fits.enumerate().find(|&(i, ok)| !ok && valid.is_none_or(|v| v[i]));
+    fn check_each(&self, fits: impl Iterator<Item = bool>, valid: Option<&Mask>) -> Result<()> {
+        let lost = fits.enumerate().find(|&(i, ok)| !ok && valid.is_none_or(|v| v.get(i)));
         match lost {
             None => Ok(()),
             Some((i, _)) => Err(Error::new(

@@ -1,6 +1,6 @@
 //! Values of a column as the bytes of a file: byte order, fill values, texts of fixed width.
 
-use sieva::{Column, DType, Data, Error, ErrorKind, Number, Result};
+use sieva::{Column, DType, Data, Error, ErrorKind, Mask, Number, Result};
 
 use crate::variable::{Kind, Variable};
 
@@ -63,7 +63,7 @@ stored!(i8, i16, i32, i64, u8, u16, u32, u64, f32, f64);
 /// # Errors
 /// `invalid-value` where a value is equal to the fill value, which would make it missing.
 pub(crate) fn encode(column: &Column, variable: &Variable, order: Order, to: &mut [u8]) -> Result<()> {
-    let valid = column.valid.as_deref();
+    let valid = column.valid.as_ref();
     match (&column.data, variable.kind) {
         (Data::Str(v), Kind::Text(width)) => texts(v, valid, width, to),
         (Data::Bool(v), Kind::Number(DType::I8)) => {
@@ -81,8 +81,8 @@ pub(crate) fn encode(column: &Column, variable: &Variable, order: Order, to: &mu
         (Data::F32(v), Kind::Number(DType::F32)) => numbers(v, valid, variable, order, to),
         (Data::F64(v), Kind::Number(DType::F64)) => numbers(v, valid, variable, order, to),
         // NULL has no type of its own.
-        (_, Kind::Number(_)) if valid.is_some_and(|v| !v.contains(&true)) => nothing(variable, order, to),
-        (_, Kind::Text(_)) if valid.is_some_and(|v| !v.contains(&true)) => {
+        (_, Kind::Number(_)) if valid.is_some_and(Mask::none) => nothing(variable, order, to),
+        (_, Kind::Text(_)) if valid.is_some_and(Mask::none) => {
             to.fill(0);
             Ok(())
         }
@@ -95,7 +95,7 @@ pub(crate) fn encode(column: &Column, variable: &Variable, order: Order, to: &mu
 
 fn numbers<T: Stored>(
     values: &[T],
-    valid: Option<&[bool]>,
+    valid: Option<&Mask>,
     variable: &Variable,
     order: Order,
     to: &mut [u8],
@@ -105,7 +105,7 @@ fn numbers<T: Stored>(
     T::put_all(values, order, to);
     let Some(fill) = variable.fill.map(T::of) else {
         return match valid {
-            Some(valid) if valid.contains(&false) => Err(missing_at_all(variable)),
+            Some(valid) if !valid.all() => Err(missing_at_all(variable)),
             _ => Ok(()),
         };
     };
@@ -113,13 +113,13 @@ fn numbers<T: Stored>(
     let met = fill.is_equal_to_itself()
         && match valid {
             None => values.contains(&fill),
-            Some(valid) => values.iter().zip(valid).any(|(v, &ok)| ok && *v == fill),
+            Some(valid) => values.iter().enumerate().any(|(i, v)| *v == fill && valid.get(i)),
         };
     if met {
         return Err(met_fill(variable));
     }
-    for (bytes, _) in to.chunks_exact_mut(size).zip(valid.unwrap_or_default()).filter(|(_, ok)| !**ok) {
-        fill.put(order, bytes);
+    for i in valid.into_iter().flat_map(Mask::zeros_iter) {
+        fill.put(order, &mut to[i * size..(i + 1) * size]);
     }
     Ok(())
 }
@@ -147,11 +147,11 @@ fn nothing(variable: &Variable, order: Order, to: &mut [u8]) -> Result<()> {
     Ok(())
 }
 
-fn texts(values: &[String], valid: Option<&[bool]>, width: usize, to: &mut [u8]) -> Result<()> {
+fn texts(values: &[String], valid: Option<&Mask>, width: usize, to: &mut [u8]) -> Result<()> {
     check_room(values.len() * width, to)?;
     to.fill(0);
     for (i, (text, place)) in values.iter().zip(to.chunks_exact_mut(width)).enumerate() {
-        if valid.is_none_or(|v| v[i]) {
+        if valid.is_none_or(|v| v.get(i)) {
             let bytes = text.as_bytes();
             let place = place.get_mut(..bytes.len()).ok_or_else(|| {
                 let message = format!("a text of {} bytes: the longest had {width} before", bytes.len());
@@ -197,7 +197,8 @@ mod tests {
 
     #[test]
     fn missing_values_are_the_fill_value() {
-        let column = Column { data: Data::I16(vec![1, 7, -2]), valid: Some(vec![true, false, true]) };
+        let column =
+            Column { data: Data::I16(vec![1, 7, -2]), valid: Some(Mask::from(&[true, false, true][..])) };
         let mut out = [9; 6];
         encode(&column, &variable(DType::I16, Some(Number::Int(-9))), Order::Big, &mut out).unwrap();
         assert_eq!(out, [0, 1, 0xff, 0xf7, 0xff, 0xfe]);
@@ -224,7 +225,7 @@ mod tests {
     fn texts_have_nuls_behind_them() {
         let column = Column {
             data: Data::Str(vec!["aé".into(), "lost".into(), String::new()]),
-            valid: Some(vec![true, false, true]),
+            valid: Some(Mask::from(&[true, false, true][..])),
         };
         let text = Variable { name: "t".into(), kind: Kind::Text(4), attrs: Vec::new(), fill: None };
         let mut out = [1; 12];

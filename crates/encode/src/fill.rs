@@ -1,6 +1,6 @@
 //! Fill values of integers: what stands where there is no value, and must not be a value.
 
-use sieva::{DType, Data, Number, Result, ResultColumns};
+use sieva::{DType, Data, Mask, Number, Result, ResultColumns};
 
 /// ResultColumns that are looked at together.
 const ROWS: u64 = 1 << 18;
@@ -19,7 +19,7 @@ pub(crate) fn free(rows: &ResultColumns, index: usize, dtype: DType) -> Result<O
     while at < rows.len() && !free.is_empty() {
         let end = rows.len().min(at + ROWS);
         let column = rows.read(index, at..end, rows.query().threads())?;
-        let valid = column.valid.as_deref();
+        let valid = column.valid.as_ref();
         match &column.data {
             Data::I8(v) => keep_free(v, valid, &mut free, i128::from),
             Data::I16(v) => keep_free(v, valid, &mut free, i128::from),
@@ -37,12 +37,7 @@ pub(crate) fn free(rows: &ResultColumns, index: usize, dtype: DType) -> Result<O
 }
 
 /// Takes the candidates away that are among the values; there are few, and mostly the first is free.
-fn keep_free<T: Copy>(
-    values: &[T],
-    valid: Option<&[bool]>,
-    free: &mut Vec<i128>,
-    number: impl Fn(T) -> i128,
-) {
+fn keep_free<T: Copy>(values: &[T], valid: Option<&Mask>, free: &mut Vec<i128>, number: impl Fn(T) -> i128) {
     // As float64 where values are compared as such.
     let rounded = |&f: &i128| if size_of::<T>() == 8 { f as f64 as i128 } else { f };
     let (Some(low), Some(high)) = (free.iter().map(rounded).min(), free.iter().map(rounded).max()) else {
@@ -51,7 +46,7 @@ fn keep_free<T: Copy>(
     let mut met: Vec<i128> = Vec::new();
     for (i, &value) in values.iter().enumerate() {
         let value = number(value);
-        if (low..=high).contains(&value) && valid.is_none_or(|v| v[i]) && !met.contains(&value) {
+        if (low..=high).contains(&value) && valid.is_none_or(|v| v.get(i)) && !met.contains(&value) {
             let before = free.len();
             free.retain(|f| rounded(f) != value);
             if free.len() < before {
@@ -108,7 +103,7 @@ mod tests {
         keep_free(&all, None, &mut free, i128::from);
         assert_eq!(free, [77]);
         // What is missing is no value.
-        keep_free(&[77_u8], Some(&[false]), &mut free, i128::from);
+        keep_free(&[77_u8], Some(&Mask::zeros(1)), &mut free, i128::from);
         assert_eq!(free, [77]);
         keep_free(&[77_u8], None, &mut free, i128::from);
         assert!(free.is_empty());

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use sieva::{Data, ErrorKind, OpenOptions, QueryOptions, Source};
+use sieva::{Data, ErrorKind, Mask, OpenOptions, QueryOptions, Source};
 use sieva_encode::{EncodeOptions, Encoded, Format};
 
 const N: usize = 50_000;
@@ -95,7 +95,8 @@ fn values_come_back_through_our_own_readers() {
         assert_eq!(values, &rows.iter().map(|&i| temperature(i)).collect::<Vec<_>>());
         let (k, twice) = (all.read("K").unwrap(), all.read("twice").unwrap());
         let present: Vec<bool> = rows.iter().map(|&i| level(i) != 7).collect();
-        assert_eq!((&k.valid, &twice.valid), (&Some(present.clone()), &Some(present.clone())));
+        let valid = Some(Mask::from(&present[..]));
+        assert_eq!((&k.valid, &twice.valid), (&valid, &valid));
         let (Data::I16(k), Data::I64(twice)) = (&k.data, &twice.data) else { panic!("{:?}", k.dtype()) };
         for ((i, k), twice) in
             rows.iter().zip(k).zip(twice).zip(&present).filter(|(_, p)| **p).map(|(v, _)| v)

@@ -13,12 +13,14 @@ use arrow_array::types::{
 use arrow_array::{
     ArrayRef, ArrowPrimitiveType, BooleanArray, PrimitiveArray, RecordBatch, RecordBatchOptions, StringArray,
 };
+use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
 use arrow_schema::{ArrowError, DataType, Field, Fields, SchemaRef, TimeUnit};
 use sieva_format::cf::{Calendar, TimeUnits};
 use sieva_format::schema::{AttrValue, attr};
 use sieva_query::aggregate::{Aggregate, Finished};
 use sieva_query::bind::{Body, Output, Value};
 use sieva_query::exec::{Column, Data, Execution, GroupRows, GroupTable, RowStream};
+use sieva_query::mask::Mask;
 use sieva_query::values::{Scalar, Values, Vector};
 use sieva_types::{Bx, DType, Error, ErrorKind, Result};
 
@@ -433,9 +435,9 @@ fn to_arrow(column: Column, kind: &Kind) -> Result<ArrayRef> {
         Kind::IsoText(units) => return iso_texts(column, units),
         _ => {}
     }
-    let valid = column.valid;
+    let valid = column.valid.map(nulls);
     Ok(match column.data {
-        Data::Bool(v) => Arc::new(BooleanArray::new(v.into(), valid.map(Into::into))),
+        Data::Bool(v) => Arc::new(BooleanArray::new(v.into(), valid)),
         Data::I8(v) => primitive::<Int8Type>(v, valid),
         Data::I16(v) => primitive::<Int16Type>(v, valid),
         Data::I32(v) => primitive::<Int32Type>(v, valid),
@@ -450,14 +452,20 @@ fn to_arrow(column: Column, kind: &Kind) -> Result<ArrayRef> {
     })
 }
 
-fn primitive<T: ArrowPrimitiveType>(values: Vec<T::Native>, valid: Option<Vec<bool>>) -> ArrayRef {
-    Arc::new(PrimitiveArray::<T>::new(values.into(), valid.map(Into::into)))
+/// A column's validity, taken over: its words are the bitmap.
+fn nulls(valid: Mask) -> NullBuffer {
+    let n = valid.len();
+    NullBuffer::new(BooleanBuffer::new(Buffer::from_vec(valid.into_words()), 0, n))
 }
 
-fn texts(values: Vec<String>, valid: Option<Vec<bool>>) -> StringArray {
+fn primitive<T: ArrowPrimitiveType>(values: Vec<T::Native>, valid: Option<NullBuffer>) -> ArrayRef {
+    Arc::new(PrimitiveArray::<T>::new(values.into(), valid))
+}
+
+fn texts(values: Vec<String>, valid: Option<NullBuffer>) -> StringArray {
     match valid {
         None => StringArray::from_iter_values(values),
-        Some(valid) => values.into_iter().zip(valid).map(|(v, ok)| ok.then_some(v)).collect(),
+        Some(valid) => values.into_iter().zip(&valid).map(|(v, ok)| ok.then_some(v)).collect(),
     }
 }
 

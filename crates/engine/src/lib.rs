@@ -75,6 +75,7 @@ pub use sieva_isolate::WorkerLimits;
 pub use sieva_plan::{Plan, SourceRef as PlanSource};
 pub use sieva_query::bind::{column_name, is_time};
 pub use sieva_query::exec::{Access, Column, Data, FetchWay, threads};
+pub use sieva_query::mask::Mask;
 pub use sieva_query::optimizer::{Expected, Price, UNBOUNDED};
 pub use sieva_query::{ast, parse, with_data};
 pub use sieva_store::{

@@ -262,7 +262,7 @@ fn json_number(n: Number) -> Json {
 }
 
 fn column_json(column: &Column) -> Json {
-    let valid = |i: usize| column.valid.as_ref().is_none_or(|v| v[i]);
+    let valid = |i: usize| column.valid.as_ref().is_none_or(|v| v.get(i));
     macro_rules! list {
         ($v:expr, $f:expr) => {
             Json::Array(

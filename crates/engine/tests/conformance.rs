@@ -284,7 +284,7 @@ fn float(f: f64) -> Json {
 }
 
 fn column_json(column: &Column) -> Json {
-    let valid = |i: usize| column.valid.as_ref().is_none_or(|v| v[i]);
+    let valid = |i: usize| column.valid.as_ref().is_none_or(|v| v.get(i));
     let values: Vec<Json> = match &column.data {
         sieva::Data::F32(v) => v.iter().map(|&x| float(x.into())).collect(),
         sieva::Data::F64(v) => v.iter().map(|&x| float(x)).collect(),

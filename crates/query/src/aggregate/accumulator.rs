@@ -6,6 +6,7 @@ use std::any::Any;
 use std::fmt::Debug;
 
 use super::wire::Encoded;
+use crate::mask::Bits;
 use crate::values::{Scalar, ValueType, Values, Vector};
 use sieva_index::stats::Total;
 use sieva_types::{Error, ErrorKind, Result};
@@ -53,7 +54,7 @@ impl<'a> Target<'a> {
 }
 
 /// Which values are there; `None`: all.
-pub type Present<'a> = Option<&'a [bool]>;
+pub type Present<'a> = Option<Bits<'a>>;
 
 /// Values that are taken in together. Floats that are NaN are missing.
 #[derive(Clone, Copy, Debug)]
@@ -72,7 +73,7 @@ pub enum Piece<'a> {
 /// Whether a value is there.
 #[inline(always)]
 pub(super) fn is_there(present: Present<'_>, i: usize) -> bool {
-    present.is_none_or(|p| p[i])
+    present.is_none_or(|p| p.get(i))
 }
 
 impl Piece<'_> {
@@ -110,12 +111,12 @@ impl Piece<'_> {
         let to = at + n;
         match *self {
             Self::Rows(_) => Self::Rows(n),
-            Self::Bool(v, p) => Self::Bool(&v[at..to], p.map(|p| &p[at..to])),
-            Self::I64(v, p) => Self::I64(&v[at..to], p.map(|p| &p[at..to])),
-            Self::U64(v, p) => Self::U64(&v[at..to], p.map(|p| &p[at..to])),
+            Self::Bool(v, p) => Self::Bool(&v[at..to], p.map(|p| p.from(at))),
+            Self::I64(v, p) => Self::I64(&v[at..to], p.map(|p| p.from(at))),
+            Self::U64(v, p) => Self::U64(&v[at..to], p.map(|p| p.from(at))),
             Self::F32(v) => Self::F32(&v[at..to]),
             Self::F64(v) => Self::F64(&v[at..to]),
-            Self::Str(v, p) => Self::Str(&v[at..to], p.map(|p| &p[at..to])),
+            Self::Str(v, p) => Self::Str(&v[at..to], p.map(|p| p.from(at))),
         }
     }
 
@@ -282,7 +283,7 @@ pub fn with_piece<T>(
     } else {
         vector
     };
-    let present = vector.valid.as_deref();
+    let present = vector.valid.as_ref().map(|v| v.bits(0));
     match &vector.values {
         Values::Bool(v) => f(&Piece::Bool(v, present)),
         Values::I64(v) => f(&Piece::I64(v, present)),
@@ -291,8 +292,8 @@ pub fn with_piece<T>(
         Values::F64(v) => match present {
             None => f(&Piece::F64(v)),
             Some(p) => {
-                let or_nan = |(&x, &is_there): (&f64, &bool)| if is_there { x } else { f64::NAN };
-                f(&Piece::F64(&v.iter().zip(p).map(or_nan).collect::<Vec<_>>()))
+                let or_nan = |(i, &x): (usize, &f64)| if p.get(i) { x } else { f64::NAN };
+                f(&Piece::F64(&v.iter().enumerate().map(or_nan).collect::<Vec<_>>()))
             }
         },
     }

@@ -10,6 +10,7 @@ use super::accumulator::{
     Accumulator, Finished, Piece, Target, bytes, grow, internal, is_there, same, wrong_piece,
 };
 use super::pairs::Float;
+use crate::mask::Mask;
 use crate::values::{Scalar, ValueType, Values, Vector};
 use sieva_types::{Result, widest};
 
@@ -193,8 +194,8 @@ impl Accumulator for Numbers {
             }
             _ => Values::I64(keys.collect()),
         };
-        let valid: Vec<bool> = order.iter().map(|&g| self.has(g)).collect();
-        Ok(Finished::Values(Vector::new(values, valid.contains(&false).then_some(valid))?))
+        let valid = Mask::from_fn(order.len(), |i| self.has(order[i])).unless_all();
+        Ok(Finished::Values(Vector::new(values, valid)?))
     }
 
     fn value(&self, group: usize) -> Result<Scalar> {
@@ -264,9 +265,8 @@ impl Accumulator for Texts {
     }
 
     fn finish(&mut self, order: &[usize], _: usize) -> Result<Finished> {
-        let valid: Vec<bool> = order.iter().map(|&g| self.best[g].is_some()).collect();
+        let valid = Mask::from_fn(order.len(), |i| self.best[order[i]].is_some()).unless_all();
         let texts = order.iter().map(|&g| self.best[g].take().unwrap_or_default()).collect();
-        let valid = valid.contains(&false).then_some(valid);
         Ok(Finished::Values(Vector::new(Values::Str(texts), valid)?))
     }
 

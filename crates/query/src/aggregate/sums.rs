@@ -11,6 +11,7 @@ use super::accumulator::{
 };
 use super::counts::Counts;
 use super::pairs::Pairs;
+use crate::mask::Mask;
 use crate::values::{Scalar, ValueType, Values, Vector};
 use sieva_index::stats::Total;
 use sieva_types::exact::{ExactSum, Sum, sum_i64, sum_u64};
@@ -193,7 +194,7 @@ impl Accumulator for Integers {
         match *piece {
             Piece::Bool(_, p) | Piece::I64(_, p) | Piece::U64(_, p) => match p {
                 None => self.counts.add_all(target, n),
-                Some(p) => self.counts.add_each(target, n, |i| p[i]),
+                Some(p) => self.counts.add_each(target, n, |i| p.get(i)),
             },
             _ => return Err(wrong_piece(piece)),
         }
@@ -254,8 +255,7 @@ impl Accumulator for Integers {
             };
             return Finished::floats(order.iter().map(|&g| mean(g)).collect());
         }
-        let valid: Vec<bool> = order.iter().map(|&g| self.counts.get(g) > 0).collect();
-        let valid = valid.contains(&false).then_some(valid);
+        let valid = Mask::from_fn(order.len(), |i| self.counts.get(order[i]) > 0).unless_all();
         let sums = order.iter().map(|&g| self.of(g));
         let values = if self.input == ValueType::U64 {
             let each = sums.map(|s| s.map(|s| if let Scalar::U64(x) = s { x } else { 0 }));

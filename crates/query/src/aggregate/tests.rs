@@ -2,6 +2,7 @@
 
 use super::accumulator::with_piece;
 use super::*;
+use crate::mask::Mask;
 use crate::values::testing::*;
 use crate::values::{Scalar, Values, Vector};
 use proptest::prelude::*;
@@ -204,8 +205,9 @@ fn kept_values_show_in_the_memory() {
 
 /// Values of one type, some of them missing.
 fn vectors() -> impl Strategy<Value = Vector> {
-    fn valid(n: usize) -> impl Strategy<Value = Option<Vec<bool>>> {
-        prop::option::of(prop::collection::vec(prop::bool::weighted(0.8), n))
+    fn valid(n: usize) -> impl Strategy<Value = Option<Mask>> {
+        let flags = prop::collection::vec(prop::bool::weighted(0.8), n);
+        prop::option::of(flags.prop_map(|flags| Mask::from(&flags[..])))
     }
     let lengths = prop_oneof![0..20_usize, 0..3000_usize];
     lengths.prop_flat_map(|n| {
@@ -409,7 +411,7 @@ mod repeated {
         let e = finish(Sum, Values::U64(vec![u64::MAX])).unwrap_err();
         assert_eq!(e.kind(), ErrorKind::Overflow);
         assert!(e.message().starts_with("the sum 170141183460469231704017187605319778305 "), "{e}");
-        let missing = Vector::new(Values::I64(vec![1]), Some(vec![false])).unwrap();
+        let missing = Vector::new(Values::I64(vec![1]), Some(Mask::zeros(1))).unwrap();
         let mut median = State::new(&Median, Some(ValueType::I64)).unwrap();
         assert!(median.held.growth(1 << 40) >= 9 << 40);
         median.update_repeated(&missing, n).unwrap();

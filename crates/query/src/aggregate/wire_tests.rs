@@ -4,6 +4,7 @@ use proptest::prelude::*;
 
 use super::accumulator::with_piece;
 use super::*;
+use crate::mask::Mask;
 use crate::values::{Scalar, Values, Vector};
 use sieva_types::wire::{Reader, Subject, Writer};
 
@@ -80,7 +81,7 @@ fn hostile() -> impl Strategy<Value = Vector> {
         1 => prop::collection::vec(text, 0..50).prop_map(Values::Str),
     ];
     (values, any::<u64>(), any::<bool>()).prop_map(|(values, seed, all)| {
-        let valid = (0..values.len()).map(|i| all || seed.rotate_left(i as u32) & 3 != 0).collect();
+        let valid = Mask::from_fn(values.len(), |i| all || seed.rotate_left(i as u32) & 3 != 0);
         Vector::new(values, Some(valid)).unwrap()
     })
 }

@@ -44,7 +44,7 @@ impl Lowering<'_> {
     fn computed(&self, expr: &Expr, negated: bool) -> Result<Condition> {
         let value = self.value(expr)?;
         if let Value::Constant(v) = &value {
-            return Ok(always_if(v.mask(1)?[0] != negated && v.is_valid(0)));
+            return Ok(always_if(v.mask(1)?.get(0) != negated && v.is_valid(0)));
         }
         if self.type_of(&value)?.is_some_and(|t| t != ValueType::Bool) {
             return Err(Error::new(
@@ -69,7 +69,7 @@ impl Lowering<'_> {
         if let (Value::Constant(_), Value::Constant(_), None) = (&left.0, &right.0, constant_number(&left.0))
         {
             let compared = Value::Compare(compare_op(op), Box::new(left.0), Box::new(right.0));
-            return Ok(always_if(crate::exec::evaluate_constant(&compared)?.mask(1)?[0]));
+            return Ok(always_if(crate::exec::evaluate_constant(&compared)?.mask(1)?.get(0)));
         }
         match (exact_number(&left.0, left.1), exact_number(&right.0, right.1)) {
             (Some(x), Some(y)) => Ok(decided(op, x, y)),

@@ -3,8 +3,8 @@
 /// One bit per position; bits past the end are zero.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Mask {
-    words: Vec<u64>,
-    len: usize,
+    pub(super) words: Vec<u64>,
+    pub(super) len: usize,
 }
 
 impl Mask {
@@ -20,7 +20,7 @@ impl Mask {
         mask
     }
 
-    fn trim(&mut self) {
+    pub(super) fn trim(&mut self) {
         if !self.len.is_multiple_of(64)
             && let Some(last) = self.words.last_mut()
         {

@@ -2,6 +2,8 @@
 
 mod bits;
 mod broadcast;
+mod build;
 
 pub use bits::Mask;
 pub use broadcast::{and_broadcast, project, slice_box};
+pub use build::Bits;

@@ -7,6 +7,7 @@
 
 use super::{Failed, Shape, ValueType, Values, Vector, all_valid, narrow, overflow, zip_with};
 use crate::ast::BinaryOp;
+use crate::mask::Mask;
 use sieva_types::{Error, ErrorKind, Result};
 use std::fmt::Display;
 
@@ -98,7 +99,7 @@ trait Integer: Copy + PartialEq + Display {
     /// The result, and whether it is wrong because it left the range. A divisor is not zero.
     fn apply(self, op: BinaryOp, other: Self) -> (Self, bool);
     /// The results as values, and those of which the type does not hold them.
-    fn into_values(results: Vec<Self>, valid: Option<&[bool]>) -> (Values, Option<Failed>);
+    fn into_values(results: Vec<Self>, valid: Option<&Mask>) -> (Values, Option<Failed>);
 }
 
 /// The operators of one signed or unsigned type; `$floor` corrects a quotient and remainder rounded toward zero.
@@ -129,7 +130,7 @@ impl Integer for i64 {
         integer_operators!(self, op, b, floor)
     }
 
-    fn into_values(results: Vec<Self>, _: Option<&[bool]>) -> (Values, Option<Failed>) {
+    fn into_values(results: Vec<Self>, _: Option<&Mask>) -> (Values, Option<Failed>) {
         (Values::I64(results), None)
     }
 }
@@ -142,7 +143,7 @@ impl Integer for u64 {
         integer_operators!(self, op, b, |q, r| (q, r))
     }
 
-    fn into_values(results: Vec<Self>, _: Option<&[bool]>) -> (Values, Option<Failed>) {
+    fn into_values(results: Vec<Self>, _: Option<&Mask>) -> (Values, Option<Failed>) {
         (Values::U64(results), None)
     }
 }
@@ -156,25 +157,19 @@ impl Integer for i128 {
         integer_operators!(self, op, b, floor)
     }
 
-    fn into_values(results: Vec<Self>, valid: Option<&[bool]>) -> (Values, Option<Failed>) {
+    fn into_values(results: Vec<Self>, valid: Option<&Mask>) -> (Values, Option<Failed>) {
         narrow(&results, valid, ValueType::I64)
     }
 }
 
-fn on_integers<T: Integer>(
-    op: BinaryOp,
-    a: &[T],
-    b: &[T],
-    mut valid: Option<Vec<bool>>,
-    shape: Shape,
-) -> Vector {
+fn on_integers<T: Integer>(op: BinaryOp, a: &[T], b: &[T], mut valid: Option<Mask>, shape: Shape) -> Vector {
     let by_zero = matches!(op, BinaryOp::FloorDiv | BinaryOp::Rem) && b.contains(&T::ZERO);
     if by_zero {
-        let divisible = zip_with(a, b, shape, |_, &y| y != T::ZERO);
-        valid = Some(match valid {
-            Some(valid) => zip_with(&valid, &divisible, shape, |v, d| v & d),
-            None => divisible,
-        });
+        let mut divisible = Mask::from(&zip_with(a, b, shape, |_, &y| y != T::ZERO)[..]);
+        if let Some(valid) = &valid {
+            divisible.and(valid);
+        }
+        valid = Some(divisible);
     }
     let mut any_overflow = false;
     let mut run = |op: BinaryOp| {
@@ -191,8 +186,8 @@ fn on_integers<T: Integer>(
         BinaryOp::Mul => run(BinaryOp::Mul),
         other => run(other),
     };
-    let is_valid = |i: usize| valid.as_ref().is_none_or(|v| v[i]);
-    let (values, unfit) = T::into_values(results, valid.as_deref());
+    let is_valid = |i: usize| valid.as_ref().is_none_or(|v| v.get(i));
+    let (values, unfit) = T::into_values(results, valid.as_ref());
     let failed = any_overflow.then(|| {
         // Only what is there counts: the place of a missing value may hold anything.
         let operands = zip_with(a, b, shape, |&x, &y| (x, y, !by_zero || y != T::ZERO));
@@ -333,7 +328,7 @@ mod tests {
     fn true_division_is_float() {
         let q = of(Div, ints(&[1, 1, 0]), ints(&[2, 0, 0]));
         assert_eq!(q, floats(&[0.5, f64::INFINITY, f64::NAN]));
-        assert_eq!(q.valid, Some(vec![true, true, false]));
+        assert_eq!(q.valid, Some(Mask::from(&[true, true, false][..])));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use super::{Element, Shape, ValueType, Values, Vector, compare};
 use crate::ast::CompareOp;
+use crate::mask::Mask;
 use sieva_types::{Error, ErrorKind, Result};
 use std::borrow::Cow;
 
@@ -97,7 +98,7 @@ fn pick_values<T: Element>(
         valid.push(value.is_some());
         values.push(value.cloned().unwrap_or_default());
     }
-    let valid = valid.contains(&false).then_some(valid);
+    let valid = Mask::from(&valid[..]).unless_all();
     Vector::from_parts(T::wrap(values), valid, shape)
 }
 

@@ -6,6 +6,7 @@
 //! value that is there. All other operations hand a failed operand on, unless another one is missing.
 
 use super::{Shape, Vector};
+use crate::mask::Mask;
 use sieva_types::{Error, Result};
 
 /// Which rows of a vector failed, at least one of them.
@@ -76,8 +77,7 @@ impl Vector {
     pub(super) fn failing(mut self, failed: Option<Failed>) -> Self {
         let Some(mut failed) = failed else { return self };
         let n = self.len();
-        let valid = self.valid.get_or_insert_with(|| vec![true; n]);
-        valid.iter_mut().zip(&failed.rows).for_each(|(ok, f)| *ok &= !f);
+        self.valid.get_or_insert_with(|| Mask::ones(n)).and_not(&Mask::from(&failed.rows[..]));
         if let Some(known) = self.failed.take() {
             let first = |rows: &[bool]| rows.iter().position(|&f| f);
             if first(&known.rows) < first(&failed.rows) {

@@ -1,6 +1,7 @@
 //! Three-valued logic (Kleene's, as in SQL): what is missing may be either, and so may what failed.
 
 use super::{Shape, ValueType, Values, Vector};
+use crate::mask::Mask;
 use sieva_types::{Error, ErrorKind, Result};
 
 /// `a AND b`: false if either is, true if both are, else missing.
@@ -58,6 +59,7 @@ fn connect(a: &Vector, b: &Vector, decisive: bool) -> Result<Vector> {
             valid[i] = decided | (v_ok & w_ok);
         }
     }
+    let valid = valid.map(|flags| Mask::from(&flags[..]));
     let found = Vector::from_parts(Values::Bool(values), valid, shape);
     if a.failed_rows().is_none() && b.failed_rows().is_none() {
         return Ok(found);
@@ -70,7 +72,7 @@ fn connect(a: &Vector, b: &Vector, decisive: bool) -> Result<Vector> {
 /// An operand, row by row.
 struct Truth<'a> {
     values: &'a [bool],
-    valid: Option<&'a [bool]>,
+    valid: Option<&'a Mask>,
     /// 0 if one value stands for all rows.
     stride: usize,
 }
@@ -79,15 +81,15 @@ impl<'a> Truth<'a> {
     fn of(vector: &'a Vector) -> Result<Self> {
         let stride = usize::from(!vector.is_constant());
         if vector.value_type().is_none() {
-            return Ok(Self { values: &[false], valid: Some(&[false]), stride });
+            return Ok(Self { values: &[false], valid: vector.valid.as_ref(), stride });
         }
-        Ok(Self { values: condition(vector)?, valid: vector.valid.as_deref(), stride })
+        Ok(Self { values: condition(vector)?, valid: vector.valid.as_ref(), stride })
     }
 
     #[inline(always)]
     fn at(&self, row: usize) -> (bool, bool) {
         let i = row * self.stride;
-        (self.values[i], self.valid.is_none_or(|v| v[i]))
+        (self.values[i], self.valid.is_none_or(|v| v.get(i)))
     }
 }
 
@@ -133,7 +135,7 @@ mod tests {
     #[test]
     fn is_null_is_never_missing() {
         let n = is_null(&without(ints(&[1, 2]), &[1]));
-        assert_eq!((n.mask(2).unwrap(), n.valid), (vec![false, true], None));
+        assert_eq!((n.mask(2).unwrap(), n.valid), (Mask::from(&[false, true][..]), None));
         assert_eq!(is_null(&constant(Scalar::Null)).scalar(0), Scalar::Bool(true));
     }
 

@@ -3,6 +3,7 @@
 use super::{
     Failed, Function, Shape, ValueType, Values, Vector, all_valid, narrow, not_a_number, overflow, zip_with,
 };
+use crate::mask::Mask;
 use sieva_types::Result;
 
 /// A function of one number, in `float64`.
@@ -81,9 +82,9 @@ pub(super) fn of_integers(function: Function, x: &Vector, result: ValueType) -> 
     Ok(from_wide(&wide, x.valid.clone(), result, Shape::of(x)))
 }
 
-fn from_wide(wide: &[i128], valid: Option<Vec<bool>>, to: ValueType, shape: Shape) -> Vector {
+fn from_wide(wide: &[i128], valid: Option<Mask>, to: ValueType, shape: Shape) -> Vector {
     let to = if to == ValueType::U64 { to } else { ValueType::I64 };
-    let (values, failed) = narrow(wide, valid.as_deref(), to);
+    let (values, failed) = narrow(wide, valid.as_ref(), to);
     Vector::from_parts(values, valid, shape).failing(failed)
 }
 

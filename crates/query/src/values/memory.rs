@@ -1,6 +1,7 @@
 //! What values take.
 
 use super::{Values, Vector};
+use crate::mask::Mask;
 
 impl Vector {
     /// Bytes that they take.
@@ -14,6 +15,6 @@ impl Vector {
                 size_of::<String>() * v.capacity() + v.iter().map(String::capacity).sum::<usize>()
             }
         };
-        (values + self.valid.as_ref().map_or(0, Vec::capacity)) as u64
+        (values + self.valid.as_ref().map_or(0, Mask::memory_bytes)) as u64
     }
 }

@@ -22,6 +22,7 @@ mod scalar;
 #[cfg(test)]
 pub(crate) mod testing;
 pub mod text;
+mod validity;
 
 pub use arithmetic::{arithmetic, arithmetic_type, negate, negate_type};
 pub use compare::{check_comparable, compare};
@@ -31,10 +32,12 @@ pub use one_of::Constants;
 pub use scalar::Scalar;
 pub use text::{LikePattern, like};
 
+use crate::mask::Mask;
 use failed::Failed;
 use sieva_types::{DType, Error, ErrorKind, Result, large};
 use std::borrow::Cow;
 use std::fmt;
+use validity::{all_valid, mark_nan};
 
 /// The type of a column of values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -219,7 +222,7 @@ pub struct Vector {
     /// The values.
     pub values: Values,
     /// Which of them are there; none: all are.
-    pub valid: Option<Vec<bool>>,
+    pub valid: Option<Mask>,
     extent: Extent,
     /// Rows whose value cannot be represented; they are not valid.
     failed: Option<Box<Failed>>,
@@ -227,8 +230,8 @@ pub struct Vector {
 
 impl Vector {
     /// A column, one value for each row. NaN is missing; so is what `valid` says.
-    pub fn new(values: Values, valid: Option<Vec<bool>>) -> Result<Self> {
-        let (n, m) = (values.len(), valid.as_ref().map_or(values.len(), Vec::len));
+    pub fn new(values: Values, valid: Option<Mask>) -> Result<Self> {
+        let (n, m) = (values.len(), valid.as_ref().map_or(values.len(), Mask::len));
         if n != m {
             return Err(Error::new(ErrorKind::Internal, format!("{n} values with {m} validity flags")));
         }
@@ -240,7 +243,7 @@ impl Vector {
     pub fn constant(value: &Scalar) -> Result<Self> {
         let values = match value {
             Scalar::Null => {
-                let (values, valid) = (Values::F64(vec![0.0]), Some(vec![false]));
+                let (values, valid) = (Values::F64(vec![0.0]), Some(Mask::zeros(1)));
                 return Ok(Self { values, valid, extent: Extent::UntypedNull, failed: None });
             }
             Scalar::Bool(v) => Values::Bool(vec![*v]),
@@ -257,7 +260,7 @@ impl Vector {
     }
 
     /// A result of the given shape; NaN becomes missing.
-    pub(crate) fn from_parts(values: Values, mut valid: Option<Vec<bool>>, shape: Shape) -> Self {
+    pub(crate) fn from_parts(values: Values, mut valid: Option<Mask>, shape: Shape) -> Self {
         if let Values::F64(v) = &values {
             mark_nan(v, &mut valid);
         }
@@ -269,7 +272,7 @@ impl Vector {
         let len = shape.len();
         Self {
             values: Values::zeros(value_type, len),
-            valid: Some(vec![false; len]),
+            valid: Some(Mask::zeros(len)),
             extent: shape.extent(),
             failed: None,
         }
@@ -298,7 +301,7 @@ impl Vector {
     /// Whether the value of a row is there. A row that does not exist has none.
     pub fn is_valid(&self, row: usize) -> bool {
         let i = if self.is_constant() { 0 } else { row };
-        i < self.len() && self.valid.as_ref().is_none_or(|v| v.get(i) == Some(&true))
+        i < self.len() && self.valid.as_ref().is_none_or(|v| v.get(i))
     }
 
     /// The value of a row, [`Scalar::Null`] if it is missing.
@@ -325,7 +328,7 @@ impl Vector {
             return Ok(self);
         }
         let values = map_values!(self.values, v => v.into_iter().cycle().take(rows).collect());
-        let valid = self.valid.map(|v| v.into_iter().cycle().take(rows).collect());
+        let valid = self.valid.map(|v| Mask::filled(rows, v.get(0)));
         let failed = self.failed.and_then(|f| f.repeated(rows)).map(Box::new);
         Ok(Self { values, valid, extent: Extent::Rows, failed })
     }
@@ -339,30 +342,34 @@ impl Vector {
             return Err(length_mismatch(self.len(), keep.len()));
         }
         let values = map_values!(&self.values, v => filtered(v, keep));
-        let valid = self.valid.as_ref().map(|v| filtered(v, keep));
+        let valid = self.valid.as_ref().map(|v| {
+            let kept = keep.iter().enumerate().filter(|(_, k)| **k).map(|(i, _)| i);
+            v.take(&kept.collect::<Vec<_>>())
+        });
         let failed = self.failed.as_ref().and_then(|f| f.filtered(keep)).map(Box::new);
         Ok(Self { values, valid, extent: Extent::Rows, failed })
     }
 
     /// The rows where this condition is true, neither false nor missing. Rows that failed are left out: see
     /// [`Vector::sound`].
-    pub fn mask(&self, rows: usize) -> Result<Vec<bool>> {
+    pub fn mask(&self, rows: usize) -> Result<Mask> {
         if self.value_type().is_none() {
-            return Ok(vec![false; rows]);
+            return Ok(Mask::zeros(rows));
         }
         let Values::Bool(values) = &self.values else {
             return Err(logic::not_a_condition(self.values.value_type()));
         };
         if self.is_constant() {
-            return Ok(vec![values.first() == Some(&true) && self.is_valid(0); rows]);
+            return Ok(Mask::filled(rows, values.first() == Some(&true) && self.is_valid(0)));
         }
         if values.len() != rows {
             return Err(length_mismatch(values.len(), rows));
         }
-        Ok(match &self.valid {
-            None => values.clone(),
-            Some(valid) => values.iter().zip(valid).map(|(&v, &ok)| v & ok).collect(),
-        })
+        let mut holds = Mask::from(&values[..]);
+        if let Some(valid) = &self.valid {
+            holds.and(valid);
+        }
+        Ok(holds)
     }
 
     /// The same values in another type: any number in `float64`, rounded to the nearest, and integers and bool in
@@ -378,7 +385,7 @@ impl Vector {
         }
         let (values, failed) = match to {
             ValueType::F64 => (Values::F64(self.to_f64()?.into_owned()), None),
-            ValueType::I64 | ValueType::U64 => narrow(&self.to_i128()?, self.valid.as_deref(), to),
+            ValueType::I64 | ValueType::U64 => narrow(&self.to_i128()?, self.valid.as_ref(), to),
             ValueType::Bool | ValueType::Str => {
                 let message = format!("{from} cannot be used as {to}");
                 return Err(Error::new(ErrorKind::TypeMismatch, message));
@@ -468,38 +475,14 @@ pub(crate) fn zip_with<A, B, R>(a: &[A], b: &[B], shape: Shape, mut f: impl FnMu
     }
 }
 
-/// The rows in which every operand has a value.
-pub(crate) fn all_valid(operands: &[&Vector], shape: Shape) -> Option<Vec<bool>> {
-    let mut all: Option<Vec<bool>> = None;
-    for valid in operands.iter().filter_map(|o| o.valid.as_ref()) {
-        all = Some(match all {
-            Some(all) => zip_with(&all, valid, shape, |a, b| a & b),
-            None if valid.len() == shape.len() => valid.clone(),
-            None => vec![valid.first().copied().unwrap_or(true); shape.len()],
-        });
-    }
-    all
-}
-
-/// Takes NaN out of the valid values.
-fn mark_nan(values: &[f64], valid: &mut Option<Vec<bool>>) {
-    // One pass without branches: NaN is rare, and mostly there is none.
-    if values.iter().fold(false, |any, x| any | x.is_nan()) {
-        let valid = valid.get_or_insert_with(|| vec![true; values.len()]);
-        for (ok, x) in valid.iter_mut().zip(values) {
-            *ok &= !x.is_nan();
-        }
-    }
-}
-
 /// Integers in the type `to`, and the rows that are valid and do not fit.
-fn narrow(wide: &[i128], valid: Option<&[bool]>, to: ValueType) -> (Values, Option<Failed>) {
+fn narrow(wide: &[i128], valid: Option<&Mask>, to: ValueType) -> (Values, Option<Failed>) {
     let does_not_fit = |x: i128| match to {
         ValueType::U64 => u64::try_from(x).is_err(),
         _ => i64::try_from(x).is_err(),
     };
     let failed = Failed::find(wide.len(), |i| {
-        let fails = does_not_fit(wide[i]) && valid.is_none_or(|v| v[i]);
+        let fails = does_not_fit(wide[i]) && valid.is_none_or(|v| v.get(i));
         fails.then(|| overflow(format!("{} does not fit in {to}", wide[i])))
     });
     let values = match to {
@@ -540,7 +523,7 @@ mod tests {
     #[test]
     fn nan_is_missing() {
         let v = floats(&[1.0, f64::NAN, f64::INFINITY]);
-        assert_eq!(v.valid, Some(vec![true, false, true]));
+        assert_eq!(v.valid, Some(Mask::from(&[true, false, true][..])));
         assert_eq!(v.scalar(1), Scalar::Null);
         assert_eq!(floats(&[1.0]).valid, None);
         assert_eq!(constant(Scalar::F64(f64::NAN)).scalar(7), Scalar::Null);
@@ -569,9 +552,10 @@ mod tests {
     #[test]
     fn mask_is_true_only_where_the_condition_is() {
         let v = bools(&[Some(true), None, Some(false)]);
-        assert_eq!(v.mask(3).unwrap(), [true, false, false]);
-        assert_eq!(constant(Scalar::Null).mask(2).unwrap(), [false, false]);
-        assert_eq!(constant(Scalar::Bool(true)).mask(2).unwrap(), [true, true]);
+        let flags = |v: &Vector, n| v.mask(n).unwrap().iter().collect::<Vec<_>>();
+        assert_eq!(flags(&v, 3), [true, false, false]);
+        assert_eq!(flags(&constant(Scalar::Null), 2), [false, false]);
+        assert_eq!(flags(&constant(Scalar::Bool(true)), 2), [true, true]);
         assert_eq!(ints(&[1]).mask(1).unwrap_err().message(), "expected a condition, got int64");
     }
 

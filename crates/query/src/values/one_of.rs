@@ -79,7 +79,7 @@ mod tests {
         assert_eq!(found(Values::I64(ints)), [false, true, true, true]);
         assert_eq!(found(Values::U64(vec![u64::MAX, 3])), [false, true]);
         assert_eq!(found(Values::Bool(vec![false, true])), [true, false]);
-        let missing = Vector::new(Values::F64(vec![3.0]), Some(vec![false])).unwrap();
+        let missing = Vector::new(Values::F64(vec![3.0]), Some(crate::mask::Mask::zeros(1))).unwrap();
         assert!(!constants.hold(&missing).unwrap().is_valid(0));
     }
 }

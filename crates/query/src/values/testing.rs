@@ -15,7 +15,7 @@ pub(crate) fn floats(v: &[f64]) -> Vector {
 
 pub(crate) fn bools(v: &[Option<bool>]) -> Vector {
     let values = Values::Bool(v.iter().map(|x| x.unwrap_or(true)).collect());
-    Vector::new(values, Some(v.iter().map(Option::is_some).collect())).unwrap()
+    Vector::new(values, Some(Mask::from_fn(v.len(), |i| v[i].is_some()))).unwrap()
 }
 
 pub(crate) fn texts(v: &[&str]) -> Vector {
@@ -29,7 +29,7 @@ pub(crate) fn constant(value: Scalar) -> Vector {
 /// The vector with the given rows missing.
 pub(crate) fn without(mut vector: Vector, rows: &[usize]) -> Vector {
     let n = vector.len();
-    let valid = vector.valid.get_or_insert_with(|| vec![true; n]);
-    rows.iter().for_each(|&i| valid[i] = false);
+    let valid = vector.valid.get_or_insert_with(|| Mask::ones(n));
+    rows.iter().for_each(|&i| valid.clear_range(i, 1));
     vector
 }

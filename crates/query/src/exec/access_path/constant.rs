@@ -42,10 +42,10 @@ impl Execution {
         }
         // What cannot be read, or failed, is told of by the tile that is.
         let found = self.same(value, bx, &mut Leaves::new(self)).and_then(|found| found.mask(1));
-        match found.as_deref() {
-            Ok([true]) => Verdict::All,
-            Ok([false]) => Verdict::None,
-            _ => Verdict::Some,
+        match found {
+            Ok(found) if found.all() => Verdict::All,
+            Ok(_) => Verdict::None,
+            Err(_) => Verdict::Some,
         }
     }
 

@@ -57,7 +57,7 @@ pub struct Column {
     /// The values; what stands at a missing one means nothing.
     pub data: Data,
     /// Which values are there; `None`: all.
-    pub valid: Option<Vec<bool>>,
+    pub valid: Option<Mask>,
 }
 
 impl Column {
@@ -79,7 +79,7 @@ impl Column {
             }
             data => crate::with_data!(data, v => bytes_of(v)),
         };
-        (values + self.valid.as_ref().map_or(0, Vec::capacity)) as u64
+        (values + self.valid.as_ref().map_or(0, Mask::memory_bytes)) as u64
     }
 
     /// Bytes of its values, room for others left out.
@@ -88,7 +88,7 @@ impl Column {
             Data::Str(v) => v.iter().map(|s| s.len() + size_of::<String>()).sum::<usize>(),
             _ => self.len() * self.dtype().size(),
         };
-        (values + self.valid.as_ref().map_or(0, Vec::len)) as u64
+        (values + self.valid.as_ref().map_or(0, |v| v.len().div_ceil(8))) as u64
     }
 
     /// Makes room for so many values more.
@@ -138,7 +138,7 @@ impl Column {
             Data::F64(v) => Data::F64(pick(v, order)),
             Data::Str(v) => Data::Str(pick(v, order)),
         };
-        Column { data, valid: self.valid.as_ref().map(|v| pick(v, order)) }
+        Column { data, valid: self.valid.as_ref().map(|v| v.take(order)) }
     }
 
     /// Adds the rows of a column of the same type.
@@ -163,8 +163,8 @@ impl Column {
             _ => return Err(Error::new(ErrorKind::Internal, "columns of different types put together")),
         }
         if self.valid.is_some() || other.valid.is_some() {
-            let valid = self.valid.get_or_insert_with(|| vec![true; n]);
-            valid.extend(other.valid.unwrap_or_else(|| vec![true; m]));
+            let valid = self.valid.get_or_insert_with(|| Mask::ones(n));
+            valid.append(&other.valid.unwrap_or_else(|| Mask::ones(m)));
         }
         Ok(())
     }
@@ -203,7 +203,7 @@ impl Column {
 
     /// `n` stored elements of `buffer` as a column of the domain's decoded type.
     pub fn decode(buffer: &Buffer, n: usize, domain: &StoredDomain) -> Column {
-        let valid = missing(buffer, n, domain);
+        let valid = present(buffer, n, domain);
         if let Some((scale, offset)) = domain.packing() {
             let unpacked = stored_f64(buffer, n, domain.dtype()).map(|x| x * scale + offset).collect();
             return Column { data: Data::F64(unpacked), valid };
@@ -265,12 +265,12 @@ impl Column {
             Values::F64(v) => Data::F64(v),
             Values::Str(v) => Data::Str(v),
         };
-        Ok(Column { data, valid: vector.valid.filter(|v| v.contains(&false)) })
+        Ok(Column { data, valid: vector.valid.and_then(Mask::unless_all) })
     }
 }
 
 /// Which of `n` stored elements are there; `None` where all are.
-fn missing(buffer: &Buffer, n: usize, domain: &StoredDomain) -> Option<Vec<bool>> {
+fn present(buffer: &Buffer, n: usize, domain: &StoredDomain) -> Option<Mask> {
     if domain.missing().is_empty() {
         return None;
     }
@@ -279,7 +279,8 @@ fn missing(buffer: &Buffer, n: usize, domain: &StoredDomain) -> Option<Vec<bool>
     if mask.none() {
         return None;
     }
-    Some((0..n).map(|i| !mask.get(i)).collect())
+    mask.invert();
+    Some(mask)
 }
 
 /// Stored elements as float64, each rounded to the nearest.
@@ -309,11 +310,14 @@ mod tests {
 
     #[test]
     fn appending_keeps_what_is_missing() {
-        let column = |v: &[i32], valid: Option<Vec<bool>>| Column { data: Data::I32(v.to_vec()), valid };
+        let column = |v: &[i32], valid: Option<&[bool]>| Column {
+            data: Data::I32(v.to_vec()),
+            valid: valid.map(Mask::from),
+        };
         let mut a = column(&[1, 2], None);
-        a.append(column(&[3], Some(vec![false]))).unwrap();
+        a.append(column(&[3], Some(&[false]))).unwrap();
         a.append(column(&[4], None)).unwrap();
-        assert_eq!(a, column(&[1, 2, 3, 4], Some(vec![true, true, false, true])));
+        assert_eq!(a, column(&[1, 2, 3, 4], Some(&[true, true, false, true])));
         assert!(a.append(Column { data: Data::Bool(vec![]), valid: None }).is_err());
     }
 }

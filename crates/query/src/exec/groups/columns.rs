@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use crate::exec::order::keys::{hash_key, is_same_key};
+use crate::mask::Mask;
 use crate::values::{Scalar, ValueType, Values, Vector};
 use sieva_types::Result;
 use std::hash::Hasher;
@@ -11,14 +12,14 @@ use std::hash::Hasher;
 #[derive(Clone, Debug)]
 pub(super) enum KeyColumn {
     /// Of one type, with those that are missing.
-    Typed(Values, Vec<bool>),
+    Typed(Values, Mask),
     /// Of several sources that have it in different types.
     Mixed(Vec<Scalar>),
 }
 
 impl Default for KeyColumn {
     fn default() -> Self {
-        Self::Typed(Values::F64(Vec::new()), Vec::new())
+        Self::Typed(Values::F64(Vec::new()), Mask::default())
     }
 }
 
@@ -49,13 +50,13 @@ impl KeyColumn {
         if let (Self::Typed(values, valid), Some(of)) = (&mut *self, key.value_type())
             && values.value_type() != of
         {
-            if valid.contains(&true) {
+            if !valid.none() {
                 *self = Self::Mixed((0..self.len()).map(|i| self.scalar(i)).collect());
             } else {
                 // Nothing but missing ones so far: they are of any type.
-                let capacity = valid.capacity();
+                let room = each_type!(values, v => v.capacity() - v.len());
                 *values = Values::zeros(of, valid.len());
-                each_type!(values, v => v.reserve_exact(capacity - valid.len()));
+                each_type!(values, v => v.reserve_exact(room));
             }
         }
         let (values, valid) = match self {
@@ -88,7 +89,7 @@ impl KeyColumn {
     pub(super) fn scalar(&self, i: usize) -> Scalar {
         match self {
             Self::Mixed(v) => v[i].clone(),
-            Self::Typed(_, valid) if !valid[i] => Scalar::Null,
+            Self::Typed(_, valid) if !valid.get(i) => Scalar::Null,
             Self::Typed(values, _) => match values {
                 Values::Bool(v) => Scalar::Bool(v[i]),
                 Values::I64(v) => Scalar::I64(v[i]),
@@ -102,8 +103,8 @@ impl KeyColumn {
     /// Whether a group's key is this one.
     pub(super) fn is(&self, i: usize, key: &Scalar) -> bool {
         match (self, key) {
-            (Self::Typed(Values::Str(v), valid), Scalar::Str(x)) => valid[i] && v[i] == *x,
-            (Self::Typed(Values::I64(v), valid), Scalar::I64(x)) => valid[i] && v[i] == *x,
+            (Self::Typed(Values::Str(v), valid), Scalar::Str(x)) => valid.get(i) && v[i] == *x,
+            (Self::Typed(Values::I64(v), valid), Scalar::I64(x)) => valid.get(i) && v[i] == *x,
             _ => is_same_key(&self.scalar(i), key),
         }
     }
@@ -123,8 +124,7 @@ impl KeyColumn {
         let of = of.unwrap_or(ValueType::F64);
         match &self {
             Self::Typed(values, valid) if values.value_type() == of => {
-                let there: Vec<bool> = order.iter().map(|&i| valid[i]).collect();
-                Vector::new(picked(values, order), there.contains(&false).then_some(there))
+                Vector::new(picked(values, order), valid.take(order).unless_all())
             }
             _ => from_scalars(order.iter().map(|&i| self.scalar(i)), Some(of)),
         }
@@ -147,7 +147,7 @@ pub(super) fn picked(values: &Values, order: &[usize]) -> Values {
 
 /// The rows of a column at some places.
 pub(super) fn taken(vector: &Vector, places: &[usize]) -> Result<Vector> {
-    let valid = vector.valid.as_ref().map(|v| places.iter().map(|&i| v[i]).collect());
+    let valid = vector.valid.as_ref().map(|v| v.take(places));
     Vector::new(picked(&vector.values, places), valid)
 }
 
@@ -207,7 +207,7 @@ pub(super) fn from_scalars(
         };
     }
     let (values, valid) = values!(Bool, I64, U64, F64, Str);
-    Vector::new(values, valid.contains(&false).then_some(valid))
+    Vector::new(values, Mask::from(&valid[..]).unless_all())
 }
 
 /// Bytes of a key's text.

@@ -11,6 +11,7 @@ use super::hashed::{Kind, accumulators};
 use super::repeated::KeyValues;
 use super::table::GroupTable;
 use crate::aggregate::Finished;
+use crate::mask::Mask;
 use crate::values::{Scalar, Values, Vector};
 
 /// Values of all groups in the order of their keys.
@@ -25,7 +26,7 @@ pub(super) struct Grid<'p> {
 
 /// What an aggregate comes to, of all groups.
 enum Column {
-    Values(Values, Option<Vec<bool>>),
+    Values(Values, Option<Mask>),
     Histograms(Vec<Scalar>),
 }
 
@@ -88,7 +89,7 @@ impl<'p> Grid<'p> {
                     _ => return Err(Error::new(ErrorKind::Internal, "values of panels of different types")),
                 }
                 if let Some(from) = &from.valid {
-                    places.put(valid.get_or_insert_with(|| vec![true; self.plan.frame.groups]), from);
+                    places.put_bits(valid.get_or_insert_with(|| Mask::ones(self.plan.frame.groups)), from);
                 }
             }
             (Column::Histograms(to), Finished::Histograms(from)) => places.put(to, &from),
@@ -153,6 +154,15 @@ impl Places {
     fn put<T: Clone>(&self, to: &mut [T], from: &[T]) {
         for (&at, from) in self.at.iter().zip(from.chunks(self.run.max(1))) {
             to[at..at + from.len()].clone_from_slice(from);
+        }
+    }
+
+    fn put_bits(&self, to: &mut Mask, from: &Mask) {
+        let run = self.run.max(1);
+        for (&at, first) in self.at.iter().zip((0..from.len()).step_by(run)) {
+            let n = run.min(from.len() - first);
+            to.clear_range(at, n);
+            to.or_range(at, from, first, n);
         }
     }
 }

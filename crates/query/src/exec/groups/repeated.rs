@@ -5,6 +5,7 @@ use std::ops::Range;
 use sieva_types::{Result, large};
 
 use super::columns::taken;
+use crate::mask::Mask;
 use crate::values::{Values, Vector};
 
 /// A key of all groups of a table.
@@ -33,7 +34,8 @@ impl KeyValues {
             Self::Each(values) => return range_of(values, rows),
             Self::Repeated { values, within, .. } => (values, *within),
         };
-        let valid = values.valid.as_ref().map(|v| repeated(v, within, &rows));
+        let place = |i| (rows.start + i) / within % values.len();
+        let valid = values.valid.as_ref().map(|v| Mask::from_fn(rows.len(), |i| v.get(place(i))));
         let all = match &values.values {
             Values::Bool(v) => Values::Bool(repeated(v, within, &rows)),
             Values::I64(v) => Values::I64(repeated(v, within, &rows)),
@@ -79,7 +81,7 @@ impl KeyValues {
 
 /// Some rows of a column that are in a row.
 pub(super) fn range_of(vector: &Vector, rows: Range<usize>) -> Result<Vector> {
-    let valid = vector.valid.as_ref().map(|v| v[rows.clone()].to_vec());
+    let valid = vector.valid.as_ref().map(|v| v.slice(rows.clone()));
     let values = match &vector.values {
         Values::Bool(v) => Values::Bool(v[rows].to_vec()),
         Values::I64(v) => Values::I64(large::copy_of(&v[rows])),
@@ -116,7 +118,8 @@ mod tests {
     #[test]
     fn repeated_keys_are_those_of_each_group() {
         for within in [1, 3, 4] {
-            let values = Vector::new(Values::I64(vec![5, 7, 6]), Some(vec![true, false, true])).unwrap();
+            let values =
+                Vector::new(Values::I64(vec![5, 7, 6]), Some(Mask::from(&[true, false, true][..]))).unwrap();
             let len = 3 * within * 2;
             let key = KeyValues::Repeated { values, within, len };
             let all = key.all().unwrap();

@@ -4,6 +4,7 @@ use sieva_format::buffer::{Buffer, Element};
 use sieva_types::{DType, KeySet};
 
 use crate::aggregate::Piece;
+use crate::mask::Bits;
 use crate::raw::{RawTest, StoredDomain};
 
 /// Stored elements, a block of which is decoded at a time.
@@ -16,8 +17,8 @@ pub(super) struct Decoder<'b> {
     signed: Vec<i64>,
     unsigned: Vec<u64>,
     bools: Vec<bool>,
-    present: Vec<bool>,
-    words: Vec<u64>,
+    /// A bit for each of them, set where it is there.
+    present: Vec<u64>,
 }
 
 impl<'b> Decoder<'b> {
@@ -34,7 +35,6 @@ impl<'b> Decoder<'b> {
             unsigned: Vec::new(),
             bools: Vec::new(),
             present: Vec::new(),
-            words: Vec::new(),
         }
     }
 
@@ -63,7 +63,7 @@ impl<'b> Decoder<'b> {
             return self.as_floats(has_missing);
         }
         self.decode_integers(at, n);
-        let present = has_missing.then_some(&self.present[..]);
+        let present = has_missing.then_some(Bits::new(&self.present));
         match dtype {
             DType::Bool => Piece::Bool(&self.bools, present),
             DType::U64 => Piece::U64(&self.unsigned, present),
@@ -74,22 +74,21 @@ impl<'b> Decoder<'b> {
     /// Which of some elements are there; returns whether any is not.
     fn test(&mut self, at: usize, n: usize) -> bool {
         let Some(test) = &self.missing else { return false };
-        self.words.clear();
-        self.words.resize(n.div_ceil(64), 0);
-        test.test_part(self.buffer, at, n, &mut self.words);
-        if self.words.iter().all(|&w| w == 0) {
-            return false;
-        }
         self.present.clear();
-        self.present.extend((0..n).map(|i| self.words[i / 64] >> (i % 64) & 1 == 0));
-        true
+        self.present.resize(n.div_ceil(64), 0);
+        test.test_part(self.buffer, at, n, &mut self.present);
+        let has_missing = self.present.iter().any(|&word| word != 0);
+        self.present.iter_mut().for_each(|word| *word = !*word);
+        has_missing
     }
 
     /// What was decoded, with NaN for what is missing.
     fn as_floats(&mut self, has_missing: bool) -> Piece<'_> {
         if has_missing {
-            for (x, &is_there) in self.floats.iter_mut().zip(&self.present) {
-                *x = if is_there { *x } else { f64::NAN };
+            for (values, &present) in self.floats.chunks_mut(64).zip(&self.present) {
+                for (i, x) in values.iter_mut().enumerate() {
+                    *x = if present >> i & 1 == 1 { *x } else { f64::NAN };
+                }
             }
         }
         Piece::F64(&self.floats)

@@ -251,7 +251,7 @@ impl GroupTable {
     /// The groups for which a condition holds.
     fn having(mut self, execution: &Execution, having: &Value) -> Result<GroupTable> {
         let kept = evaluate(having, &mut GroupProvider { execution, table: &self })?;
-        let kept = kept.sound()?.mask(self.len)?;
+        let kept: Vec<bool> = kept.sound()?.mask(self.len)?.iter().collect();
         let left = |k: &KeyValues| Ok(KeyValues::Each(k.all()?.filter(&kept)?));
         self.keys = self.keys.iter().map(left).collect::<Result<_>>()?;
         self.aggregates = self.aggregates.iter().map(|a| a.filter(&kept)).collect::<Result<_>>()?;

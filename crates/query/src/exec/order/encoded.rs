@@ -164,6 +164,7 @@ impl FirstNumber {
 
 #[cfg(test)]
 mod tests {
+    use crate::mask::Mask;
     use proptest::prelude::*;
 
     use super::*;
@@ -193,7 +194,7 @@ mod tests {
             flags in prop::collection::vec(any::<(bool, bool)>(), 4),
         ) {
             let n = ints.len();
-            let some = |values| Vector::new(values, Some(valid.clone())).unwrap();
+            let some = |values| Vector::new(values, Some(Mask::from(&valid[..]))).unwrap();
             let vectors =
                 [some(Values::F64(floats)), some(Values::I64(ints)), some(Values::U64(wide)), some(Values::Str(texts))];
             let keys: Vec<OrderKey> = flags

@@ -230,10 +230,10 @@ mod tests {
     #[test]
     fn broadcasting_repeats_along_missing_axes() {
         let bx = Bx::new(vec![0, 0, 0], vec![2, 3, 2]);
-        let column = Column { data: Data::I32(vec![10, 20]), valid: Some(vec![true, false]) };
+        let column = Column { data: Data::I32(vec![10, 20]), valid: Some(Mask::from(&[true, false][..])) };
         let out = broadcast(column.clone(), &[0], &[0, 1], &bx);
         assert_eq!(out.data, Data::I32(vec![10, 10, 10, 20, 20, 20]));
-        assert_eq!(out.valid, Some(vec![true, true, true, false, false, false]));
+        assert_eq!(out.valid, Some(Mask::from(&[true, true, true, false, false, false][..])));
         assert_eq!(broadcast(column, &[2], &[1, 2], &bx).data, Data::I32(vec![10, 20, 10, 20, 10, 20]));
     }
 

@@ -135,9 +135,8 @@ impl<'a, 'e> Evaluator<'a, 'e> {
         let axes = self.execution.bound.axes_of(value);
         let n = axes.iter().map(|&a| bx.shape[a]).product::<u64>() as usize;
         let vector = evaluate(value, &mut BoxProvider { leaves: self.leaves, bx, axes: &axes })?;
-        let holds = vector.mask(n)?;
-        let mut found = mask_of(&holds);
-        let Some(failed) = vector.into_rows(n)?.failed_rows().map(mask_of) else {
+        let mut found = vector.mask(n)?;
+        let Some(failed) = vector.into_rows(n)?.failed_rows().map(Mask::from) else {
             apply(mask, bx, &found, &axes);
             return Ok(None);
         };
@@ -188,12 +187,6 @@ fn spread(failed: &Mask, mask: &Mask, bx: &Bx, axes: &[usize]) -> Failures {
     let mut all = mask.clone();
     apply(&mut all, bx, failed, axes);
     (!all.none()).then_some(all)
-}
-
-fn mask_of(rows: &[bool]) -> Mask {
-    let mut mask = Mask::zeros(rows.len());
-    rows.iter().enumerate().filter(|&(_, &r)| r).for_each(|(i, _)| mask.set(i));
-    mask
 }
 
 /// The values that conditions of a node are computed from.

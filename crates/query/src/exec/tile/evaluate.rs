@@ -3,6 +3,7 @@
 use sieva_types::{Error, ErrorKind, Result};
 
 use crate::bind::{DatePart, Value, part_of};
+use crate::mask::Mask;
 use crate::values::{self, LikePattern, Values, Vector};
 
 /// Gives the columns that an expression is computed from, all of one length.
@@ -108,7 +109,7 @@ fn dates(part: DatePart, numbers: &Vector, part_of: impl Fn(DatePart, f64) -> Op
             }
         })
         .collect();
-    let valid = parts.iter().any(Option::is_none).then(|| parts.iter().map(Option::is_some).collect());
+    let valid = Mask::from_fn(parts.len(), |i| parts[i].is_some()).unless_all();
     Vector::new(Values::I64(parts.into_iter().map(Option::unwrap_or_default).collect()), valid)
 }
 
