@@ -6,6 +6,7 @@ import json
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from sieva import _native
 from sieva._memory import size_text
 
 if TYPE_CHECKING:
@@ -102,14 +103,11 @@ def source_html(source: Source) -> str:
 
 def query_html(query: Query) -> str:
     """Return the first rows of a query; runs it."""
-    from sieva._output.text import formatted
-
     head = [f"{name} ({kind})" for name, kind in query.dtypes.items()]
-    rows: list[tuple[str, ...]] = []
+    rows: list[list[str]] = []
     batch = next(iter(query.batches(_ROWS)), None)
     if batch is not None:
-        cells = [formatted(column, missing="").to_pylist() for column in batch.columns]
-        rows = list(zip(*cells, strict=True))
+        rows = _native.row_texts(batch)
     count = query.count()
     note = f"<div class='note'>{count - len(rows):,} more rows</div>" if count > len(rows) else ""
     title = f"<b>sieva.Query</b> <span class='note'>{escape(_text(query.text))}</span>"

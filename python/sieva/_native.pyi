@@ -8,9 +8,10 @@ Long because the native module is one, and a stub describes one.
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import timedelta
-from typing import Any, Literal, NotRequired, TypedDict
+from typing import Any, BinaryIO, Literal, NotRequired, TypedDict
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from sieva._foreign import Description, Reader
@@ -802,7 +803,7 @@ class Encoded:
     query
         Evaluated now.
     kind
-        ``"netcdf"``, ``"hdf5"``, ``"arrow"``, ``"parquet"`` or ``"csv"``.
+        The name of one of `formats`.
     spool
         Directory for what is written before its length is known: all but netCDF and HDF5.
     spool_limit
@@ -846,6 +847,62 @@ class Encoded:
 
     def split(self, n: int) -> list[tuple[int, int]]:
         """Return ``n`` ranges of the file, or fewer, of about the same length."""
+
+class FormatRow(TypedDict):
+    """A format of results: a row of the engine's list."""
+
+    name: str
+    suffixes: list[str]
+    """What names of its files end with, without the point; the usual one first."""
+    laid_out: bool
+    """Whether the place of each value is known before one is read; else it is written row by row."""
+    deflatable: bool
+    for_pipes: bool
+    """Whether it can be written to a pipe."""
+
+def formats() -> list[FormatRow]:
+    """Return the formats of results, in the order in which they are listed."""
+
+def row_texts(batch: pa.RecordBatch) -> list[list[str]]:
+    """Return the rows of a batch as texts: as in CSV, but without quotes; missing values are empty."""
+
+class RowWriter:
+    """A file of rows that is written batch after batch into a binary stream.
+
+    It holds a batch at most, of Parquet a row group. Exceptions of the stream are raised as they are.
+
+    Parameters
+    ----------
+    kind
+        A format that is written row by row.
+    schema
+        Of all batches: what has ``__arrow_c_schema__``.
+    out
+        Bytes are given to its ``write``.
+    is_pipe
+        Whether it is a pipe: Arrow has a form of its own for those.
+
+    Raises
+    ------
+    InvalidValue
+        There is no such format.
+    Unsupported
+        The format is laid out as a whole (`Encoded` writes it), or has no type for a column.
+
+    Examples
+    --------
+    >>> sink = RowWriter("csv", schema, sys.stdout.buffer)  # doctest: +SKIP
+    >>> for batch in batches:  # doctest: +SKIP
+    ...     sink.write(batch)
+    >>> sink.finish()  # doctest: +SKIP
+    """
+
+    def __init__(self, kind: str, schema: pa.Schema, out: BinaryIO, *, is_pipe: bool = False) -> None: ...
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Write the rows of a batch."""
+
+    def finish(self, stats: str | None = None) -> None:
+        """Write what comes behind the last row; of JSON what the query did, as a JSON object, too."""
 
 class Stream:
     """An Arrow stream, for one use."""

@@ -19,6 +19,16 @@ from sieva import __version__, errors
 from sieva._cli_options import engine_given, engine_options, given, options
 from sieva._cli_types import MemoryType
 from sieva._memory import size_text
+from sieva._output import (
+    ARRAY_FORMATS,
+    COLUMN_FORMATS,
+    DEFLATED_FORMATS,
+    FORMATS,
+    STREAMS,
+    SUFFIXES,
+    format_of,
+    write_file,
+)
 from sieva._printable import say
 
 if TYPE_CHECKING:
@@ -26,7 +36,6 @@ if TYPE_CHECKING:
 
     from sieva._query import Query
 
-FORMATS = ("table", "csv", "json", "arrow", "parquet", "netcdf", "hdf5", "zarr")
 LAYOUTS = ("grid", "points", "columns")
 INTERRUPTED = 130
 _WAYS = {"bitmap": "bitmap", "points": "single elements", "scan": "scan"}
@@ -37,7 +46,7 @@ store_option = options("opening", "store")
 deflate_option = click.option(
     "--deflate",
     type=click.IntRange(0, 9),
-    help="Of netcdf and hdf5: 0 is not compressed, 1 fast, 9 small.",
+    help=f"Of {' and '.join(DEFLATED_FORMATS)}: 0 is not compressed, 1 fast, 9 small.",
 )
 
 
@@ -69,7 +78,9 @@ def schema(source: str, as_json: bool, **how: Any) -> None:  # noqa: ANN401 - th
 @click.argument("sql")
 @click.option("-o", "--output", metavar="FILE", help="Write to a file; its suffix picks the format.")
 @click.option("--format", "kind", type=click.Choice(FORMATS), help="By default the suffix of -o, or a table.")
-@click.option("--layout", type=click.Choice(LAYOUTS), help="Of netcdf, hdf5, zarr; columns also of others.")
+@click.option(
+    "--layout", type=click.Choice(LAYOUTS), help=f"Of {', '.join(ARRAY_FORMATS)}; columns also of others."
+)
 @deflate_option
 @click.option("--stats", is_flag=True, help="Tell on stderr what was read, and how long it took.")
 @engine_options
@@ -92,13 +103,12 @@ def query(
     import sieva
 
     asked = sieva.sql(sql, engine=engine_given(engine, workers), **given(how))
-    from sieva._output import write_file, writer
-
     with _stderr_note(asked, path):
         if path is None:
-            out = sys.stdout.buffer
-            writer(kind)(asked, out)
-            out.flush()
+            from sieva._output.rows import write
+
+            write(asked, kind, sys.stdout.buffer)
+            sys.stdout.buffer.flush()
         else:
             write_file(asked, path, kind, layout, deflate)  # type: ignore[arg-type]
     asked.source.close()
@@ -314,15 +324,6 @@ def catalog() -> None:
 
 def _format(path: Path | None, kind: str | None, layout: str | None, deflate: int | None) -> str:
     """Return the format, or say what is wrong with what was asked for."""
-    from sieva._output import (
-        ARRAY_FORMATS,
-        COLUMN_FORMATS,
-        DEFLATED_FORMATS,
-        STREAMS,
-        SUFFIXES,
-        format_of,
-    )
-
     if kind is None:
         kind = "table" if path is None else format_of(path)
     if kind is None:
@@ -339,7 +340,7 @@ def _format(path: Path | None, kind: str | None, layout: str | None, deflate: in
         if path is None or kind not in COLUMN_FORMATS:
             raise click.UsageError(f"--layout columns is for files of {', '.join(COLUMN_FORMATS)}")
     elif layout is not None and kind not in ARRAY_FORMATS:
-        raise click.UsageError(f"--layout is for netcdf, hdf5 and zarr, not for {kind}")
+        raise click.UsageError(f"--layout is for {', '.join(ARRAY_FORMATS)}, not for {kind}")
     if deflate is not None and kind not in DEFLATED_FORMATS:
         raise click.UsageError(f"--deflate is for {' and '.join(DEFLATED_FORMATS)}, not for {kind}")
     return kind

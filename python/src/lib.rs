@@ -20,6 +20,7 @@ mod plan;
 mod query;
 mod references;
 mod remote;
+mod rows;
 mod selection;
 mod session;
 mod source;
@@ -61,6 +62,8 @@ mod native {
     use super::query::Query;
     #[pymodule_export]
     use super::references::{open_tables, references_json, references_tables};
+    #[pymodule_export]
+    use super::rows::{RowWriter, formats, row_texts};
     #[pymodule_export]
     use super::selection::Selection;
     #[pymodule_export]

@@ -83,7 +83,10 @@ def test_layout_and_format_can_be_told(folder, tmp_path):
     [
         (["query"], "Missing argument 'SQL'"),
         (["query", SQL, "--nothing"], "No such option '--nothing'"),
-        (["query", SQL, "-o", "out.xyz"], ".csv .json .arrow .feather .parquet .nc .h5 .hdf5 .zarr"),
+        (
+            ["query", SQL, "-o", "out.xyz"],
+            ".txt .csv .json .arrow .feather .parquet .nc .cdf .h5 .hdf5 .zarr",
+        ),
         (["query", SQL, "--memory", "lots"], "'lots' is no size"),
         (["query", SQL, "--dims", "TEMP"], "array=name,name"),
         (["query", SQL, "--format", "netcdf"], "cannot be written to stdout"),

@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 import pytest
 import sieva
-from sieva import _native, errors
+from sieva import _native, _output, errors
 from sieva.cli import cli
 from sieva.generate import write_ocean, write_particles
 
@@ -163,6 +163,35 @@ def test_the_error_codes_are_those_of_the_engine():
         kind = getattr(errors, name)
         assert kind.kind == code
         assert builtin in {base.__name__ for base in kind.__mro__}
+
+
+def format_rows(text, title):
+    """Return the cells behind the name of each format in the first table of a section."""
+    found = re.search(rf"^##+ {title}$(.*?)(?=^##|\Z)", text, re.MULTILINE | re.DOTALL)
+    assert found is not None, title
+    rows = re.findall(r"^\| `(\w+)`[^|]* \| (.*) \|$", found[1], re.MULTILINE)
+    return {name: [cell.strip() for cell in cells.split("|")] for name, cells in rows}
+
+
+def test_the_formats_of_results_are_those_of_the_engine():
+    rows = format_rows((REFERENCE / "cli.md").read_text(encoding="utf-8"), "Formats")
+    assert list(rows) == list(_output.FORMATS)
+    for kind, (suffixes, stdout, deflate, layouts) in rows.items():
+        assert suffixes.replace("`", "").split() == [s for s, k in _output.SUFFIXES.items() if k == kind]
+        assert stdout == ("yes" if kind in _output.STREAMS else "no")
+        assert deflate == ("yes" if kind in _output.DEFLATED_FORMATS else "no")
+        named = ["grid", "points"] if kind in _output.ARRAY_FORMATS else ["rows"]
+        is_both = kind in _output.ARRAY_FORMATS and kind in _output.COLUMN_FORMATS
+        assert layouts.replace("`", "").split(", ") == named + ["columns"] * is_both
+
+
+def test_the_formats_that_servers_send_are_those_of_the_engine():
+    text = (REFERENCE.parent / "guides" / "gridftp.md").read_text(encoding="utf-8")
+    sent = {
+        name: cells[0].replace("`", "").split()
+        for name, cells in format_rows(text, "Choose the format").items()
+    }
+    assert sent == {row["name"]: [f".{s}" for s in row["suffixes"]] for row in _native.formats()}
 
 
 def test_every_error_has_a_remedy():

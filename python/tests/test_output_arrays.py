@@ -243,17 +243,19 @@ def test_outputs_can_be_asked_again(ocean, tmp_path):
         np.testing.assert_array_equal(again.read("TEMP"), query.read("TEMP"))
 
 
-def test_files_appear_complete_or_not_at_all(ocean, tmp_path, monkeypatch):
+@pytest.mark.parametrize("kind", ["table", "csv", "json", "arrow", "parquet", "netcdf", "hdf5"])
+def test_files_appear_complete_or_not_at_all(ocean, tmp_path, kind):
     query = ocean.query(CONDITION, ["TEMP"])
-    target = tmp_path / "out.csv"
+    target = tmp_path / "out"
     target.write_text("before")
 
-    def fail(*_):
+    def fail(_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("sieva._output.csv.lines", fail)
+    # Called when the first rows are written.
+    query._on_rows = fail
     with pytest.raises(KeyboardInterrupt):
-        query.to_csv(target)
+        query._write(target, kind)
     assert target.read_text() == "before"
     assert list(tmp_path.iterdir()) == [target]
 

@@ -561,7 +561,7 @@ SIEVA_API int32_t sieva_read_box_texts(const sieva_source *source, const char *a
 /* How a result is encoded. New fields will come at the end, so start with SIEVA_RESULT_OPTIONS_INIT. */
 typedef struct sieva_result_options {
     uint64_t size;        /* sizeof(sieva_result_options) */
-    const char *format;   /* "netcdf", "hdf5", "arrow", "parquet" (if compiled in), "csv"; NULL: "netcdf" */
+    const char *format;   /* "netcdf", "hdf5", "arrow", "parquet" (if compiled in), "csv", "json", "table"; NULL: "netcdf" */
     const char *spool;    /* directory for what must be written before its length is known; NULL: $TMPDIR, else /tmp */
     uint64_t spool_limit; /* bytes that one result may take there; 0: 8 GiB */
     uint32_t deflate;     /* 1 (fast) to 9 (small): values in deflated chunks, of "netcdf" (then netCDF-4) and "hdf5"; 0: not compressed */
@@ -569,6 +569,12 @@ typedef struct sieva_result_options {
 } sieva_result_options;
 
 #define SIEVA_RESULT_OPTIONS_INIT { sizeof(sieva_result_options), NULL, NULL, 0, 0, 0 }
+
+/* The format of results that name stands for: its name, or a suffix of its files ("nc", "feather"), in letters of either
+ * case; NULL is the default. *format is set to its name, which stays valid, *laid_out (may be NULL) to 1 where the place of
+ * each value is known before one is read, so that nothing is written anywhere unless it is deflated, and to 0 where the
+ * result is written once. Errors: invalid-value, with all formats in the message. */
+SIEVA_API int32_t sieva_result_format(const char *name, const char **format, int32_t *laid_out);
 
 /* The rows of a query as the bytes of a file. sql is a whole SELECT, or a condition alone, whose columns are those of
  * SELECT *; a FROM must name this source. The condition is evaluated now; with it the length and the layout of the file

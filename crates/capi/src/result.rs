@@ -1,8 +1,8 @@
 //! Results of queries as the bytes of files.
 
-use std::ffi::{c_char, c_void};
+use std::ffi::{CString, c_char, c_void};
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use sieva::{QueryOptions, Result};
 use sieva_encode::{EncodeOptions, Encoded, Format};
@@ -76,6 +76,36 @@ impl ResultOptions {
         let options = EncodeOptions { spool, spool_limit: limit, deflate: given.deflate };
         Ok((format.map_or(Ok(Format::default()), Format::named)?, options))
     }
+}
+
+/// The names of formats as C reads them.
+static NAMES: LazyLock<Vec<(Format, CString)>> = LazyLock::new(|| {
+    // No name has a NUL.
+    Format::all().map(|format| (format, CString::new(format.name()).unwrap_or_default())).collect()
+});
+
+/// `sieva_result_format`
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sieva_result_format(
+    name: *const c_char,
+    format: *mut *const c_char,
+    laid_out: *mut i32,
+) -> i32 {
+    guarded(|| {
+        let out = Out::new(format, "format")?;
+        // SAFETY: the promises of sieva.h.
+        let name = unsafe { given::optional_text(name, "name") }?;
+        let found = name.map_or(Ok(Format::default()), Format::of_name_or_suffix)?;
+        let text = NAMES.iter().find(|(format, _)| *format == found).map(|(_, text)| text.as_ptr());
+        // SAFETY: as above.
+        unsafe {
+            out.set(text.unwrap_or(std::ptr::null()));
+            if !laid_out.is_null() {
+                laid_out.write_unaligned(found.is_laid_out().into());
+            }
+        }
+        Ok(())
+    })
 }
 
 /// `sieva_result_open`

@@ -12,7 +12,8 @@ use crate::format::Format;
 use crate::hdf5::chunked::{Chunked, Stored};
 use crate::spool::Spool;
 use crate::variable::{Variable, variables};
-use crate::{arrow, attributes, csv, hdf5, id, netcdf};
+use crate::writer::{Making, Out};
+use crate::{attributes, id};
 
 /// ResultColumns of a batch of what is written first.
 const BATCH_ROWS: usize = 1 << 16;
@@ -67,11 +68,12 @@ impl Encoded {
     pub fn new(query: Arc<Query>, format: Format, options: &EncodeOptions) -> Result<Self> {
         check_compression(format, options)?;
         let id = id::id_of(&query, format, options);
-        let (body, rows) = match format {
-            Format::Netcdf | Format::Hdf5 if options.deflate > 0 => deflated(&query, format, options)?,
-            Format::Netcdf => columns(&query, netcdf::plan)?,
-            Format::Hdf5 => columns(&query, hdf5::plan)?,
-            Format::Arrow | Format::Parquet | Format::Csv => spooled(&query, format, options)?,
+        let (body, rows) = match format.0.making() {
+            Making::LaidOut { has_dimension, .. } if options.deflate > 0 => {
+                deflated(&query, has_dimension, options)?
+            }
+            Making::LaidOut { plan, .. } => columns(&query, plan)?,
+            Making::Rows(_) => spooled(&query, format, options)?,
         };
         Ok(Self(Arc::new(Inner { query, body, rows, format, id })))
     }
@@ -182,18 +184,20 @@ fn check_compression(format: Format, options: &EncodeOptions) -> Result<()> {
     if options.deflate == 0 {
         return Ok(());
     }
-    if !matches!(format, Format::Netcdf | Format::Hdf5) {
+    if !format.is_deflatable() {
         let message = format!("deflate={}: results as {} have no deflate", options.deflate, format.name());
-        return Err(Error::new(ErrorKind::InvalidValue, message).hint("take netcdf or hdf5, or leave it out"));
+        let names: Vec<&str> = Format::all().filter(|f| f.is_deflatable()).map(Format::name).collect();
+        let hint = format!("take {}, or leave it out", names.join(" or "));
+        return Err(Error::new(ErrorKind::InvalidValue, message).hint(hint));
     }
     level(options.deflate).map(|_| ())
 }
 
 /// A file of deflated chunks, of which nothing is made yet.
-fn deflated(query: &Arc<Query>, format: Format, options: &EncodeOptions) -> Result<(Body, u64)> {
+fn deflated(query: &Arc<Query>, has_dimension: bool, options: &EncodeOptions) -> Result<(Body, u64)> {
     let rows = ResultColumns::new(Arc::clone(query))?;
     let (variables, attrs, n) = (variables(&rows)?, attributes::of_file(query), rows.len());
-    let plan = Chunked::new(&variables, n, &attrs, options.deflate, format == Format::Netcdf)?;
+    let plan = Chunked::new(&variables, n, &attrs, options.deflate, has_dimension)?;
     let spool = (options.spool.clone().unwrap_or_else(std::env::temp_dir), options.spool_limit);
     Ok((Body::Deflated(Deflated::new(rows, variables, attrs, plan, spool)), n))
 }
@@ -214,15 +218,17 @@ fn columns(
 fn spooled(query: &Query, format: Format, options: &EncodeOptions) -> Result<(Body, u64)> {
     let batches = query.batches(BATCH_ROWS)?;
     let dir = options.spool.clone().unwrap_or_else(std::env::temp_dir);
-    let (spool, rows) = Spool::write(&dir, options.spool_limit, |out| match format {
-        Format::Arrow => arrow::write(batches, out),
-        Format::Csv => csv::write(batches, out),
-        #[cfg(feature = "parquet")]
-        Format::Parquet => crate::parquet::write(batches, out),
-        other => {
-            let message = format!("results as {} were not compiled in", other.name());
-            Err(Error::new(ErrorKind::Unsupported, message).hint("take another format"))
+    let (spool, rows) = Spool::write(&dir, options.spool_limit, |out| {
+        let schema = batches.schema();
+        let mut sink = format.begin(&schema, Out { to: Box::new(out), is_pipe: false })?;
+        let mut rows = 0;
+        for batch in batches {
+            let batch = batch?;
+            rows += batch.num_rows() as u64;
+            sink.batch(&batch)?;
         }
+        sink.finish(None)?;
+        Ok(rows)
     })?;
     Ok((Body::Spooled(spool), rows))
 }

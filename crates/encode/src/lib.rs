@@ -12,7 +12,7 @@
 //!
 //! let source = sieva::Source::open("pop.nc", &sieva::OpenOptions::default())?;
 //! let query = Arc::new(source.ask("SELECT TEMP, z_t WHERE TEMP > 25", &sieva::QueryOptions::default())?);
-//! let file = Encoded::new(query, Format::Netcdf, &EncodeOptions::default())?;
+//! let file = Encoded::new(query, Format::named("netcdf")?, &EncodeOptions::default())?;
 //! let mut head = vec![0; 64];
 //! let n = file.read_at(0, &mut head)?;
 //! assert!(n as u64 <= file.size()?);
@@ -23,10 +23,14 @@
 //! Of deflated files ([`EncodeOptions::deflate`]) the length is known last: they are sent as they are made
 //! ([`Encoded::stream_any_order`]), or written first like the formats that are written once.
 //!
+//! Formats are a list ([`Format::all`]), each a file of its own: what is written row by row can go anywhere, too
+//! ([`Format::begin`]).
+//!
 //! Not here: grids (`--layout grid` of the command line), which need the whole box of each variable.
 
 mod arrow;
 mod attributes;
+mod cells;
 mod csv;
 mod deflated;
 mod elements;
@@ -37,14 +41,18 @@ mod fill;
 mod format;
 mod hdf5;
 mod id;
+mod json;
 mod netcdf;
-#[cfg(feature = "parquet")]
 mod parquet;
 mod spool;
 mod stream;
+mod table;
 mod text;
 mod variable;
+mod writer;
 
+pub use cells::row_texts;
 pub use encoded::{EncodeOptions, Encoded};
 pub use format::Format;
 pub use stream::{BLOCK, EncodedStream};
+pub use writer::{Out, RowSink};

@@ -18,6 +18,7 @@ use sieva::{Attr, AttrValue, DType, Result};
 use crate::elements::Order;
 use crate::file_layout::{FileLayout, Place};
 use crate::variable::{Kind, OBS, Variable};
+use crate::writer::{Making, ResultWriter};
 
 const DIMENSIONS: u32 = 10;
 const VARIABLES: u32 = 11;
@@ -27,11 +28,32 @@ const CHAR: u32 = 2;
 const MAX_SIZE: u64 = u32::MAX as u64 - 3;
 const MAX_LENGTH: u64 = i32::MAX as u64;
 
+/// The format.
+pub(crate) struct Netcdf;
+
+impl ResultWriter for Netcdf {
+    fn name(&self) -> &'static str {
+        "netcdf"
+    }
+
+    fn suffixes(&self) -> &'static [&'static str] {
+        &["nc", "cdf"]
+    }
+
+    fn making(&self) -> Making {
+        Making::LaidOut { plan, has_dimension: true }
+    }
+
+    fn is_for_pipes(&self) -> bool {
+        false
+    }
+}
+
 /// The layout of a file of `rows` rows.
 ///
 /// # Errors
 /// `arithmetic-overflow` where it would have more than 2^63 bytes.
-pub(crate) fn plan(variables: &[Variable], rows: u64, attrs: &[Attr]) -> Result<FileLayout> {
+fn plan(variables: &[Variable], rows: u64, attrs: &[Attr]) -> Result<FileLayout> {
     let large = needs_cdf5(variables, rows, attrs);
     let head = |begins: &[u64]| Head::new(large).file(variables, rows, attrs, begins);
     // Offsets take the same room whatever they are.

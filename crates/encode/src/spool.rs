@@ -59,9 +59,9 @@ impl Spool {
     }
 }
 
-/// The error of writing to a spool.
+/// The error of writing a result.
 pub(crate) fn failed(e: &io::Error) -> Error {
-    Error::io("cannot write the result to a temporary file", e)
+    Error::io("cannot write the result", e)
 }
 
 /// A file that takes only so many bytes.

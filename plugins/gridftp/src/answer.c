@@ -71,8 +71,7 @@ static bool is_spooled(const struct request *request)
 {
     if (request->deflate > 0)
         return request->kind != REQUEST_SCHEMA && !request->any_order;
-    return request->kind != REQUEST_SCHEMA && strcmp(request->format, "netcdf") != 0 &&
-           strcmp(request->format, "hdf5") != 0;
+    return request->kind != REQUEST_SCHEMA && !request->laid_out;
 }
 
 static struct usage usage_of(const struct answer *answer, bool made, bool busy)

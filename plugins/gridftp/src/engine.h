@@ -8,7 +8,7 @@
 #include "sieva.h"
 
 #define ENGINE_FUNCTIONS(X)                                                                                             \
-    X(error_message) X(error_hint) X(error_name) X(open) X(close) X(source_schema) X(result_open) X(result_size) X(result_rows)       \
+    X(error_message) X(error_hint) X(error_name) X(open) X(close) X(source_schema) X(result_format) X(result_open) X(result_size) X(result_rows)       \
     X(result_id) X(result_read) X(result_stream) X(result_stream_any_order) X(result_free) X(stream_next) X(stream_ready) X(stream_free)            \
     X(stop_create) X(stop_set) X(stop_free)
 

@@ -3,7 +3,10 @@
  */
 #include "request.h"
 
+#include "engine.h"
+
 #include <ctype.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -89,25 +92,22 @@ static bool percent_decode(char *text)
     return true;
 }
 
-static const struct {
-    const char *suffix, *format;
-} suffixes[] = {
-    {"nc", "netcdf"},    {"cdf", "netcdf"},      {"netcdf", "netcdf"}, {"h5", "hdf5"},  {"hdf5", "hdf5"},
-    {"arrow", "arrow"},  {"feather", "arrow"},   {"parquet", "parquet"}, {"csv", "csv"},
-};
-
-/* The format that a suffix, or the name of a format, stands for. */
-static bool set_format(struct request *request, const char *suffix, struct failure *failure)
+/* The format that a suffix, or the name of a format, stands for; NULL is the default. The engine knows which there are. */
+static bool set_format(struct request *request, const char *name, struct failure *failure)
 {
-    for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++) {
-        if (strcasecmp(suffixes[i].suffix, suffix) == 0) {
-            strcpy(request->format, suffixes[i].format);
-            return true;
-        }
+    const struct engine *engine = engine_get(failure);
+    if (engine == NULL)
+        return false;
+    const char *format = NULL;
+    int32_t laid_out = 0;
+    int32_t status = engine->result_format(name, &format, &laid_out);
+    if (status != SIEVA_OK) {
+        failure_of_engine(failure, status, engine->error_name(status), engine->error_message(), engine->error_hint());
+        return false;
     }
-    failure_set(failure, 501, "invalid-value",
-                "invalid-value: no format `%.40s`; hint: one of netcdf, hdf5, arrow, parquet, csv", suffix);
-    return false;
+    snprintf(request->format, sizeof request->format, "%s", format);
+    request->laid_out = laid_out != 0;
+    return true;
 }
 
 /* Whether text is an option's value to its end: letters, digits, `.`, `_`, `-`. So `'a;id=b'` in a query is none. */
@@ -222,14 +222,14 @@ static bool fill(struct request *request, const char *path, size_t path_length, 
     if (text == NULL)
         return lacks_memory(failure);
     request->kind = REQUEST_QUERY;
-    strcpy(request->format, "netcdf");
     if (strcasecmp(text, "schema") == 0) {
         request->kind = REQUEST_SCHEMA;
         *text = '\0';
     } else {
         if (strncasecmp(text, "sql=", 4) == 0)
             memmove(text, text + 4, strlen(text + 4) + 1);
-        if (!check_text(text, failure) || !take_options(text, request, failure)) {
+        if (!check_text(text, failure) || !set_format(request, NULL, failure) ||
+            !take_options(text, request, failure)) {
             free(text);
             return false;
         }

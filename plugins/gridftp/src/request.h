@@ -22,6 +22,7 @@ struct request {
     char *path;       /* the file's */
     char *sql;        /* empty for a schema */
     char format[16];  /* as sieva_result_options.format */
+    bool laid_out;    /* whether the format is, so that only a deflated result is written first */
     uint32_t deflate; /* as sieva_result_options.deflate */
     bool any_order;   /* the client takes blocks in any order: those of a deflated result as they are made */
     char id[160];     /* what the client expects sieva_result_id() to be; empty: anything */

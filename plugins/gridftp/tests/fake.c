@@ -57,6 +57,14 @@ static void fake_close(sieva_source *source)
     free(source);
 }
 
+static int32_t fake_result_format(const char *name, const char **format, int32_t *laid_out)
+{
+    (void)name;
+    *format = "netcdf";
+    *laid_out = 1;
+    return SIEVA_OK;
+}
+
 static int32_t fake_result_open(const sieva_source *source, const char *sql, const sieva_options *options,
                                 const sieva_result_options *result_options, sieva_result **result)
 {
@@ -159,7 +167,7 @@ const struct engine *engine_get(struct failure *failure)
 {
     static const struct engine engine = {
         .error_message = fake_message,   .error_name = fake_name,     .open = fake_open,
-        .error_hint = fake_hint,
+        .error_hint = fake_hint,         .result_format = fake_result_format,
         .close = fake_close,             .result_open = fake_result_open, .result_size = fake_number,
         .result_rows = fake_number,      .result_id = fake_id,        .result_free = fake_result_free,
         .result_stream = fake_stream,    .stream_ready = fake_ready,  .stream_next = fake_next,

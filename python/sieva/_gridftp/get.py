@@ -11,7 +11,7 @@ from sieva import _native, errors
 from sieva._gridftp.address import Address, asked
 from sieva._gridftp.transfer import download
 from sieva._memory import size_text
-from sieva._output import COLUMN_FORMATS, check_deflate, format_of
+from sieva._output import COLUMN_FORMATS, SUFFIXES, check_deflate, format_of
 from sieva._output.atomic import replacing
 from sieva._printable import say
 from sieva._progress import progress_to
@@ -51,8 +51,9 @@ def _format(path: Path, kind: str | None) -> str:
     kind = kind or format_of(path)
     if kind not in COLUMN_FORMATS:
         given = kind or (repr(path.suffix) if path.suffix else f"{path.name!r}, which has no suffix")
+        suffixes = [suffix for suffix, name in SUFFIXES.items() if name in COLUMN_FORMATS]
         raise errors.Unsupported(
             f"servers send {', '.join(COLUMN_FORMATS)}, not {given}",
-            "name a file .nc, .h5, .parquet, .arrow or .csv, or say --format; sieva query writes the others",
+            f"name a file {' '.join(suffixes)}, or say --format; sieva query writes the others",
         )
     return kind

@@ -1,4 +1,6 @@
-"""Outputs: one file per format, each streaming batches, so that memory stays bounded whatever the size.
+"""Outputs: rows and columns as the engine writes them, and arrays, a module for each format of those.
+
+All stream batches, so that memory stays bounded whatever the size.
 
 Files are written aside and get their name when they are complete (see `atomic`).
 """
@@ -17,27 +19,20 @@ if TYPE_CHECKING:
 
     from sieva._query import Layout, Query
 
-SUFFIXES = {
-    ".csv": "csv",
-    ".json": "json",
-    ".arrow": "arrow",
-    ".feather": "arrow",
-    ".parquet": "parquet",
-    ".nc": "netcdf",
-    ".h5": "hdf5",
-    ".hdf5": "hdf5",
-    ".zarr": "zarr",
-    ".txt": "table",
-}
-FORMATS = ("table", "csv", "json", "arrow", "parquet", "netcdf", "hdf5", "zarr")
-# Formats of arrays, which have layouts; the others have rows.
+# The formats that the engine writes, by name: all of them as a list of columns or of rows.
+_ENGINE = {row["name"]: row for row in _native.formats()}
+# Formats of arrays, which have layouts: each is a module of this package. The engine has no Zarr, which is a
+# directory.
 ARRAY_FORMATS = ("netcdf", "hdf5", "zarr")
+FORMATS = (*_ENGINE, *(kind for kind in ARRAY_FORMATS if kind not in _ENGINE))
 # Formats of the layout columns.
-COLUMN_FORMATS = ("netcdf", "hdf5", "arrow", "parquet", "csv")
+COLUMN_FORMATS = tuple(_ENGINE)
 # Formats whose values can be deflated.
-DEFLATED_FORMATS = ("netcdf", "hdf5")
-# What can go to a pipe; the others are written in several places at once.
-STREAMS = ("table", "csv", "json", "arrow")
+DEFLATED_FORMATS = tuple(kind for kind, row in _ENGINE.items() if row["deflatable"])
+# What can go to a pipe; the others are written in several places at once, or need a file.
+STREAMS = tuple(kind for kind, row in _ENGINE.items() if row["for_pipes"])
+SUFFIXES = {f".{suffix}": kind for kind, row in _ENGINE.items() for suffix in row["suffixes"]}
+SUFFIXES[".zarr"] = "zarr"
 
 
 def format_of(path: Path) -> str | None:
@@ -45,12 +40,8 @@ def format_of(path: Path) -> str | None:
     return SUFFIXES.get(path.suffix.lower())
 
 
-def writer(kind: str) -> Callable[..., None]:
-    """Return the function ``write(query, target)`` of a format.
-
-    The target is a binary stream for formats in `STREAMS`, else the path to write to. Formats in
-    `ARRAY_FORMATS` take the layout, too.
-    """
+def array_writer(kind: str) -> Callable[..., None]:
+    """Return the function ``write(query, path, layout)`` of one of `ARRAY_FORMATS`."""
     module: Any = importlib.import_module(f"sieva._output.{kind}")
     write: Callable[..., None] = module.write
     return write
@@ -101,21 +92,20 @@ def write_file(
             f"{str(path)!r} is the file that is asked: it is never changed", "write to another file"
         )
     check_deflate(kind, deflate)
-    write = writer(kind)
     with replacing(path, is_directory=kind == "zarr") as aside:
         if layout == "columns":
             from sieva._output.columns import write as write_columns
 
             write_columns(query, aside, kind, deflate)
-        elif kind in DEFLATED_FORMATS:
-            with_free_fills(query, lambda: write(query, aside, layout, deflate))
         elif kind in ARRAY_FORMATS:
-            with_free_fills(query, lambda: write(query, aside, layout))
-        elif kind in STREAMS:
-            with aside.open("wb") as out:
-                write(query, out)
+            write = array_writer(kind)
+            level = (deflate,) if kind in DEFLATED_FORMATS else ()
+            with_free_fills(query, lambda: write(query, aside, layout, *level))
         else:
-            write(query, aside)
+            from sieva._output.rows import write as write_rows
+
+            with aside.open("wb") as out:
+                write_rows(query, kind, out)
 
 
 def check_deflate(kind: str, deflate: int | None) -> None:

@@ -159,4 +159,4 @@ def test_what_cannot_be_taken_apart_is_logged_too(server, session, ocean_file):
     reply(session, f"SIZE {ocean_file};sql={FEW};format=xml")
     request = server.requests()[-1]
     assert (request["verb"], request["path"]) == ("STAT", f"{ocean_file};sql={FEW};format=xml")
-    assert request["result"].startswith("invalid-value: no format `xml`")
+    assert request["result"].startswith("invalid-value: 'xml' is no format of results: ")

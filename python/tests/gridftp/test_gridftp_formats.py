@@ -68,14 +68,14 @@ def test_asked_for_by_other_routes(session, server, ocean_file, target):
 
 def test_text_of_the_query_is_no_option(session, ocean_file):
     said = reply(session, f"SIZE {ocean_file};sql=SELECT TEMP WHERE ':format=csv' = 'a;format=csv'")
-    assert "no format" not in said
+    assert "no format of results" not in said
 
 
 def test_formats_that_there_are_not(session, ocean_file):
     for option in ("format=xml", "as=out.docx", "as=noname"):
         said = reply(session, f"SIZE {ocean_file};sql={FEW};{option}")
         assert said.startswith("501")
-        assert "one of netcdf, hdf5, arrow, parquet, csv" in said
+        assert "is no format of results: table, csv, json, arrow, parquet, netcdf, hdf5" in said
 
 
 def test_csv_is_text(session, ocean_file):

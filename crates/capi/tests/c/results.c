@@ -124,6 +124,28 @@ static void test_ids(const sieva_source *source)
     EXPECT(!strcmp(ids[0], ids[1]) && strcmp(ids[0], ids[2]));
 }
 
+static void test_formats(void)
+{
+    static const struct {
+        const char *name, *format;
+        int32_t laid_out;
+    } known[] = {
+        { NULL, "netcdf", 1 }, { "netcdf", "netcdf", 1 }, { "NC", "netcdf", 1 },     { "cdf", "netcdf", 1 },
+        { "h5", "hdf5", 1 },   { "feather", "arrow", 0 }, { "Parquet", "parquet", 0 }, { "csv", "csv", 0 },
+        { "json", "json", 0 }, { "txt", "table", 0 },
+    };
+    const char *format = NULL;
+    int32_t laid_out = -1;
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        OK(sieva_result_format(known[i].name, &format, &laid_out));
+        EXPECT(!strcmp(format, known[i].format) && laid_out == known[i].laid_out);
+        OK(sieva_result_format(known[i].name, &format, NULL));
+    }
+    EXPECT(sieva_result_format("zarr", &format, &laid_out) == SIEVA_ERROR_INVALID_VALUE);
+    EXPECT(strstr(sieva_error_message(), "table, csv, json, arrow, parquet, netcdf, hdf5") != NULL);
+    EXPECT(sieva_result_format("nc", NULL, NULL) == SIEVA_ERROR_INVALID_VALUE);
+}
+
 static void test_refusals(const sieva_source *source)
 {
     sieva_result_options options = SIEVA_RESULT_OPTIONS_INIT;
@@ -198,6 +220,7 @@ void test_results(const sieva_source *source, const char *path)
     test_parts(source, "arrow");
     test_parts(source, "csv");
     test_ids(source);
+    test_formats();
     test_stops(source);
     test_refusals(source);
     test_schema_text(source);

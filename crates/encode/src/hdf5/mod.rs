@@ -21,6 +21,7 @@ use sieva::{Attr, Error, ErrorKind, Result, lookup3};
 use crate::elements::Order;
 use crate::file_layout::{FileLayout, Place};
 use crate::variable::Variable;
+use crate::writer::{Making, ResultWriter};
 use message::Header;
 
 const SIGNATURE: &[u8] = b"\x89HDF\r\n\x1a\n";
@@ -29,11 +30,32 @@ const SUPERBLOCK_LEN: u64 = 48;
 const UNDEFINED: u64 = u64::MAX;
 const ALIGNMENT: u64 = 8;
 
+/// The format.
+pub(crate) struct Hdf5;
+
+impl ResultWriter for Hdf5 {
+    fn name(&self) -> &'static str {
+        "hdf5"
+    }
+
+    fn suffixes(&self) -> &'static [&'static str] {
+        &["h5", "hdf5"]
+    }
+
+    fn making(&self) -> Making {
+        Making::LaidOut { plan, has_dimension: false }
+    }
+
+    fn is_for_pipes(&self) -> bool {
+        false
+    }
+}
+
 /// The layout of a file of `rows` rows.
 ///
 /// # Errors
 /// `arithmetic-overflow` where it would have more than 2^63 bytes.
-pub(crate) fn plan(variables: &[Variable], rows: u64, attrs: &[Attr]) -> Result<FileLayout> {
+fn plan(variables: &[Variable], rows: u64, attrs: &[Attr]) -> Result<FileLayout> {
     // Addresses take the same room whatever they are: the first pass finds out where everything lies.
     let nowhere = Addresses { headers: vec![0; variables.len()], values: vec![0; variables.len()], end: 0 };
     let mut at = SUPERBLOCK_LEN + root(variables, attrs, &nowhere).len() as u64;
