@@ -1,6 +1,7 @@
 """The format of a result, asked for by name or by a suffix, read with the libraries that others use."""
 
 import io
+import json
 
 import h5py
 import netCDF4
@@ -28,14 +29,27 @@ def read_table(table):
     return {name: table[name].to_numpy() for name in table.column_names}
 
 
+def read_rows(answer):
+    assert list(answer) == ["columns", "rows"]
+    return dict(zip(answer["columns"], np.array(answer["rows"]).T, strict=True))
+
+
 READERS = {
     "netcdf": read_netcdf,
     "hdf5": read_hdf5,
     "arrow": lambda path: read_table(pyarrow.feather.read_table(path)),
     "parquet": lambda path: read_table(pyarrow.parquet.read_table(path)),
     "csv": lambda path: read_table(pyarrow.csv.read_csv(path)),
+    "json": lambda path: read_rows(json.loads(path.read_text(encoding="utf-8"))),
 }
-SUFFIXES = {"netcdf": "nc", "hdf5": "h5", "arrow": "arrow", "parquet": "parquet", "csv": "csv"}
+SUFFIXES = {
+    "netcdf": "nc",
+    "hdf5": "h5",
+    "arrow": "arrow",
+    "parquet": "parquet",
+    "csv": "csv",
+    "json": "json",
+}
 
 
 @pytest.mark.parametrize("form", READERS)
