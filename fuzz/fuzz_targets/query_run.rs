@@ -43,7 +43,7 @@ fuzz_target!(|bytes: &[u8]| {
 fn lowered((plan, _): Planned, options: &BindOptions<'_>) -> Result<Bound> {
     let schema = small_source().schema().clone();
     let answer = |_: &Plan| Ok(Answer::Known(Scalar::F64(3.0), Some(ValueType::F64)));
-    let lowering = LowerOptions { valid_range: options.valid_range, subqueries: &answer };
+    let lowering = LowerOptions { valid_range: options.valid_range, subqueries: &answer, constants: &[] };
     let (bound, canonical) = (lower(&schema, &plan, &lowering), plan.canonical());
     if bound.is_ok() {
         assert_eq!(misfit(&schema, &canonical, options.valid_range, options.cross)?, None);

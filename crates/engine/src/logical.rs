@@ -121,7 +121,7 @@ impl Source {
         subqueries: &Subqueries,
         options: &QueryOptions,
     ) -> Result<Bound> {
-        self.lowered_with(plan, &|plan| subqueries.unknown(self, plan, options))
+        self.lowered_with(plan, &[], &|plan| subqueries.unknown(self, plan, options))
     }
 
     /// The bound query of a plan of this source with the values of its subqueries, which are run unless they were.
@@ -131,16 +131,17 @@ impl Source {
         subqueries: &Subqueries,
         options: &QueryOptions,
     ) -> Result<Bound> {
-        self.lowered_with(plan, &|plan| subqueries.answered(self, plan, options))
+        self.lowered_with(plan, &[], &|plan| subqueries.answered(self, plan, options))
     }
 
-    /// The same, with what `subqueries` says of each.
+    /// The same, with what `subqueries` says of each; `constants` are those of an object of a collection.
     pub(crate) fn lowered_with(
         &self,
         plan: &Plan,
+        constants: &[Answer],
         subqueries: &dyn Fn(&Plan) -> Result<Answer>,
     ) -> Result<Bound> {
-        lower(self.schema(), plan, &LowerOptions { valid_range: self.valid_range(), subqueries })
+        lower(self.schema(), plan, &LowerOptions { valid_range: self.valid_range(), subqueries, constants })
     }
 }
 

@@ -9,14 +9,12 @@ mod display;
 mod division;
 mod select;
 mod shared;
-mod slot;
 
 pub use division::split_path_as_division;
 pub(crate) use division::{MAX_SLASHES, slashes};
 pub use select::{OrderBy, Projection, Select, SelectItem};
 pub use shared::{Junction, Shared};
 pub use sieva_plan::{BinaryOp, CompareOp};
-pub use slot::{Slot, SlotOf};
 
 use std::hash::{Hash, Hasher};
 
@@ -229,8 +227,6 @@ pub enum Expr {
     },
     /// `(SELECT ...)` used as one value.
     Subquery(Box<Select>),
-    /// What a program put there, and no text can name.
-    Slot(Slot),
 }
 
 impl Expr {
@@ -283,7 +279,7 @@ impl Expr {
     /// A subquery has none: its names belong to another scope.
     pub fn children(&self) -> Vec<&Expr> {
         match self {
-            Self::Literal(_) | Self::Name(_) | Self::Slot(_) | Self::Subquery(_) => Vec::new(),
+            Self::Literal(_) | Self::Name(_) | Self::Subquery(_) => Vec::new(),
             Self::Unary { expr, .. } | Self::IsNull { expr, .. } | Self::Not(expr) => vec![expr.as_ref()],
             Self::Binary { left, right, .. } | Self::Compare { left, right, .. } => {
                 vec![left.as_ref(), right.as_ref()]
@@ -308,7 +304,7 @@ impl Expr {
 
     fn children_mut(&mut self) -> Vec<&mut Expr> {
         match self {
-            Self::Literal(_) | Self::Name(_) | Self::Slot(_) | Self::Subquery(_) => Vec::new(),
+            Self::Literal(_) | Self::Name(_) | Self::Subquery(_) => Vec::new(),
             Self::Unary { expr, .. } | Self::IsNull { expr, .. } | Self::Not(expr) => vec![expr.as_mut()],
             Self::Binary { left, right, .. } | Self::Compare { left, right, .. } => {
                 vec![left.as_mut(), right.as_mut()]
@@ -347,9 +343,7 @@ impl Expr {
             Self::Unary { .. } => Precedence::Sign,
             Self::Literal(Literal::Int(v)) if *v < 0 => Precedence::Sign,
             Self::Literal(Literal::Float(v)) if v.is_sign_negative() && !v.is_nan() => Precedence::Sign,
-            Self::Literal(_) | Self::Name(_) | Self::Slot(_) | Self::Call { .. } | Self::Subquery(_) => {
-                Precedence::Primary
-            }
+            Self::Literal(_) | Self::Name(_) | Self::Call { .. } | Self::Subquery(_) => Precedence::Primary,
         }
     }
 }

@@ -6,16 +6,17 @@
 //! the two-step evaluation of PDC (Tang et al., *PDC: querying objects by metadata and data*, section III), over files
 //! as they are.
 
+mod keys;
 mod manifests;
 mod names;
 mod objects;
 mod opener;
+mod paths;
 mod plan;
 mod query;
 mod rows;
 mod run;
 mod shape;
-mod substitute;
 
 use std::sync::Arc;
 

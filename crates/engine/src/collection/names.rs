@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use sieva_catalog::{Catalog, Filter, Find, ObjectKind};
 use sieva_plan::{Column, ColumnKind};
-use sieva_query::ast::{Expr, Literal, Name, Slot, SlotOf};
+use sieva_query::ast::{Expr, Literal, Name, Span};
 use sieva_types::{Error, ErrorKind, Result};
 
 /// What a name stands for.
@@ -21,22 +21,34 @@ pub(super) enum Meaning {
     Array(String),
 }
 
-/// Kinds of resolved names in trees.
-const OBJECT: u8 = 0;
-const SOURCE: u8 = 1;
-const KEY: u8 = 2;
-const ARRAY: u8 = 3;
-
 impl Meaning {
-    /// An expression of this meaning.
-    pub(super) fn slot(&self) -> Expr {
-        let (kind, text) = match self {
-            Self::Object => (OBJECT, "object"),
-            Self::Source => (SOURCE, "source"),
-            Self::Key(key) => (KEY, key.as_str()),
-            Self::Array(path) => (ARRAY, path.as_str()),
-        };
-        Expr::Slot(Slot { of: SlotOf::Resolved(kind), text: text.to_owned() })
+    /// The one expression of this meaning: a tree whose names are resolved has no other names.
+    pub(super) fn expr(&self) -> Expr {
+        match self {
+            Self::Object => word(OBJECT),
+            Self::Source => word(SOURCE),
+            Self::Key(key) => Expr::Call {
+                function: TAG.to_owned(),
+                args: vec![Expr::Literal(Literal::Str(key.clone()))],
+                distinct: false,
+                star: false,
+            },
+            Self::Array(path) => Expr::name(path),
+        }
+    }
+
+    /// The meaning of an expression that [`Meaning::expr`] made.
+    pub(super) fn of_expr(expr: &Expr) -> Option<Self> {
+        match expr {
+            Expr::Name(Name { text, quoted: true, .. }) => Some(Self::Array(text.clone())),
+            Expr::Name(name) if name.text == OBJECT => Some(Self::Object),
+            Expr::Name(name) if name.text == SOURCE => Some(Self::Source),
+            Expr::Call { function, args, .. } if function == TAG => match args.as_slice() {
+                [Expr::Literal(Literal::Str(key))] => Some(Self::Key(key.clone())),
+                _ => None,
+            },
+            _ => None,
+        }
     }
 
     /// The column of a plan that a resolved name is.
@@ -50,17 +62,15 @@ impl Meaning {
         };
         Ok(Column::of_object(&path, kind))
     }
+}
 
-    /// The meaning of an expression that is a resolved name.
-    pub(super) fn of_expr(expr: &Expr) -> Option<Self> {
-        let Expr::Slot(Slot { of: SlotOf::Resolved(kind), text }) = expr else { return None };
-        Some(match *kind {
-            OBJECT => Self::Object,
-            SOURCE => Self::Source,
-            KEY => Self::Key(text.clone()),
-            _ => Self::Array(text.clone()),
-        })
-    }
+/// Names that are not those of keys and arrays, and the function that says that a name is a key's.
+const OBJECT: &str = "object";
+const SOURCE: &str = "source";
+const TAG: &str = "tag";
+
+fn word(text: &str) -> Expr {
+    Expr::Name(Name { text: text.to_owned(), quoted: false, span: Span::default() })
 }
 
 /// The names of a collection, told by one of its sources and, for what that lacks, by the catalog.
@@ -112,10 +122,10 @@ impl<'a> Names<'a> {
     /// The expression with its names resolved, `tag(NAME)` as well.
     pub(super) fn resolved(&self, expr: &Expr) -> Result<Expr> {
         match expr {
-            Expr::Name(name) => Ok(self.meaning(name)?.slot()),
-            Expr::Call { function, args, .. } if function == "tag" => match args.as_slice() {
-                [Expr::Name(name)] => Ok(Meaning::Key(name.text.clone()).slot()),
-                [Expr::Literal(Literal::Str(key))] => Ok(Meaning::Key(key.clone()).slot()),
+            Expr::Name(name) => Ok(self.meaning(name)?.expr()),
+            Expr::Call { function, args, .. } if function == TAG => match args.as_slice() {
+                [Expr::Name(name)] => Ok(Meaning::Key(name.text.clone()).expr()),
+                [Expr::Literal(Literal::Str(key))] => Ok(Meaning::Key(key.clone()).expr()),
                 _ => Err(Error::new(ErrorKind::Syntax, format!("tag() takes the name of a key: {expr}"))
                     .hint("write tag(plate) or tag(\"DATE-OBS\")")),
             },
@@ -130,8 +140,8 @@ impl<'a> Names<'a> {
 
     fn find(&self, name: &Name) -> Result<Meaning> {
         match name.text.as_str() {
-            "object" if !name.quoted => return Ok(Meaning::Object),
-            "source" if !name.quoted => return Ok(Meaning::Source),
+            OBJECT if !name.quoted => return Ok(Meaning::Object),
+            SOURCE if !name.quoted => return Ok(Meaning::Source),
             _ => {}
         }
         let wanted = name.text.trim_start_matches('/').replace("::", ".");

@@ -87,7 +87,7 @@ fn add_values(catalog: &Catalog, source: &mut SourceObjects, shape: &Shape, firs
     let infos = catalog.show(&source.location)?.map(|(_, infos)| infos).unwrap_or_default();
     let by_path: HashMap<&str, &ObjectInfo> = infos.iter().map(|i| (i.path.as_str(), i)).collect();
     for object in &mut source.objects {
-        let array = super::substitute::within(&object.group, first);
+        let array = super::paths::within(&object.group, first);
         object.values = shape.keys.iter().map(|key| value_of(&by_path, &array, key)).collect();
     }
     Ok(())

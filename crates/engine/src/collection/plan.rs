@@ -5,8 +5,10 @@
 
 use sieva_plan::{Column, ColumnId, ColumnKind, Output, Plan, Scan, SortKey, SourceRef, Step};
 use sieva_query::aggregate::Aggregate;
-use sieva_query::ast::{Expr, Literal};
+use sieva_query::ast::{Expr, Literal, Name, Span};
 use sieva_query::logical::{NamedColumns, call_of, select_of};
+use sieva_query::lower::constant_of;
+use sieva_query::values::Scalar;
 use sieva_types::{Error, ErrorKind, Result};
 
 use super::Collection;
@@ -36,12 +38,20 @@ impl Collection {
 
 /// The plan of a query of the collection `name`, as it was asked.
 pub(super) fn plan_of(name: &str, shape: &Shape, cross: bool) -> Result<Plan> {
+    made(name, shape, cross, shape.pushed.iter().chain(&shape.rest).cloned().collect())
+}
+
+/// The same without the conditions that the catalog answers: what is left to the data of the objects.
+pub(super) fn rest_of(name: &str, shape: &Shape, cross: bool) -> Result<Plan> {
+    made(name, shape, cross, shape.rest.iter().cloned().collect())
+}
+
+fn made(name: &str, shape: &Shape, cross: bool, conditions: Vec<Expr>) -> Result<Plan> {
     let mut named = NamedColumns::new(&Meaning::column_of);
     for array in &shape.arrays {
         named.column(Column::of_object(array, ColumnKind::Value));
     }
     let mut steps = Vec::new();
-    let conditions: Vec<Expr> = shape.pushed.iter().chain(&shape.rest).cloned().collect();
     if !conditions.is_empty() {
         steps.push(Step::Filter(named.expr(&Expr::and(conditions))?));
     }
@@ -80,12 +90,41 @@ fn call(named: &mut NamedColumns<'_>, call: &Expr) -> Result<sieva_plan::Call> {
     let Expr::Call { function, args, distinct, star } = call else {
         return Err(Error::new(ErrorKind::Internal, format!("'{call}' is no aggregate")));
     };
-    let parameter = |arg: &Expr| match arg {
-        Expr::Literal(literal) => Ok(literal.clone()),
-        other => Err(Error::new(ErrorKind::Unsupported, format!("{function}() of {other} as a plan"))
-            .hint("write its parameters as numbers")),
-    };
-    let parameters = args.iter().skip(1).map(parameter).collect::<Result<Vec<Literal>>>()?;
+    let parameters = args.iter().skip(1).map(|arg| parameter(named, function, arg));
+    let parameters = parameters.collect::<Result<Vec<Literal>>>()?;
     let aggregate = Aggregate::from_call(function, *star, *distinct, &parameters)?;
     Ok(call_of(&aggregate, args.first().map(|a| named.expr(a)).transpose()?))
+}
+
+/// A parameter of an aggregate, which is one for all objects.
+fn parameter(named: &mut NamedColumns<'_>, function: &str, arg: &Expr) -> Result<Literal> {
+    if let Expr::Literal(literal) = arg {
+        return Ok(literal.clone());
+    }
+    let mut is_computed = true;
+    arg.walk(&mut |e| is_computed &= Meaning::of_expr(e).is_none());
+    let known = if is_computed { constant_of(&named.expr(arg)?)? } else { None };
+    match known {
+        Some(Scalar::F64(value)) => Ok(Literal::Float(value)),
+        Some(Scalar::I64(value)) => Ok(Literal::Int(value.into())),
+        Some(Scalar::U64(value)) => Ok(Literal::Int(value.into())),
+        _ => {
+            let message = format!("{function}() needs a constant, got {}", shown(arg));
+            Err(Error::new(ErrorKind::TypeMismatch, message)
+                .hint("its value has to be one for all objects: write a number"))
+        }
+    }
+}
+
+/// An expression as people write it.
+pub(super) fn shown(expr: &Expr) -> String {
+    fn plain(expr: &Expr) -> Result<Expr> {
+        let text = match Meaning::of_expr(expr) {
+            Some(Meaning::Array(text) | Meaning::Key(text)) => text,
+            Some(_) => return Ok(expr.clone()),
+            None => return expr.clone().try_map_children(&mut plain),
+        };
+        Ok(Expr::Name(Name { text, quoted: false, span: Span::default() }))
+    }
+    plain(expr).map_or_else(|e| e.to_string(), |e| e.to_string())
 }

@@ -27,6 +27,14 @@ struct Job {
     to: usize,
 }
 
+/// An object at which a query is.
+#[derive(Clone, Copy)]
+pub(super) struct At<'a> {
+    pub source: &'a Source,
+    pub found: &'a SourceObjects,
+    pub object: &'a Object,
+}
+
 /// What opening and reading came to.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Traffic {
@@ -97,7 +105,7 @@ impl Walk {
     pub(super) fn window<R: Send>(
         &mut self,
         setting: &Setting<'_>,
-        work: &(dyn Fn(&Source, &SourceObjects, &Object) -> Result<R> + Sync),
+        work: &(dyn Fn(At<'_>) -> Result<R> + Sync),
     ) -> Result<Option<Vec<R>>> {
         let jobs = &self.jobs[self.at..self.window_end()];
         let (Some(first), Some(last)) = (jobs.first().copied(), jobs.last().copied()) else {
@@ -179,7 +187,7 @@ fn job<R>(
     setting: &Setting<'_>,
     open: &HashMap<usize, Slot>,
     job: Job,
-    work: &(dyn Fn(&Source, &SourceObjects, &Object) -> Result<R> + Sync),
+    work: &(dyn Fn(At<'_>) -> Result<R> + Sync),
 ) -> Result<Vec<R>> {
     let found = &setting.sources[job.source];
     let Some(slot) = open.get(&job.source) else {
@@ -201,7 +209,7 @@ fn job<R>(
             return Err(Error::new(ErrorKind::Cancelled, "the query was cancelled"));
         }
         let place = || format!("object '{}' of '{}'", object.group, found.location);
-        out.push(work(&source, found, object).map_err(|e| e.at(place()))?);
+        out.push(work(At { source: &source, found, object }).map_err(|e| e.at(place()))?);
     }
     Ok(out)
 }

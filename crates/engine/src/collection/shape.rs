@@ -119,10 +119,10 @@ impl Shape {
 
     /// Adds the keys that follow from the object, where that is one; refuses others that vary within a group.
     fn complete_keys(&mut self) -> Result<()> {
-        let has_object = self.by.contains(&Meaning::Object.slot());
-        if has_object && !self.by.contains(&Meaning::Source.slot()) {
+        let has_object = self.by.contains(&Meaning::Object.expr());
+        if has_object && !self.by.contains(&Meaning::Source.expr()) {
             // Objects of two sources may have one path.
-            self.by.push(Meaning::Source.slot());
+            self.by.push(Meaning::Source.expr());
         }
         let mut used = Vec::new();
         for expr in self.over_groups() {
@@ -134,8 +134,14 @@ impl Shape {
         }
         for (expr, meaning) in used {
             let what = match meaning {
-                // Binding says the same of arrays.
-                Meaning::Array(_) => continue,
+                Meaning::Array(path) => {
+                    return Err(Error::new(
+                        ErrorKind::Syntax,
+                        format!(
+                            "'{path}' varies within a group: it must stand in GROUP BY or in an aggregate"
+                        ),
+                    ));
+                }
                 Meaning::Object => "object".to_string(),
                 Meaning::Source => "source".to_string(),
                 Meaning::Key(key) => key,
@@ -249,7 +255,7 @@ fn items(names: &Names<'_>, select: &Select, rest: Option<&Expr>) -> Result<Vec<
         return resolved.collect();
     }
     let item = |expr: Expr, text: &str| SelectItem { expr, alias: None, text: text.to_string() };
-    let mut all = vec![item(Meaning::Object.slot(), "object"), item(Meaning::Source.slot(), "source")];
+    let mut all = vec![item(Meaning::Object.expr(), "object"), item(Meaning::Source.expr(), "source")];
     if let Some(rest) = rest {
         rest.walk(&mut |e| {
             if let Some(Meaning::Array(path)) = Meaning::of_expr(e)

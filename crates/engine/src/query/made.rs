@@ -9,6 +9,7 @@ use sieva_plan::Plan;
 use sieva_query::ast::{Expr, Projection, Select, SelectItem};
 use sieva_query::bind::{Bound, column_name};
 use sieva_query::exec::Access;
+use sieva_query::lower::Answer;
 use sieva_types::{Bx, Result};
 
 use super::positions::{Evaluated, positions_key};
@@ -44,13 +45,13 @@ impl Query {
         let projection =
             select.map_or(Projection::All, |list| Projection::Items(list.into_iter().map(item).collect()));
         let select = Select { projection, condition, ..Select::default() };
-        Self::new(source, plan, Some(select), subqueries, options, started)
+        Self::new(source, plan, &[], Some(select), subqueries, options, started)
     }
 
     pub(crate) fn of_select(source: &Source, select: Select, options: &QueryOptions) -> Result<Self> {
         let (started, subqueries) = (Instant::now(), Subqueries::default());
         let (plan, _) = source.plan_select(&select, &subqueries, options)?;
-        Self::new(source, plan, Some(select), subqueries, options, started)
+        Self::new(source, plan, &[], Some(select), subqueries, options, started)
     }
 
     /// The query of a plan of this source's arrays.
@@ -60,12 +61,23 @@ impl Query {
         options: &QueryOptions,
         started: Instant,
     ) -> Result<Self> {
-        Self::new(source, plan, None, Subqueries::default(), options, started)
+        Self::new(source, plan, &[], None, Subqueries::default(), options, started)
+    }
+
+    /// The query of the plan of an object of a collection, with what is known of its columns that are constants.
+    pub(crate) fn of_object(
+        source: &Source,
+        plan: Plan,
+        constants: &[Answer],
+        options: &QueryOptions,
+    ) -> Result<Self> {
+        Self::new(source, plan, constants, None, Subqueries::default(), options, Instant::now())
     }
 
     fn new(
         source: &Source,
         plan: Plan,
+        constants: &[Answer],
         select: Option<Select>,
         subqueries: Subqueries,
         options: &QueryOptions,
@@ -74,7 +86,7 @@ impl Query {
         let session = source.session();
         session.count_query();
         let open = RefCell::new(Vec::new());
-        let bound = source.lowered_with(&plan, &|plan| {
+        let bound = source.lowered_with(&plan, constants, &|plan| {
             open.borrow_mut().push(plan.clone());
             subqueries.unknown(source, plan, options)
         })?;

@@ -38,7 +38,6 @@ impl Display for Expr {
         match self {
             Self::Literal(v) => write!(f, "{v}"),
             Self::Name(v) => write!(f, "{v}"),
-            Self::Slot(v) => write!(f, "{v}"),
             Self::Unary { op: super::UnaryOp::Neg, expr } => write_negated(f, expr),
             Self::Binary { op, left, right } => write_binary(f, *op, left, right),
             Self::Compare { op, left, right } => {

@@ -32,8 +32,9 @@ pub(super) fn exact_number(expr: &Expr, value: &Value) -> Option<Number> {
         _ => constant_number(value),
     }
 }
+
 /// The value of an attribute as a constant.
-pub(super) fn attribute(schema: &Schema, of: Option<&str>, wanted: &str) -> Result<Value> {
+pub(crate) fn attribute(schema: &Schema, of: Option<&str>, wanted: &str) -> Result<Value> {
     let (attrs, place) = match of {
         None => (schema.attrs(), "the source".to_string()),
         Some(name) => {

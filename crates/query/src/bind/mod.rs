@@ -30,14 +30,18 @@ use crate::aggregate::Aggregate;
 use crate::ast::{BinaryOp, CompareOp, Expr, Select};
 use crate::raw::{KeySet, StoredDomain};
 use crate::values::{Constants, Function, LikePattern, ValueType, Vector};
-pub(crate) use dates::date_part;
+pub(crate) use condition::attribute;
 pub use dates::part_of;
+pub(crate) use dates::{date_number, date_part, no_time, time_units};
 pub use names::{Meaning, resolve};
 pub use row_space::RowSpace;
 pub(crate) use row_space::{Parts, order_of};
 pub use select::column_name;
 pub(crate) use select::no_rows;
-pub(crate) use value::{as_unsigned, constant, constant_number, not_if, type_of, unsigned_arguments};
+pub(crate) use value::{
+    as_unsigned, constant, constant_number, enumerated, misplaced_aggregate, not_if, type_of,
+    unknown_function, unsigned_arguments,
+};
 
 /// How a query is bound.
 pub struct BindOptions<'a> {
@@ -140,6 +144,8 @@ pub enum Value {
     Date(DatePart, usize),
     /// The one value of a subquery that was not answered yet, and its type.
     Subquery(Arc<Plan>, Option<ValueType>),
+    /// One value for all, of this type and not known yet: that of a key, which each object of a collection has by itself.
+    Unknown(ValueType),
     /// The group's key of this number.
     Key(usize),
     /// The group's aggregate of this number.
@@ -313,6 +319,8 @@ pub(crate) struct Binder<'a> {
     base: Vec<usize>,
     /// Whether a product is wanted.
     cross: bool,
+    /// The groups whose keys and aggregates stand in what is bound; none while it is of rows.
+    groups: Option<aggregates::Extractor>,
     /// Types of [`Value::Key`] and [`Value::Aggregated`].
     key_types: Vec<Option<ValueType>>,
     aggregate_types: Vec<Option<ValueType>>,
@@ -328,6 +336,7 @@ impl<'a> Binder<'a> {
             dims: Vec::new(),
             base: Vec::new(),
             cross: options.cross,
+            groups: None,
             key_types,
             aggregate_types,
         }

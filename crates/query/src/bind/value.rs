@@ -3,19 +3,23 @@
 use std::sync::Arc;
 
 use sieva_format::decoding::Number;
+use sieva_format::schema::ArrayInfo;
 use sieva_types::{Error, ErrorKind, Result};
 
 use super::{Binder, BoundArray, Value, beyond, dates, names};
-use crate::ast::{CompareOp, Expr, Literal, Name, Slot, SlotOf};
+use crate::aggregate::Aggregate;
+use crate::ast::{CompareOp, Expr, Literal, Name};
 use crate::values::{self, Function, LikePattern, Scalar, ValueType, Vector};
 
 impl Binder<'_> {
     /// Binds an expression to a value per position.
     pub(super) fn value(&mut self, expr: &Expr) -> Result<Value> {
+        if let Some(known) = self.of_group(expr)? {
+            return Ok(known);
+        }
         let value = match expr {
             Expr::Literal(literal) => Value::Constant(constant(literal)?),
             Expr::Name(name) => self.name(name)?,
-            Expr::Slot(slot) => placed(slot)?,
             Expr::Unary { expr, .. } => Value::Negate(Box::new(self.value(expr)?)),
             Expr::Binary { op, left, right } => {
                 let (a, b) = (self.value(left)?, self.value(right)?);
@@ -132,24 +136,15 @@ impl Binder<'_> {
         if let Some(units) = &array.time {
             return Ok(Value::Constant(Vector::constant(&Scalar::F64(dates::date_number(text, units)?))?));
         }
-        if info.enum_names.is_empty() {
-            return Ok(value);
+        match enumerated(info, text)? {
+            Some(number) => Ok(Value::Constant(constant(&Literal::Int(number))?)),
+            None => Ok(value),
         }
-        let known = info.enum_names.iter().find(|(_, name)| name == text);
-        let number = known.map(|(n, _)| *n).ok_or_else(|| {
-            let all: Vec<&str> = info.enum_names.iter().map(|(_, n)| n.as_str()).collect();
-            Error::new(
-                ErrorKind::InvalidValue,
-                format!("'{text}' is no value of the enumeration '{}'", info.path),
-            )
-            .hint(format!("it has {}", all.join(", ")))
-        })?;
-        Ok(Value::Constant(constant(&Literal::Int(number))?))
     }
 
     fn call(&mut self, whole: &Expr, function: &str, args: &[Expr], odd: bool) -> Result<Value> {
         if odd {
-            return Err(self.misplaced_aggregate(whole));
+            return Err(misplaced_aggregate(whole));
         }
         match function {
             "idx" => return self.position(args),
@@ -161,24 +156,13 @@ impl Binder<'_> {
             return self.date_call(function, part, args);
         }
         let Some(f) = Function::from_name(function) else {
-            if crate::aggregate::Aggregate::is_name(function) {
-                return Err(self.misplaced_aggregate(whole));
+            if Aggregate::is_name(function) {
+                return Err(misplaced_aggregate(whole));
             }
-            return Err(Error::new(ErrorKind::UnknownFunction, format!("no function '{function}'"))
-                .hint(format!(
-                    "there are {}, idx, raw, attr, year, month, day, hour, minute, second, dayofyear, quarter, season; \
-                     and the aggregates {}",
-                    Function::names().collect::<Vec<_>>().join(", "),
-                    crate::aggregate::Aggregate::NAMES.join(", ")
-                )));
+            return Err(unknown_function(function));
         };
         let args = args.iter().map(|a| self.value(a)).collect::<Result<_>>()?;
         Ok(Value::Call(f, unsigned_arguments(f, args, &|v| self.type_of(v))?))
-    }
-
-    fn misplaced_aggregate(&self, expr: &Expr) -> Error {
-        Error::new(ErrorKind::Syntax, format!("an aggregate cannot stand here: {expr}"))
-            .hint("aggregates belong in SELECT, HAVING and ORDER BY; to compare with one use (SELECT avg(x) FROM ...)")
     }
 
     fn date_call(&mut self, function: &str, part: super::DatePart, args: &[Expr]) -> Result<Value> {
@@ -248,6 +232,39 @@ impl Binder<'_> {
     }
 }
 
+/// The error of an aggregate where rows are meant.
+pub(crate) fn misplaced_aggregate(expr: &Expr) -> Error {
+    Error::new(ErrorKind::Syntax, format!("an aggregate cannot stand here: {expr}")).hint(
+        "aggregates belong in SELECT, HAVING and ORDER BY; to compare with one use (SELECT avg(x) FROM ...)",
+    )
+}
+
+/// The error of a function that there is not.
+pub(crate) fn unknown_function(function: &str) -> Error {
+    Error::new(ErrorKind::UnknownFunction, format!("no function '{function}'")).hint(format!(
+        "there are {}, idx, raw, attr, year, month, day, hour, minute, second, dayofyear, quarter, season; \
+         and the aggregates {}",
+        Function::names().collect::<Vec<_>>().join(", "),
+        Aggregate::NAMES.join(", ")
+    ))
+}
+
+/// The number that a name of an enumeration stands for; none where the array is no enumeration.
+///
+/// # Errors
+/// `invalid-value` for a name that it does not have.
+pub(crate) fn enumerated(info: &ArrayInfo, text: &str) -> Result<Option<i128>> {
+    if info.enum_names.is_empty() {
+        return Ok(None);
+    }
+    let known = info.enum_names.iter().find(|(_, name)| name == text);
+    known.map(|(number, _)| Some(*number)).ok_or_else(|| {
+        let all: Vec<&str> = info.enum_names.iter().map(|(_, n)| n.as_str()).collect();
+        let message = format!("'{text}' is no value of the enumeration '{}'", info.path);
+        Error::new(ErrorKind::InvalidValue, message).hint(format!("it has {}", all.join(", ")))
+    })
+}
+
 /// The type of a value over these arrays, keys and aggregates; `None` is NULL.
 pub(crate) fn type_of(
     value: &Value,
@@ -272,6 +289,7 @@ pub(crate) fn type_of(
             Some(f.result_type(&types)?)
         }
         Value::Subquery(_, value_type) => *value_type,
+        Value::Unknown(value_type) => Some(*value_type),
         Value::Key(i) => keys.get(*i).copied().flatten(),
         Value::Aggregated(i) => aggregates.get(*i).copied().flatten(),
         _ => Some(ValueType::Bool),
@@ -343,22 +361,6 @@ pub(crate) fn constant_number(value: &Value) -> Option<Number> {
         Scalar::F64(f) => Some(Number::Float(f)),
         _ => None,
     }
-}
-
-/// What stands in a slot. A constant whose value is not known yet is one of its type, so that types are checked.
-fn placed(slot: &Slot) -> Result<Value> {
-    let scalar = match slot.of {
-        SlotOf::Key(key) => return Ok(Value::Key(key)),
-        SlotOf::Aggregate(call) => return Ok(Value::Aggregated(call)),
-        SlotOf::Constant(ValueType::Bool, _) => Scalar::Bool(true),
-        SlotOf::Constant(ValueType::I64 | ValueType::U64, n) => Scalar::I64(n as i64),
-        SlotOf::Constant(ValueType::F64, n) => Scalar::F64(n as f64 + 0.5),
-        SlotOf::Constant(ValueType::Str, n) => Scalar::Str(n.to_string()),
-        SlotOf::Resolved(_) => {
-            return Err(Error::new(ErrorKind::Internal, format!("{slot} was not replaced before binding")));
-        }
-    };
-    Ok(Value::Constant(Vector::constant(&scalar)?))
 }
 
 /// The integer that an expression is.

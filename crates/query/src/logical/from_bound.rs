@@ -144,6 +144,7 @@ impl Columns {
             Value::OneOf(a, constants) => Expr::In(boxed(a)?, literals(constants)),
             Value::Call(function, args) => Expr::Call(function.name().to_owned(), self.each(args)?),
             Value::Subquery(plan, _) => Expr::Subquery(Box::new((**plan).clone())),
+            Value::Unknown(_) => return Err(internal("a key in a query of one source".into())),
         })
     }
 
@@ -206,7 +207,8 @@ fn column(schema: &Schema, bound: &Bound, of: Of) -> Column {
     }
 }
 
-fn literal(scalar: &Scalar) -> Result<Literal> {
+/// A constant of a plan.
+pub(super) fn literal(scalar: &Scalar) -> Result<Literal> {
     Ok(match scalar {
         Scalar::Null => Literal::Null,
         Scalar::Bool(v) => Literal::Bool(*v),

@@ -5,6 +5,7 @@
 
 mod from_bound;
 mod named;
+mod of_object;
 mod order;
 mod to_select;
 
@@ -16,7 +17,8 @@ use crate::bind::{BindOptions, Bound, Planned, resolve_rows, resolve_select};
 use from_bound::as_asked;
 pub use from_bound::{call_of, plan_of};
 pub use named::{Meaning, NamedColumns, plan_condition};
-pub use to_select::{condition_of, select_of};
+pub use of_object::{ObjectNames, plan_of_object};
+pub use to_select::{condition_of, filter_of, select_of};
 
 /// The plan of a SELECT as it was asked, not yet in its one form, over the source that is given when it is run.
 ///

@@ -5,9 +5,11 @@ use sieva_plan as plan;
 use sieva_plan::{Column, ColumnId, ColumnKind, CompareOp};
 use sieva_types::{Error, ErrorKind, Result};
 
+use crate::aggregate::Aggregate;
 use crate::ast::{Expr, Literal, Name};
+use crate::bind::misplaced_aggregate;
 
-/// Tells what a name means, or what a program put into a tree in the place of one.
+/// Tells what a name means.
 pub type Meaning<'a> = &'a dyn Fn(&Expr) -> Result<Column>;
 
 /// A condition over names, and the columns that its ids are of, in the order in which it names them.
@@ -54,7 +56,7 @@ impl<'a> NamedColumns<'a> {
         }
         Ok(match expr {
             Expr::Literal(literal) => plan::Expr::Literal(planned(literal)),
-            Expr::Name(_) | Expr::Slot(_) => {
+            Expr::Name(_) => {
                 let column = (self.meaning)(expr)?;
                 self.column(column)
             }
@@ -80,6 +82,9 @@ impl<'a> NamedColumns<'a> {
             Expr::And(parts) => plan::Expr::And(self.each(parts)?),
             Expr::Or(parts) => plan::Expr::Or(self.each(parts)?),
             Expr::Not(inner) => plan::Expr::Not(self.boxed(inner)?),
+            Expr::Call { distinct: true, .. } | Expr::Call { star: true, .. } => {
+                return Err(misplaced_aggregate(expr));
+            }
             Expr::Call { function, args, .. } => self.call(expr, function, args)?,
             Expr::Subquery(_) => {
                 let message = format!("a subquery where names are keys, or arrays of each object: {expr}");
@@ -136,6 +141,7 @@ impl<'a> NamedColumns<'a> {
                 let pattern = plan::Expr::Literal(plan::Literal::Text(text(pattern, "GLOB")?));
                 Ok(plan::Expr::Call(function.to_owned(), vec![self.expr(value)?, pattern]))
             }
+            _ if Aggregate::is_name(function) => Err(misplaced_aggregate(whole)),
             _ => Ok(plan::Expr::Call(function.to_owned(), self.each(args)?)),
         }
     }

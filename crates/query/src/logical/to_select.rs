@@ -127,6 +127,21 @@ pub fn condition_of(columns: &[plan::Column], e: &plan::Expr) -> Result<Expr> {
     expression(e, &columns.iter().map(name).collect::<Vec<_>>())
 }
 
+/// The condition of a plan of an object as a tree; none where it keeps all rows. Columns that are constants are missing
+/// ones: others stand in the plan by their values.
+///
+/// # Errors
+/// `internal-error` for a plan that makes no sense.
+pub fn filter_of(plan: &Plan) -> Result<Option<Expr>> {
+    let term = |id: usize| match plan.scan.columns[id].kind.is_of_object() {
+        true => Expr::Literal(Literal::Null),
+        false => column(plan, id),
+    };
+    let columns: Vec<Expr> = (0..plan.scan.columns.len()).map(term).collect();
+    let filter = plan.steps.iter().find_map(|s| if let Step::Filter(e) = s { Some(e) } else { None });
+    filter.map(|e| expression(e, &columns)).transpose()
+}
+
 /// Whether a value is this column of the scan, or the key of a group that is.
 fn is_column(plan: &Plan, value: &plan::Expr, id: usize) -> bool {
     let plan::Expr::Column(ColumnId(of)) = value else { return false };

@@ -4,16 +4,16 @@ use sieva_format::schema::Schema;
 use sieva_plan::{Column, ColumnKind, Scan, Type};
 use sieva_types::Result;
 
-use super::not_of_these;
+use super::{Answer, LowerOptions, not_of_these};
 use crate::bind::{BoundArray, RowSpace, Value, bound_array};
 use crate::raw::StoredDomain;
-use crate::values::ValueType;
+use crate::values::{Scalar, Shape, ValueType, Vector};
 
 /// The rows of a scan, its arrays in the order in which its columns name them, and what its columns are.
 pub(super) fn of_scan(
     schema: &Schema,
     scan: &Scan,
-    valid_range: bool,
+    options: &LowerOptions<'_>,
 ) -> Result<(RowSpace, Vec<BoundArray>, Vec<Value>)> {
     let dims = scan.rows.iter().map(|path| dimension(schema, path)).collect::<Result<Vec<_>>>()?;
     let mut named = Vec::new();
@@ -29,6 +29,7 @@ pub(super) fn of_scan(
     let rows = RowSpace::given(schema, dims, named)?;
     let mut arrays: Vec<BoundArray> = Vec::new();
     let mut columns = Vec::with_capacity(scan.columns.len());
+    let mut constants = options.constants.iter();
     for column in &scan.columns {
         let raw = match column.kind {
             ColumnKind::Position => {
@@ -36,22 +37,36 @@ pub(super) fn of_scan(
                 continue;
             }
             ColumnKind::Key | ColumnKind::Object | ColumnKind::Source => {
-                return Err(not_of_these(format!("'{}' is of the objects of a collection", column.path)));
+                let known = constants.next().ok_or_else(|| {
+                    not_of_these(format!("'{}' is of the objects of a collection", column.path))
+                })?;
+                columns.push(constant(known)?);
+                continue;
             }
             ColumnKind::Stored => true,
             ColumnKind::Value => false,
         };
-        let array = array(schema, scan, column, &rows, valid_range, &mut arrays)?;
+        let array = array(schema, scan, column, &rows, options.valid_range, &mut arrays)?;
         let own = &arrays[array];
         let domain = if raw { &own.raw_domain } else { &own.domain };
         let (wanted, found) = (column.value_type, type_of(stored_type(domain)));
-        if wanted != found {
+        if wanted != found && wanted != Type::Any {
             let (wanted, found) = (wanted.name(), found.name());
             return Err(not_of_these(format!("'{}' is {wanted} there, and {found} here", column.path)));
         }
         columns.push(Value::Array { array, raw });
     }
     Ok((rows, arrays, columns))
+}
+
+/// A column that is one value for all rows.
+fn constant(known: &Answer) -> Result<Value> {
+    Ok(match known {
+        Answer::Known(Scalar::Null, Some(t)) => Value::Constant(Vector::missing(*t, Shape::Constant)),
+        Answer::Known(value, _) => Value::Constant(Vector::constant(value)?),
+        Answer::Unknown(Some(t)) => Value::Unknown(*t),
+        Answer::Unknown(None) => Value::Constant(Vector::constant(&Scalar::Null)?),
+    })
 }
 
 /// The number of a column's array among those in use, added if need be.

@@ -42,6 +42,9 @@ pub struct LowerOptions<'a> {
     /// What is known of a subquery. One of unknown value stays in the bound query as [`Value::Subquery`]: such a query can
     /// be described, not run.
     pub subqueries: &'a dyn Fn(&Plan) -> Result<Answer>,
+    /// What is known of the columns that are one value for a whole object of a collection, in their order. One of unknown
+    /// value stays in the bound query as [`Value::Unknown`], likewise.
+    pub constants: &'a [Answer],
 }
 
 /// The bound query of a plan over a source of this schema, whose arrays have the plan's dimensions and types: see
@@ -53,7 +56,7 @@ pub struct LowerOptions<'a> {
 /// `arithmetic-overflow` of constants that are computed from them.
 pub fn lower(schema: &Schema, plan: &Plan, options: &LowerOptions<'_>) -> Result<Bound> {
     plan.check()?;
-    let (rows, arrays, columns) = columns::of_scan(schema, &plan.scan, options.valid_range)?;
+    let (rows, arrays, columns) = columns::of_scan(schema, &plan.scan, options)?;
     let mut this =
         Lowering { schema, options, arrays, columns, key_types: Vec::new(), aggregate_types: Vec::new() };
     let (mut condition, mut body, mut outputs) = (Condition::Always, Body::Rows, Vec::new());
@@ -87,6 +90,26 @@ pub fn lower(schema: &Schema, plan: &Plan, options: &LowerOptions<'_>) -> Result
         key_types,
         aggregate_types,
     })
+}
+
+/// The constant that an expression without columns comes to; none where it is of columns.
+///
+/// # Errors
+/// As [`lower`].
+pub fn constant_of(expr: &Expr) -> Result<Option<Scalar>> {
+    let subqueries = &|_: &Plan| Err(Error::new(ErrorKind::Unsupported, "a subquery in a constant"));
+    let options = &LowerOptions { valid_range: false, subqueries, constants: &[] };
+    let (schema, arrays, columns) = (&Schema::default(), Vec::new(), Vec::new());
+    let this =
+        Lowering { schema, options, arrays, columns, key_types: Vec::new(), aggregate_types: Vec::new() };
+    if has_column(expr) {
+        return Ok(None);
+    }
+    Ok(if let Value::Constant(v) = this.value(expr)? { Some(v.scalar(0)) } else { None })
+}
+
+fn has_column(expr: &Expr) -> bool {
+    matches!(expr, Expr::Column(_)) || expr.children().into_iter().any(has_column)
 }
 
 /// A plan while it is lowered.

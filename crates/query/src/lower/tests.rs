@@ -56,7 +56,7 @@ fn plan(text: &str) -> Plan {
 
 fn lowered(plan: &Plan, answer: Answer) -> Result<Bound> {
     let subqueries = |_: &Plan| Ok(answer.clone());
-    lower(&schema(), plan, &LowerOptions { valid_range: false, subqueries: &subqueries })
+    lower(&schema(), plan, &LowerOptions { valid_range: false, subqueries: &subqueries, constants: &[] })
 }
 
 fn of(text: &str) -> Bound {

@@ -8,7 +8,9 @@ use sieva_plan::{ColumnId, CompareOp, Expr, Literal};
 use sieva_types::{DType, Error, ErrorKind, Result};
 
 use super::{Answer, Lowering};
-use crate::bind::{Value, as_unsigned, beyond, constant_number, date_part, type_of, unsigned_arguments};
+use crate::bind::{
+    Value, as_unsigned, beyond, constant_number, date_part, type_of, unknown_function, unsigned_arguments,
+};
 use crate::values::{self, Constants, Function, LikePattern, Scalar, Shape, ValueType, Vector};
 
 /// So many comparisons are as fast as a look-up.
@@ -160,7 +162,7 @@ impl Lowering<'_> {
             };
         }
         let Some(f) = Function::from_name(function) else {
-            return Err(Error::new(ErrorKind::UnknownFunction, format!("no function '{function}'")));
+            return Err(unknown_function(function));
         };
         Ok(Value::Call(f, unsigned_arguments(f, args, &|v| self.type_of(v))?))
     }

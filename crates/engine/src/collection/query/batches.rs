@@ -57,8 +57,8 @@ impl CollectionBatches {
         let (inner, size, started) = (Arc::clone(&self.inner), self.size, Instant::now());
         let Some(walk) = &mut self.walk else { return Ok(false) };
         let options = inner.object_options();
-        let work = |s: &Source, f: &SourceObjects, o: &Object| {
-            let Some(query) = inner.object_rows(s, f, o, &options)? else { return Ok(None) };
+        let work = |at: At<'_>| {
+            let Some(query) = inner.query_at(at, &options)? else { return Ok(None) };
             let all: Batches = query.batches(size)?;
             let each = all.map(|b| rows::conform(&inner.schema, &b?));
             each.filter(|b| !matches!(b, Ok(b) if b.num_rows() == 0)).collect::<Result<Vec<_>>>().map(Some)

@@ -3,7 +3,10 @@
 use std::ops::Range;
 
 use sieva_query::exec::Column;
+use sieva_query::logical::filter_of;
 use sieva_query::parse;
+
+use sieva_query::ast::Literal;
 
 use super::*;
 
@@ -82,8 +85,8 @@ impl Collection {
                 }
             }
         };
-        let number = |x: f64| literal(Scalar::F64(x));
-        let bins = literal(Scalar::I64(i64::try_from(bins).unwrap_or(i64::MAX)));
+        let number = |x: f64| Expr::Literal(Literal::Float(x));
+        let bins = Expr::Literal(Literal::Int(bins as i128));
         let found =
             aggregates(vec![call("histogram", vec![value.clone(), bins, number(low), number(high)])])?;
         match found.into_iter().next() {
@@ -120,9 +123,7 @@ impl CollectionQuery {
         let inner = &self.inner;
         let options = inner.object_options();
         let all = 0..self.objects().count();
-        inner.each(all, cancel, &|source, found, object| {
-            inner.object_rows(source, found, object, &options)?.map(|query| query.count()).transpose()
-        })
+        inner.each(all, cancel, &|at| inner.query_at(at, &options)?.map(|query| query.count()).transpose())
     }
 
     /// The values of `value` (an array of the objects, or an expression of such) at the rows of these objects, one after
@@ -139,10 +140,10 @@ impl CollectionQuery {
     ) -> Result<()> {
         let inner = &self.inner;
         let options = inner.object_options();
-        let work = |source: &Source, found: &SourceObjects, object: &Object| {
-            let Some(query) = inner.object_rows(source, found, object, &options)? else { return Ok(None) };
+        let work = |at: At<'_>| {
+            let Some(query) = inner.query_at(at, &options)? else { return Ok(None) };
             let selection = query.selection()?;
-            let value = source.parse_value_within(&object.group, value)?;
+            let value = at.source.parse_value_within(&at.object.group, value)?;
             let positions: Vec<u64> = selection.iter_from(0).collect();
             query.points(&value, &options, Arc::default())?.read(&positions).map(Some)
         };
@@ -171,10 +172,11 @@ impl CollectionQuery {
             };
             let hint = manifests::hints(&inner.collection.catalog, &[found])?.pop().unwrap_or(Hint::None);
             let source = opener::open(found, hint, &inner.collection.options)?;
-            let mut replace = |m: &Meaning| inner.value_of(&source, found, object, m);
-            let lacks = replaced_items(&inner.shape.items, &mut replace)?.is_none();
-            let condition = all_replaced(inner.shape.rest.as_slice(), &mut replace)?;
-            return Ok(condition.filter(|_| !lacks).map(|c| (source, c.into_iter().next())));
+            let Some((plan, _)) = inner.plan_at(At { source: &source, found, object })? else {
+                return Ok(None);
+            };
+            let condition = filter_of(&plan)?;
+            return Ok(Some((source, condition)));
         }
         Err(none())
     }
@@ -186,7 +188,7 @@ impl Inner {
         &self,
         objects: Range<usize>,
         cancel: &AtomicBool,
-        work: &(dyn Fn(&Source, &SourceObjects, &Object) -> Result<R> + Sync),
+        work: &(dyn Fn(At<'_>) -> Result<R> + Sync),
     ) -> Result<Vec<R>> {
         let mut walk = Walk::of(&self.sources, objects);
         let mut all = Vec::new();

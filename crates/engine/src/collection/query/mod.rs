@@ -13,25 +13,27 @@ use std::time::Instant;
 use arrow_array::RecordBatch;
 use arrow_schema::{ArrowError, SchemaRef};
 use sieva_catalog::{Filter, Find};
-use sieva_plan::Plan;
-use sieva_query::ast::{Expr, OrderBy, Projection, Select, SelectItem};
+use sieva_plan::{ColumnKind, Plan};
+use sieva_query::ast::{Expr, Projection, Select, SelectItem};
 use sieva_query::bind::Body;
 use sieva_query::exec::{ExecOptions, Groups, finish_groups, partial_groups};
 use sieva_query::values::{Scalar, ValueType};
 use sieva_types::{Error, ErrorKind, Result};
 
+use super::keys::{Class, class_of};
 use super::manifests::{self, Hint};
-use super::names::{Meaning, Names};
-use super::objects::{self, Object, SourceObjects};
-use super::run::{Setting, Walk};
+use super::names::Names;
+use super::objects::{self, SourceObjects};
+use super::paths::array_of;
+use super::plan::shown;
+use super::run::{At, Setting, Walk};
 use super::shape::Shape;
-use super::substitute::{Class, array_of, class_of, literal, replaced};
 use super::{Collection, opener, plan, rows};
 use crate::arrow::Batches;
 use crate::open::Source;
 use crate::query::{Query, QueryOptions};
 pub use batches::CollectionBatches;
-use object::{ObjectSelect, all_replaced, inputs, replaced_items, shown, template};
+use object::{ObjectPlan, inputs, template};
 
 /// Objects that are looked at for one that has all arrays of a query.
 const TRIED: usize = 1000;
@@ -73,8 +75,10 @@ struct Inner {
     /// Types of the keys in use.
     classes: Vec<Class>,
     sources: Vec<SourceObjects>,
-    /// The query of one object, with slots in the place of what differs between objects. It is never run; groups of
-    /// all objects are given to it to be finished.
+    /// What is asked of each object.
+    each: ObjectPlan,
+    /// The whole query, bound to one object whose keys are not known. It is never run; groups of all objects are given to
+    /// it to be finished.
     template: Query,
     /// Types of what the aggregates take in.
     inputs: Vec<Option<ValueType>>,
@@ -102,7 +106,8 @@ impl CollectionQuery {
         let classes = keys.map(|(i, key)| class_of(&sources, i, key)).collect::<Result<Vec<_>>>()?;
         let catalog_seconds = started.elapsed().as_secs_f64();
         let one_thread = QueryOptions { threads: Some(1), ..options.clone() };
-        let template = template(collection, &shape, &classes, &sources, &one_thread)?;
+        let rest = plan::rest_of(collection.name(), &shape, options.cross)?;
+        let template = template(collection, &shape, (&rest, &classes), &sources, &one_thread)?;
         let (inputs, schema) = (inputs(&template), rows::common(&*template.result_schema()?));
         let stats = CollectionStats {
             objects: sources.iter().map(|s| s.objects.len() as u64).sum(),
@@ -117,6 +122,7 @@ impl CollectionQuery {
                 shape,
                 classes,
                 sources,
+                each: ObjectPlan::of(&rest)?,
                 template,
                 inputs,
                 schema,
@@ -140,7 +146,7 @@ impl CollectionQuery {
     /// objects. Nothing is read or run for it; [`Collection::query_plan`] asks it again.
     ///
     /// # Errors
-    /// `unsupported` where a parameter of an aggregate is computed.
+    /// None any more: a query without a plan is not made.
     pub fn logical_plan(&self) -> Result<Plan> {
         let inner = &self.inner;
         Ok(plan::plan_of(inner.collection.name(), &inner.shape, inner.options.cross)?.canonical())
@@ -317,7 +323,7 @@ impl Inner {
         let (setting, options) = (self.setting(), self.object_options());
         let limit = self.options.memory.unwrap_or(1 << 30);
         let mut need = 0;
-        while let Some(parts) = walk.window(&setting, &|s, f, o| self.object_groups(s, f, o, &options))? {
+        while let Some(parts) = walk.window(&setting, &|at| self.groups_at(at, &options))? {
             for part in parts {
                 let Some(part) = part else {
                     lacking += 1;
@@ -345,69 +351,11 @@ impl Inner {
         Ok(())
     }
 
-    /// The groups of one object; `None` where it lacks an array.
-    fn object_groups(
-        &self,
-        source: &Source,
-        found: &SourceObjects,
-        object: &Object,
-        options: &QueryOptions,
-    ) -> Result<Option<Groups>> {
-        let Some(own) = ObjectSelect::of(self, source, found, object)? else { return Ok(None) };
-        let query = Query::of_select(source, own.select, options)?;
-        let mine = inputs(&query);
-        let differs = |(n, &i): (usize, &usize)| mine.get(i) != self.inputs.get(n);
-        if let Some((n, _)) = own.order.iter().enumerate().find(|&p| differs(p)) {
-            let call = &self.shape.calls[n];
-            return Err(Error::new(
-                ErrorKind::TypeMismatch,
-                format!("what {} takes in is of another type here than in other objects", shown(call)),
-            )
-            .hint("convert it, as by float64(x), or ask for the objects of one type only"));
-        }
-        let (groups, _) = partial_groups(query.execution()?)?;
-        let (count, has_groups) = (own.count, !self.shape.by.is_empty());
-        let keys = own.keys;
-        let rekeyed = groups.rekeyed(&own.order, |old, value| {
-            if has_groups && value(count)? == Scalar::I64(0) {
-                return Ok(None);
-            }
-            let mut old = old.into_iter();
-            let each = keys.iter().map(|k| k.clone().or_else(|| old.next()).unwrap_or(Scalar::Null));
-            Ok(Some(each.collect()))
-        })?;
-        Ok(Some(rekeyed))
-    }
-
-    /// The query of one object's rows; `None` where it lacks an array.
-    fn object_rows(
-        &self,
-        source: &Source,
-        found: &SourceObjects,
-        object: &Object,
-        options: &QueryOptions,
-    ) -> Result<Option<Query>> {
-        let mut replace = |m: &Meaning| self.value_of(source, found, object, m);
-        let shape = &self.shape;
-        let Some(condition) = all_replaced(shape.rest.as_slice(), &mut replace)? else { return Ok(None) };
-        let Some(items) = replaced_items(&shape.items, &mut replace)? else { return Ok(None) };
-        let most = shape.limit.map(|n| n.saturating_add(shape.offset));
-        let select = Select {
-            projection: Projection::Items(items),
-            condition: condition.into_iter().next(),
-            limit: most,
-            ..Select::default()
-        };
-        Query::of_select(source, select, options).map(Some)
-    }
-
     fn count_rows(&self) -> Result<u64> {
         let started = Instant::now();
         let (mut walk, mut evaluated, mut lacking, mut rows) = (Walk::new(&self.sources), 0, 0, 0_u64);
         let (setting, options) = (self.setting(), self.object_options());
-        let work = |s: &Source, f: &SourceObjects, o: &Object| {
-            self.object_rows(s, f, o, &options)?.map(|q| q.count()).transpose()
-        };
+        let work = |at: At<'_>| self.query_at(at, &options)?.map(|q| q.count()).transpose();
         while let Some(counts) = walk.window(&setting, &work)? {
             for count in counts {
                 evaluated += u64::from(count.is_some());
@@ -417,31 +365,5 @@ impl Inner {
         }
         self.note(&walk, started, evaluated, lacking);
         Ok(rows.saturating_sub(self.shape.offset).min(self.shape.limit.unwrap_or(u64::MAX)))
-    }
-
-    /// What a name stands for in one object; `None` where it lacks the array.
-    fn value_of(
-        &self,
-        source: &Source,
-        found: &SourceObjects,
-        object: &Object,
-        meaning: &Meaning,
-    ) -> Result<Option<Expr>> {
-        if let Meaning::Array(name) = meaning {
-            return Ok(array_of(source.schema(), &object.group, name)?.map(Expr::name));
-        }
-        self.constant_of(found, object, meaning).map(|value| Some(literal(value)))
-    }
-
-    fn constant_of(&self, found: &SourceObjects, object: &Object, meaning: &Meaning) -> Result<Scalar> {
-        match meaning {
-            Meaning::Object => Ok(Scalar::Str(object.group.clone())),
-            Meaning::Source => Ok(Scalar::Str(found.location.clone())),
-            Meaning::Key(key) => match self.shape.keys.iter().position(|k| k == key) {
-                Some(n) => self.classes[n].scalar(object.values.get(n).and_then(Option::as_ref)),
-                None => Err(Error::new(ErrorKind::Internal, format!("the key '{key}' was not asked for"))),
-            },
-            Meaning::Array(name) => Err(Error::new(ErrorKind::Internal, format!("'{name}' is no constant"))),
-        }
     }
 }

@@ -1,93 +1,143 @@
-//! The query of one object: names replaced by its arrays, keys by their values.
+//! The query of one object: the collection's plan with the object's arrays and the values of its keys, lowered as any other.
+
+use sieva_plan::{Call, Column, ColumnId, Expr as PlanExpr, Output, Step};
+use sieva_query::logical::{ObjectNames, plan_of_object};
+use sieva_query::lower::Answer;
 
 use super::*;
 
-/// The grouped query of one object.
-pub(super) struct ObjectSelect {
-    pub(super) select: Select,
-    /// For each aggregate of the whole query, its number in this one.
-    pub(super) order: Vec<usize>,
+/// What is asked of each object.
+pub(super) struct ObjectPlan {
+    /// Over the collection's columns: rows, or groups by the keys that vary within an object.
+    plan: Plan,
+    /// For each key of the whole query the column that it is, where an object has one value of it.
+    keys: Vec<Option<Column>>,
+    /// How many aggregates the whole query has.
+    calls: usize,
     /// The number of `count(*)`.
-    pub(super) count: usize,
-    /// The constant keys; `None`: the next key of a group.
-    pub(super) keys: Vec<Option<Scalar>>,
+    count: usize,
 }
 
-impl ObjectSelect {
-    pub(super) fn of(
-        inner: &Inner,
-        source: &Source,
-        found: &SourceObjects,
-        object: &Object,
-    ) -> Result<Option<Self>> {
-        let shape = &inner.shape;
-        let mut replace = |m: &Meaning| inner.value_of(source, found, object, m);
-        let Some(condition) = all_replaced(shape.rest.as_slice(), &mut replace)? else { return Ok(None) };
-        let Some(mut calls) = all_replaced(&shape.calls, &mut replace)? else { return Ok(None) };
-        let every = Expr::Call { function: "count".into(), args: Vec::new(), distinct: false, star: true };
-        calls.push(every.clone());
-        // Binding makes one aggregate of equal calls, as two keys of one value make them.
-        let mut different: Vec<Expr> = Vec::new();
-        let mut order = Vec::new();
-        for call in calls {
-            let known = different.iter().position(|c| *c == call);
-            order.push(known.unwrap_or(different.len()));
-            if known.is_none() {
-                different.push(call);
+impl ObjectPlan {
+    /// What a plan of a collection asks of each object.
+    pub(super) fn of(plan: &Plan) -> Result<Self> {
+        let grouped = plan.steps.iter().find_map(|s| match s {
+            Step::Aggregate { keys, calls } => Some((keys, calls)),
+            _ => None,
+        });
+        match grouped {
+            Some((keys, calls)) => Ok(Self::of_groups(plan, keys, calls)),
+            None => Self::of_rows(plan),
+        }
+    }
+
+    /// The rows of an object: all that its share of a limit may be.
+    fn of_rows(plan: &Plan) -> Result<Self> {
+        let mut plan = plan.clone();
+        for step in &mut plan.steps {
+            if let Step::Limit { count, offset } = step {
+                *count = count.map(|n| n.saturating_add(*offset));
+                *offset = 0;
             }
         }
-        let count = order.pop().unwrap_or(0);
-        let (mut keys, mut group_by) = (Vec::new(), Vec::new());
-        for key in &shape.by {
-            match plain(key) {
-                Some(meaning) => keys.push(Some(inner.constant_of(found, object, &meaning)?)),
-                None => {
-                    let Some(expr) = replaced(key, &mut replace)? else { return Ok(None) };
-                    group_by.push(expr);
-                    keys.push(None);
-                }
-            }
-        }
-        let item = |expr: Expr| SelectItem { text: String::new(), alias: None, expr };
-        let select = Select {
-            projection: Projection::Items(different.into_iter().map(item).collect()),
-            condition: condition.into_iter().next(),
-            group_by,
-            ..Select::default()
+        Ok(Self { plan, keys: Vec::new(), calls: 0, count: 0 })
+    }
+
+    /// The groups of an object, with its number of rows: keys that are one value for it are put beside afterwards.
+    fn of_groups(plan: &Plan, keys: &[PlanExpr], calls: &[Call]) -> Self {
+        let columns = &plan.scan.columns;
+        let constant = |key: &PlanExpr| match key {
+            PlanExpr::Column(ColumnId(id)) => columns.get(*id as usize).filter(|c| c.kind.is_of_object()),
+            _ => None,
         };
-        // An array of the query that is named nowhere here still says which rows are meant: see `Shape`.
-        Ok(Some(Self { select, order, count, keys }))
+        let own: Vec<PlanExpr> = keys.iter().filter(|k| constant(k).is_none()).cloned().collect();
+        let every =
+            Call { function: "count".into(), argument: None, distinct: false, parameters: Vec::new() };
+        let mut different = calls.to_vec();
+        let count = calls.iter().position(|c| *c == every).unwrap_or(calls.len());
+        different.extend((count == calls.len()).then_some(every));
+        let first = columns.len() + own.len();
+        let output = |n: usize| {
+            let id = u32::try_from(first + n).unwrap_or(u32::MAX);
+            Output::new(n.to_string(), PlanExpr::Column(ColumnId(id)))
+        };
+        let outputs = (0..different.len()).map(output).collect();
+        let filter = plan.steps.iter().find(|s| matches!(s, Step::Filter(_))).cloned();
+        let groups = [Step::Aggregate { keys: own, calls: different }, Step::Project(outputs)];
+        let steps = filter.into_iter().chain(groups).collect();
+        let keys = keys.iter().map(|k| constant(k).cloned()).collect();
+        Self { plan: Plan { scan: plan.scan.clone(), steps }, keys, calls: calls.len(), count }
     }
 }
 
-/// The meaning of a key that is one name of a constant.
-fn plain(key: &Expr) -> Option<Meaning> {
-    Meaning::of_expr(key).filter(|m| !matches!(m, Meaning::Array(_)))
+impl Inner {
+    /// The plan of one object, with what is known of its columns that are constants; `None` where it lacks an array.
+    pub(super) fn plan_at(&self, at: At<'_>) -> Result<Option<(Plan, Vec<Answer>)>> {
+        let (schema, group) = (at.source.schema(), at.object.group.as_str());
+        let names = ObjectNames {
+            array: &|name| array_of(schema, group, name),
+            constant: &|column| self.constant_at(at, column),
+        };
+        plan_of_object(schema, &self.each.plan, &names, self.options.cross)
+    }
+
+    /// What one column of the collection's plan is in one object.
+    fn constant_at(&self, at: At<'_>, column: &Column) -> Result<Answer> {
+        let text = |text: &str| Ok(Answer::Known(Scalar::Str(text.to_owned()), Some(ValueType::Str)));
+        match column.kind {
+            ColumnKind::Object => text(&at.object.group),
+            ColumnKind::Source => text(&at.found.location),
+            _ => {
+                let number = key_number(&self.shape, &column.path)?;
+                self.classes[number].known(at.object.values.get(number).and_then(Option::as_ref))
+            }
+        }
+    }
+
+    /// The query of one object; `None` where it lacks an array.
+    pub(super) fn query_at(&self, at: At<'_>, options: &QueryOptions) -> Result<Option<Query>> {
+        let Some((plan, constants)) = self.plan_at(at)? else { return Ok(None) };
+        Query::of_object(at.source, plan, &constants, options).map(Some)
+    }
+
+    /// The groups of one object, with the keys of all; `None` where it lacks an array.
+    pub(super) fn groups_at(&self, at: At<'_>, options: &QueryOptions) -> Result<Option<Groups>> {
+        let Some(query) = self.query_at(at, options)? else { return Ok(None) };
+        let ObjectPlan { keys, calls, count, .. } = &self.each;
+        let mine = inputs(&query);
+        if let Some(n) = (0..*calls).find(|&n| mine.get(n) != self.inputs.get(n)) {
+            return Err(Error::new(
+                ErrorKind::TypeMismatch,
+                format!(
+                    "what {} takes in is of another type here than in other objects",
+                    shown(&self.shape.calls[n])
+                ),
+            )
+            .hint("convert it, as by float64(x), or ask for the objects of one type only"));
+        }
+        let constant =
+            |key: &Option<Column>| match key.as_ref().map(|c| self.constant_at(at, c)).transpose()? {
+                Some(Answer::Known(value, _)) => Ok(Some(value)),
+                _ => Ok(None),
+            };
+        let constants = keys.iter().map(constant).collect::<Result<Vec<Option<Scalar>>>>()?;
+        let (groups, _) = partial_groups(query.execution()?)?;
+        let order: Vec<usize> = (0..*calls).collect();
+        let rekeyed = groups.rekeyed(&order, |old, value| {
+            if !keys.is_empty() && value(*count)? == Scalar::I64(0) {
+                return Ok(None);
+            }
+            let mut old = old.into_iter();
+            let each = constants.iter().map(|k| k.clone().or_else(|| old.next()).unwrap_or(Scalar::Null));
+            Ok(Some(each.collect()))
+        })?;
+        Ok(Some(rekeyed))
+    }
 }
 
-type Replace<'r> = dyn FnMut(&Meaning) -> Result<Option<Expr>> + 'r;
-
-pub(super) fn all_replaced(all: &[Expr], replace: &mut Replace<'_>) -> Result<Option<Vec<Expr>>> {
-    all.iter().map(|e| replaced(e, replace)).collect()
-}
-
-pub(super) fn replaced_items(
-    items: &[SelectItem],
-    replace: &mut Replace<'_>,
-) -> Result<Option<Vec<SelectItem>>> {
-    let each = items.iter().map(|i| {
-        Ok(replaced(&i.expr, replace)?.map(|expr| SelectItem {
-            expr,
-            alias: i.alias.clone(),
-            text: i.text.clone(),
-        }))
-    });
-    each.collect()
-}
-
-/// An expression as it was written, as far as that is known.
-pub(super) fn shown(expr: &Expr) -> String {
-    expr.to_string().replace("\u{2}array ", "").replace("\u{2}key ", "").replace('\u{2}', "")
+fn key_number(shape: &Shape, key: &str) -> Result<usize> {
+    let number = shape.keys.iter().position(|k| k == key);
+    number.ok_or_else(|| Error::new(ErrorKind::Internal, format!("the key '{key}' was not asked for")))
 }
 
 /// The types of what the aggregates take in.
@@ -100,48 +150,50 @@ pub(super) fn inputs(query: &Query) -> Vec<Option<ValueType>> {
     }
 }
 
-/// The query with slots in the place of keys, bound to an object that has all arrays.
+/// The whole query, bound to an object that has all arrays, with keys of a type and no value yet.
 pub(super) fn template(
     collection: &Collection,
     shape: &Shape,
-    classes: &[Class],
+    asked: (&Plan, &[Class]),
     sources: &[SourceObjects],
     options: &QueryOptions,
 ) -> Result<Query> {
-    if let Some(query) = template_of(collection, shape, classes, sources, options)? {
+    if let Some(query) = template_of(collection, shape, asked, sources, options)? {
         return Ok(query);
     }
     // None of those that were found: any tells the types.
     let any = Find::new(Filter::All).collection(collection.name()).limit(TRIED);
     let others = objects::find(&collection.catalog, any, shape)?;
-    template_of(collection, shape, classes, &others, options)?.ok_or_else(|| {
-        Error::new(
-            ErrorKind::UnknownArray,
-            format!(
-                "no object of the collection '{}' has all of {}",
-                collection.name(),
-                shape.arrays.join(", ")
-            ),
-        )
-        .hint("an object is the group that holds these arrays; `sieva catalog show SOURCE` lists them")
+    template_of(collection, shape, asked, &others, options)?.ok_or_else(|| {
+        let (name, arrays) = (collection.name(), shape.arrays.join(", "));
+        let message = format!("no object of the collection '{name}' has all of {arrays}");
+        Error::new(ErrorKind::UnknownArray, message)
+            .hint("an object is the group that holds these arrays; `sieva catalog show SOURCE` lists them")
     })
 }
 
 fn template_of(
     collection: &Collection,
     shape: &Shape,
-    classes: &[Class],
+    (plan, classes): (&Plan, &[Class]),
     sources: &[SourceObjects],
     options: &QueryOptions,
 ) -> Result<Option<Query>> {
+    let constant = |column: &Column| match column.kind {
+        ColumnKind::Object | ColumnKind::Source => Ok(Class::Text.unknown()),
+        _ => Ok(classes[key_number(shape, &column.path)?].unknown()),
+    };
     let mut tried = 0;
     for found in sources {
         let hint = manifests::hints(&collection.catalog, &[found])?.pop().unwrap_or(Hint::None);
         let source = opener::open(found, hint, &collection.options)?;
+        let schema = source.schema();
         for object in &found.objects {
             tried += 1;
-            if let Some(select) = unfilled(shape, classes, &source, &object.group)? {
-                return Query::of_select(&source, select, options).map(Some);
+            let array = |name: &str| array_of(schema, &object.group, name);
+            let names = ObjectNames { array: &array, constant: &constant };
+            if let Some((plan, constants)) = plan_of_object(schema, plan, &names, options.cross)? {
+                return Query::of_object(&source, plan, &constants, options).map(Some);
             }
         }
         if tried >= TRIED {
@@ -149,41 +201,4 @@ fn template_of(
         }
     }
     Ok(None)
-}
-
-/// The whole query on one object, with slots in the place of its keys' values.
-fn unfilled(shape: &Shape, classes: &[Class], source: &Source, group: &str) -> Result<Option<Select>> {
-    let mut replace = |m: &Meaning| {
-        Ok(match m {
-            Meaning::Object => Some(Class::Text.slot(0)),
-            Meaning::Source => Some(Class::Text.slot(1)),
-            Meaning::Array(name) => array_of(source.schema(), group, name)?.map(Expr::name),
-            Meaning::Key(key) => {
-                let n = shape.keys.iter().position(|k| k == key);
-                n.map(|n| classes[n].slot(n + 2))
-            }
-        })
-    };
-    let replace: &mut Replace<'_> = &mut replace;
-    let Some(condition) = all_replaced(shape.rest.as_slice(), replace)? else { return Ok(None) };
-    let Some(items) = replaced_items(&shape.items, replace)? else { return Ok(None) };
-    let Some(group_by) = all_replaced(&shape.by, replace)? else { return Ok(None) };
-    let Some(having) = all_replaced(shape.having.as_slice(), replace)? else { return Ok(None) };
-    let mut order_by = Vec::new();
-    for key in &shape.order_by {
-        let Some(expr) = replaced(&key.expr, replace)? else { return Ok(None) };
-        order_by.push(OrderBy { expr, ..key.clone() });
-    }
-    let grouped = shape.grouped;
-    Ok(Some(Select {
-        projection: Projection::Items(items),
-        distinct: shape.distinct,
-        condition: condition.into_iter().next(),
-        group_by,
-        having: having.into_iter().next(),
-        order_by,
-        limit: shape.limit.filter(|_| grouped),
-        offset: Some(shape.offset).filter(|_| grouped),
-        ..Select::default()
-    }))
 }

@@ -58,6 +58,7 @@ pub fn evaluate(value: &Value, from: &mut dyn Provider) -> Result<Vector> {
             dates(*part, &numbers, |part, x| units.and_then(|u| part_of(part, u, x)))
         }
         Value::Subquery(..) => Err(Error::new(ErrorKind::Internal, "a subquery that was not answered")),
+        Value::Unknown(_) => Err(Error::new(ErrorKind::Internal, "a key without its value")),
         Value::Key(key) => from.key(*key),
         Value::Aggregated(aggregate) => from.aggregated(*aggregate),
     }

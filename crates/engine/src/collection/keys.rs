@@ -1,12 +1,10 @@
-//! From the names of a collection to those of one source: arrays by full path, keys by their values.
+//! The keys of a collection's objects as constants: of one type in all objects, or an error.
 
 use sieva_catalog::Value;
-use sieva_format::schema::Schema;
-use sieva_query::ast::{Expr, Literal, Slot, SlotOf};
+use sieva_query::lower::Answer;
 use sieva_query::values::{Scalar, ValueType};
 use sieva_types::{Error, ErrorKind, Result};
 
-use super::names::{Meaning, relative};
 use super::objects::SourceObjects;
 
 /// The type of a key's values in all objects.
@@ -75,15 +73,23 @@ impl Class {
         })
     }
 
-    /// The constant number `number`, of this type and with a value that is not known yet.
-    pub(super) fn slot(self, number: usize) -> Expr {
-        let value_type = match self {
+    /// What a constant of this type is known by before its value is.
+    pub(super) fn unknown(self) -> Answer {
+        Answer::Unknown(Some(self.value_type()))
+    }
+
+    /// What is known of a constant of this type with a value, or without one.
+    pub(super) fn known(self, value: Option<&Value>) -> Result<Answer> {
+        Ok(Answer::Known(self.scalar(value)?, Some(self.value_type())))
+    }
+
+    fn value_type(self) -> ValueType {
+        match self {
             Self::Int => ValueType::I64,
             Self::Float => ValueType::F64,
             Self::Text => ValueType::Str,
             Self::Bool => ValueType::Bool,
-        };
-        Expr::Slot(Slot { of: SlotOf::Constant(value_type, number), text: format!("constant {number}") })
+        }
     }
 }
 
@@ -97,72 +103,4 @@ fn exact(i: i128) -> Result<Scalar> {
         format!("the key's value {i} is no 64-bit float, as others of the key are"),
     )
     .hint("ask for the objects of one type only"))
-}
-
-/// The constant that says a value.
-pub(super) fn literal(value: Scalar) -> Expr {
-    Expr::Literal(match value {
-        Scalar::Bool(b) => Literal::Bool(b),
-        Scalar::I64(i) => Literal::Int(i.into()),
-        Scalar::U64(u) => Literal::Int(u.into()),
-        Scalar::F64(f) => Literal::Float(f),
-        Scalar::Str(s) => Literal::Str(s),
-        Scalar::Null | Scalar::Histogram { .. } => Literal::Null,
-    })
-}
-
-/// The path of what has the path `relative` in a group.
-pub(super) fn within(group: &str, relative: &str) -> String {
-    if group.is_empty() { relative.to_string() } else { format!("{group}/{relative}") }
-}
-
-/// The full path of an object's array; `None` where the object lacks it.
-pub(super) fn array_of(schema: &Schema, group: &str, name: &str) -> Result<Option<String>> {
-    let path = within(group, name);
-    if schema.array(&path).is_some() || schema.aliases.iter().any(|(alias, _)| *alias == path) {
-        return Ok(Some(path));
-    }
-    // A member of a compound in the group, by its own name alone.
-    let of_group = |p: &str| match group {
-        "" => !p.contains('/'),
-        _ => p.strip_prefix(group).and_then(|r| r.strip_prefix('/')).is_some_and(|r| !r.contains('/')),
-    };
-    let mut members = schema
-        .arrays
-        .iter()
-        .map(|a| a.path.as_str())
-        .filter(|p| of_group(p) && relative(p, name).is_some_and(|r| r != name));
-    match (members.next(), members.next()) {
-        (None, _) => Ok(None),
-        (Some(one), None) => Ok(Some(one.to_string())),
-        (Some(one), Some(other)) => Err(Error::new(
-            ErrorKind::AmbiguousName,
-            format!("'{name}' of the object '{group}' could mean '{one}' and '{other}'"),
-        )
-        .hint("write the dataset, too: \"table.member\"")),
-    }
-}
-
-/// The expression with its resolved names replaced; `None` where one has no replacement.
-pub(super) fn replaced(
-    expr: &Expr,
-    replace: &mut dyn FnMut(&Meaning) -> Result<Option<Expr>>,
-) -> Result<Option<Expr>> {
-    let mut lacks = false;
-    let out = inner(expr, replace, &mut lacks)?;
-    Ok((!lacks).then_some(out))
-}
-
-fn inner(
-    expr: &Expr,
-    replace: &mut dyn FnMut(&Meaning) -> Result<Option<Expr>>,
-    lacks: &mut bool,
-) -> Result<Expr> {
-    if let Some(meaning) = Meaning::of_expr(expr) {
-        return Ok(replace(&meaning)?.unwrap_or_else(|| {
-            *lacks = true;
-            expr.clone()
-        }));
-    }
-    expr.clone().try_map_children(&mut |child| inner(child, replace, lacks))
 }
