@@ -15,7 +15,16 @@ from sieva._expr import Expr, col, fn, idx
 from sieva._histogram import Histogram
 from sieva._index import BuildReport, Calibration, IndexStatus, VerifyReport
 from sieva._index_job import IndexJob
-from sieva._native import IndexTask, Partial, Plan, Selection, Task, __version__
+from sieva._native import (
+    CollectionPartial,
+    CollectionTask,
+    IndexTask,
+    Partial,
+    Plan,
+    Selection,
+    Task,
+    __version__,
+)
 from sieva._open import open, sql  # noqa: A004 - sieva.open is the name that is fixed
 from sieva._query import Query
 from sieva._schema import Schema
@@ -31,6 +40,8 @@ __all__ = [
     "Calibration",
     "Catalog",
     "Collection",
+    "CollectionPartial",
+    "CollectionTask",
     "Expr",
     "Histogram",
     "IndexJob",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, Unpack
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Unpack
 
 from sieva import _native, errors
 from sieva._options import some, takes
@@ -12,9 +12,11 @@ from sieva._printable import shown
 from sieva._query import Query
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from sieva._native import CollectionPartial, CollectionTask, Selection
     from sieva._native import CollectionQuery as NativeQuery
-    from sieva._native import Selection
-    from sieva._options import OpeningCollection, Running
+    from sieva._options import OpeningCollection, Running, RunningTask
     from sieva._query import Layout
 
 
@@ -82,6 +84,36 @@ class Collection:
         """
         return CollectionQuery(self._native.query_plan(plan, options), self, plan.sql())
 
+    @takes("run_task")
+    def run_task(
+        self, task: _native.CollectionTask, **options: Unpack[RunningTask]
+    ) -> _native.CollectionPartial:
+        """Run a part of the work of a query of this collection, made anywhere by `CollectionQuery.tasks`.
+
+        The catalog is asked what names mean. Which objects are looked at, and the values of their keys, the
+        task says.
+
+        Parameters
+        ----------
+        task
+            The part. Its bytes are enough: ``CollectionTask.from_bytes``.
+        access, fetch, memory, spill, threads
+            As in `sql`; they change the time, not the answer.
+
+        Returns
+        -------
+        CollectionPartial
+            To be sent back, and given to `CollectionQuery.finish` with the others.
+
+        Raises
+        ------
+        StaleSource
+            A source is in another state than the one that the task was made of.
+        InvalidValue
+            The collection was opened in another way: `valid_range` differs.
+        """
+        return self._native.run_task(task, options)
+
     def close(self) -> None:
         """Do nothing: files are closed when a query is done with them."""
 
@@ -106,6 +138,76 @@ class CollectionQuery(Query):
     def _with_columns(self, more: object) -> None:
         """Add nothing: rows of many objects have no positions."""
         del more
+
+    def tasks(  # type: ignore[override] # its parts are objects, not boxes of rows
+        self,
+        n: int = 1,
+        *,
+        kind: Literal["count", "selection", "groups"] | None = None,
+        objects: Iterable[tuple[int, int]] | None = None,
+    ) -> list[CollectionTask]:
+        """Return the work in ``n`` parts or fewer, for other processes to run; no values are read for it.
+
+        Parts have objects that follow one another, and about as many bytes to read each. Sources that are no
+        larger than a part are not cut. All sources are opened, to tell their states.
+
+        Parameters
+        ----------
+        n
+            The most parts.
+        kind
+            What is wanted: the number of rows, their positions, or groups; None: groups of a query that has
+            them, else positions, of which all else is fetched in the end.
+        objects
+            The parts, in place of `n`: the number of the first object of each, from 0, and how many it has.
+            Together they must have each object once.
+
+        Returns
+        -------
+        list of CollectionTask
+            Each to be run by `Collection.run_task`, anywhere.
+
+        Raises
+        ------
+        Unsupported
+            A histogram without a range, a count of groups.
+
+        Examples
+        --------
+        >>> parts = [stars.run_task(task) for task in q.tasks(8)]  # doctest: +SKIP
+        >>> q.finish(parts).to_pandas()  # doctest: +SKIP
+        """
+        ranges = None if objects is None else [(first, count) for first, count in objects]
+        return self._native.tasks(n, kind, ranges)
+
+    def finish(
+        self,
+        parts: CollectionPartial | Iterable[CollectionPartial],  # type: ignore[override] # of tasks of a collection
+    ) -> CollectionQuery:
+        """Return this query, which knows its answer by what all its tasks found.
+
+        Parameters
+        ----------
+        parts
+            Partial results in any order, merged or not.
+
+        Returns
+        -------
+        CollectionQuery
+            Its answers are those of this one, to the bit. What tasks looked at is not evaluated again; the
+            values of rows are read here.
+
+        Raises
+        ------
+        InvalidValue
+            Parts are missing, there twice, or of another query.
+        StaleSource
+            The catalog tells of other objects than when the tasks were made, or a source is in another state.
+        """
+        from sieva import _native
+
+        given = [parts] if isinstance(parts, _native.CollectionPartial) else list(parts)
+        return CollectionQuery(self._native.finish(given), self.source, self.text)
 
     @property
     def rows(self) -> dict[str, int]:

@@ -1004,9 +1004,113 @@ class Collection:
         plan: Plan,
         options: Mapping[str, Any] | None = None,
     ) -> CollectionQuery: ...
+    def run_task(
+        self,
+        task: CollectionTask,
+        options: Mapping[str, Any] | None = None,
+    ) -> CollectionPartial: ...
+
+class CollectionTask:
+    """A part of the work of a query of a collection: what is asked, of which objects in which state.
+
+    Made by `CollectionQuery.tasks`, run by `Collection.run_task` in any process that can open the catalog and
+    these sources. ``bytes(task)`` gives it as bytes; tasks can be compared and pickled.
+
+    Examples
+    --------
+    >>> task = sieva.CollectionTask.from_bytes(data)  # doctest: +SKIP
+    >>> part = sieva.collection("h5boss", catalog="boss.sqlite").run_task(task)  # doctest: +SKIP
+    """
+
+    @staticmethod
+    def from_bytes(data: bytes) -> CollectionTask:
+        """Return the task that `bytes` gave.
+
+        Raises
+        ------
+        InvalidValue
+            These are no bytes of a task of a collection, or were changed or cut off.
+        """
+
+    @property
+    def kind(self) -> str:
+        """What it gives: ``"count"``, ``"selection"`` or ``"groups"``."""
+
+    @property
+    def plan(self) -> Plan:
+        """What is asked, of all objects."""
+
+    @property
+    def sources(self) -> list[str]:
+        """Locations of the sources that it opens."""
+
+    @property
+    def objects(self) -> tuple[int, int]:
+        """The number of its first object among all of the query, and how many objects it has."""
+
+    @property
+    def object_count(self) -> int:
+        """How many objects the query has."""
+
+    def __bytes__(self) -> bytes: ...
+    def __eq__(self, other: object) -> bool: ...
+    def __hash__(self) -> int: ...
+
+class CollectionPartial:
+    """What one task of a collection found, or several; made by `Collection.run_task`.
+
+    `CollectionQuery.finish` takes it. ``bytes(partial)`` gives it as bytes; it can be pickled.
+    """
+
+    @staticmethod
+    def from_bytes(data: bytes, memory: int | None = None) -> CollectionPartial:
+        """Return what `bytes` gave.
+
+        Parameters
+        ----------
+        data
+            The bytes.
+        memory
+            Bytes that it, and what is merged with it, may take; by default 1 GiB.
+
+        Raises
+        ------
+        InvalidValue
+            These are no bytes of a partial result of a collection, or were changed or cut off.
+        MemoryLimit
+            It takes more memory than allowed.
+        """
+
+    @property
+    def kind(self) -> str:
+        """What was asked for: ``"count"``, ``"selection"`` or ``"groups"``."""
+
+    @property
+    def looked_at(self) -> tuple[int, int]:
+        """How many objects were looked at, and of how many."""
+
+    def merge(self, other: CollectionPartial) -> CollectionPartial:
+        """Return what both found; neither is changed.
+
+        Raises
+        ------
+        InvalidValue
+            They are of different questions, or looked at the same objects.
+        MemoryLimit
+            Together they take more memory than allowed.
+        """
+
+    def __bytes__(self) -> bytes: ...
 
 class CollectionQuery:
     def plan(self) -> Plan: ...
+    def tasks(
+        self,
+        n: int = 1,
+        kind: str | None = None,
+        objects: list[tuple[int, int]] | None = None,
+    ) -> list[CollectionTask]: ...
+    def finish(self, parts: list[CollectionPartial]) -> CollectionQuery: ...
     @property
     def columns(self) -> list[tuple[str, str]]: ...
     @property

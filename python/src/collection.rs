@@ -7,6 +7,7 @@ use pyo3::types::{PyCapsule, PyDict};
 use sieva::options::Call;
 use sieva::parse;
 
+use crate::collection_tasks::{self, CollectionPartial, CollectionTask};
 use crate::errors::to_python;
 use crate::interrupt::interruptible;
 use crate::options;
@@ -55,6 +56,16 @@ impl Collection {
         let query = py.detach(|| self.0.query_plan(&plan.0, &options)).map_err(to_python)?;
         Ok(CollectionQuery(query, Signal::default()))
     }
+
+    #[pyo3(signature = (task, options=None))]
+    fn run_task(
+        &self,
+        py: Python<'_>,
+        task: &CollectionTask,
+        options: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<CollectionPartial> {
+        collection_tasks::run(py, &self.0, task, &options::query_options(options, Call::RunTask)?)
+    }
 }
 
 /// The name in FROM collection('name'); `None` for another FROM, or none.
@@ -70,6 +81,21 @@ pub struct CollectionQuery(sieva::CollectionQuery, Signal);
 impl CollectionQuery {
     fn plan(&self) -> PyResult<Plan> {
         self.0.logical_plan().map(Plan).map_err(to_python)
+    }
+
+    #[pyo3(signature = (n=1, kind=None, objects=None))]
+    fn tasks(
+        &self,
+        py: Python<'_>,
+        n: usize,
+        kind: Option<&str>,
+        objects: Option<Vec<(u64, u64)>>,
+    ) -> PyResult<Vec<CollectionTask>> {
+        collection_tasks::tasks_of(py, &self.0, n, kind, objects)
+    }
+
+    fn finish(&self, py: Python<'_>, parts: Vec<PyRef<'_, CollectionPartial>>) -> PyResult<Self> {
+        Ok(Self(collection_tasks::finish(py, &self.0, parts)?, Signal::default()))
     }
 
     #[getter]

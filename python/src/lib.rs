@@ -6,6 +6,7 @@
 mod advise;
 mod catalog;
 mod collection;
+mod collection_tasks;
 mod convert;
 mod encoded;
 mod errors;
@@ -41,6 +42,8 @@ mod native {
     use super::catalog::{Catalog, catalog_location, default_catalog};
     #[pymodule_export]
     use super::collection::{Collection, CollectionQuery, collection_clause};
+    #[pymodule_export]
+    use super::collection_tasks::{CollectionPartial, CollectionTask};
     #[pymodule_export]
     use super::encoded::{Blocks, Encoded};
     #[pymodule_export]

@@ -53,7 +53,10 @@ pub use augment::{
     ArrayStatus, BuildOptions, BuildReport, Calibration, GlobalHistogram, IndexJob, IndexKind, IndexStatus,
     IndexTask, Learn, Progress, ReplicaStatus, VerifyReport,
 };
-pub use collection::{Collection, CollectionBatches, CollectionQuery, CollectionStats};
+pub use collection::{
+    Collection, CollectionBatches, CollectionPartial, CollectionQuery, CollectionStats, CollectionTask,
+    CollectionWork,
+};
 pub use conditions::Points;
 pub use identity::Identity;
 pub use logical::plan_text;

@@ -41,7 +41,7 @@ pub(crate) use homes::homes;
 pub use profile::Calibration;
 pub use share::{IndexJob, IndexTask};
 use state::schema_hash;
-pub(crate) use state::{check_state, state_of};
+pub(crate) use state::{check_state, state_of, state_of_bytes};
 pub use status::{ArrayStatus, IndexStatus, ReplicaStatus};
 pub use verify::VerifyReport;
 

@@ -24,6 +24,14 @@ pub(crate) fn state_of(source: &Source) -> Result<[u64; 3]> {
     Ok([*len, content_hash(version.as_bytes()), *content])
 }
 
+/// The same of a source's bytes alone, whichever of its arrays were looked at when it was opened.
+pub(crate) fn state_of_bytes(source: &Source) -> Result<[u64; 3]> {
+    let store = source.reader().store();
+    store.check_unchanged()?;
+    let Fingerprint { len, version, content } = Fingerprint::take(store.as_ref(), store.version(), 0)?;
+    Ok([len, content_hash(version.as_bytes()), content])
+}
+
 /// A hash of what arrays are and how they are stored.
 pub(super) fn schema_hash(reader: &Arc<dyn ArraySource>) -> u64 {
     let mut described = String::new();

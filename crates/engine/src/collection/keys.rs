@@ -49,6 +49,20 @@ pub(super) fn class_of(sources: &[SourceObjects], number: usize, key: &str) -> R
 }
 
 impl Class {
+    /// All of them, in the order of their codes in bytes.
+    pub(super) const ALL: &[Self] = &[Self::Int, Self::Float, Self::Text, Self::Bool];
+
+    /// Whether values of keys of this type may be such.
+    pub(super) fn takes(self, value: &Value) -> bool {
+        matches!(
+            (self, value),
+            (Self::Int, Value::Int(_))
+                | (Self::Float, Value::Float(_) | Value::Int(_) | Value::UInt(_))
+                | (Self::Text, Value::Text(_))
+                | (Self::Bool, Value::Bool(_))
+        )
+    }
+
     fn name(self) -> &'static str {
         match self {
             Self::Int | Self::Float => "a number",

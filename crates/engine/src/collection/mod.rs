@@ -17,6 +17,7 @@ mod query;
 mod rows;
 mod run;
 mod shape;
+mod tasks;
 
 use std::sync::Arc;
 
@@ -28,6 +29,7 @@ use crate::open::OpenOptions;
 use crate::query::QueryOptions;
 use names::Names;
 pub use query::{CollectionBatches, CollectionQuery, CollectionStats};
+pub use tasks::{CollectionPartial, CollectionTask, CollectionWork};
 
 /// A collection of a catalog. Cheap to clone.
 #[derive(Clone)]

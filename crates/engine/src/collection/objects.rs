@@ -9,7 +9,7 @@ use sieva_types::Result;
 use super::shape::Shape;
 
 /// An object: the group that holds the arrays.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct Object {
     /// Path of the group; empty for the root.
     pub group: String,
@@ -18,7 +18,7 @@ pub(super) struct Object {
 }
 
 /// The objects of one source.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct SourceObjects {
     /// Path or URL.
     pub location: String,

@@ -5,7 +5,7 @@
 
 use sieva_plan::{Column, ColumnId, ColumnKind, Output, Plan, Scan, SortKey, SourceRef, Step};
 use sieva_query::aggregate::Aggregate;
-use sieva_query::ast::{Expr, Literal, Name, Span};
+use sieva_query::ast::{Expr, Literal, Name, Select, Span};
 use sieva_query::logical::{NamedColumns, call_of, select_of};
 use sieva_query::lower::constant_of;
 use sieva_query::values::Scalar;
@@ -23,6 +23,13 @@ impl Collection {
     /// # Errors
     /// `invalid-value` for what is no plan, or one of another source; as [`Collection::sql`].
     pub fn query_plan(&self, plan: &Plan, options: &QueryOptions) -> Result<CollectionQuery> {
+        let select = self.select_of(plan)?;
+        let names = Names::load(&self.catalog, &self.name)?;
+        CollectionQuery::new(self, &names, select, options)
+    }
+
+    /// The tree of a plan of this collection.
+    pub(super) fn select_of(&self, plan: &Plan) -> Result<Select> {
         match &plan.scan.source {
             SourceRef::Collection(name) if name == self.name() => {}
             other => {
@@ -31,8 +38,7 @@ impl Collection {
                     .hint("ask that source, or make the plan anew for this one"));
             }
         }
-        let names = Names::load(&self.catalog, &self.name)?;
-        CollectionQuery::new(self, &names, select_of(plan)?, options)
+        select_of(plan)
     }
 }
 

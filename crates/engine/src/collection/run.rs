@@ -11,6 +11,7 @@ use sieva_types::{Error, ErrorKind, Result};
 use super::manifests::{self, Hint};
 use super::objects::{Object, SourceObjects};
 use super::opener;
+use crate::augment::state_of_bytes;
 use crate::open::{OpenOptions, Source};
 
 /// Objects that one thread takes at once.
@@ -25,6 +26,8 @@ struct Job {
     source: usize,
     from: usize,
     to: usize,
+    /// The number of its first object among all.
+    number: usize,
 }
 
 /// An object at which a query is.
@@ -33,6 +36,8 @@ pub(super) struct At<'a> {
     pub source: &'a Source,
     pub found: &'a SourceObjects,
     pub object: &'a Object,
+    /// Its number among all.
+    pub number: usize,
 }
 
 /// What opening and reading came to.
@@ -62,6 +67,8 @@ pub(super) struct Setting<'a> {
     pub catalog: &'a Catalog,
     pub options: &'a OpenOptions,
     pub sources: &'a [SourceObjects],
+    /// The states that they have to be in; none where any will do.
+    pub states: &'a [[u64; 3]],
     pub threads: usize,
     pub cancel: &'a AtomicBool,
 }
@@ -92,6 +99,7 @@ impl Walk {
                 source,
                 from,
                 to: end.min(from + OBJECTS),
+                number: before + from,
             }));
             before += found.objects.len();
         }
@@ -199,17 +207,31 @@ fn job<R>(
             Some(source) => source.clone(),
             None => {
                 let hint = std::mem::replace(&mut state.hint, Hint::None);
-                state.source.insert(opener::open(found, hint, setting.options)?).clone()
+                let opened = opener::open(found, hint, setting.options)?;
+                if let Some(wanted) = setting.states.get(job.source) {
+                    check_state(&opened, *wanted, &found.location)?;
+                }
+                state.source.insert(opened).clone()
             }
         }
     };
     let mut out = Vec::with_capacity(job.to - job.from);
-    for object in &found.objects[job.from..job.to] {
+    for (object, number) in found.objects[job.from..job.to].iter().zip(job.number..) {
         if setting.cancel.load(Ordering::Relaxed) {
             return Err(Error::new(ErrorKind::Cancelled, "the query was cancelled"));
         }
         let place = || format!("object '{}' of '{}'", object.group, found.location);
-        out.push(work(At { source: &source, found, object }).map_err(|e| e.at(place()))?);
+        out.push(work(At { source: &source, found, object, number }).map_err(|e| e.at(place()))?);
     }
     Ok(out)
+}
+
+/// That a source is in the state that a task is of.
+fn check_state(source: &Source, wanted: [u64; 3], location: &str) -> Result<()> {
+    if state_of_bytes(source)? == wanted {
+        return Ok(());
+    }
+    let message = format!("'{location}' is not in the state that the task is of");
+    Err(Error::new(ErrorKind::StaleSource, message)
+        .hint("make the tasks anew, of the same files, copied with their times of modification if at all"))
 }

@@ -42,13 +42,23 @@ impl TaskKind {
         })
     }
 
+    /// Its code in bytes.
+    pub(crate) fn code(self) -> u8 {
+        Self::ALL.iter().position(|&k| k == self).unwrap_or_default() as u8
+    }
+
+    /// The kind of a code.
+    pub(crate) fn of_code(code: u8) -> Option<Self> {
+        Self::ALL.get(usize::from(code)).copied()
+    }
+
     /// What answers all that may be asked of a query.
     pub(super) fn of(query: &Query) -> Self {
         if query.is_grouped() { Self::Groups } else { Self::Selection }
     }
 
     /// That it is to be had of a query in parts.
-    pub(super) fn check(self, query: &Query) -> Result<()> {
+    pub(crate) fn check(self, query: &Query) -> Result<()> {
         let refuse = |what: &str, hint: &str| Err(Error::new(ErrorKind::Unsupported, what).hint(hint));
         match (self, &query.bound().body) {
             (Self::Groups, Body::Rows) => {

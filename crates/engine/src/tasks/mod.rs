@@ -7,7 +7,7 @@
 mod kind;
 mod partial;
 mod run;
-mod wire;
+pub(crate) mod wire;
 
 use sieva_plan::{Plan, SourceRef};
 use sieva_types::{Bx, Error, ErrorKind, Result};

@@ -12,16 +12,16 @@ use crate::frame::{framed, opened};
 const TASK: [u8; 4] = *b"SVTK";
 const PARTIAL: [u8; 4] = *b"SVPR";
 /// What reading a task may take.
-const TASK_MEMORY: u64 = 256 << 20;
+pub(crate) const TASK_MEMORY: u64 = 256 << 20;
 /// What a partial result may take, where it is not said: as much as a query.
-const PARTIAL_MEMORY: u64 = 1 << 30;
+pub(crate) const PARTIAL_MEMORY: u64 = 1 << 30;
 
-const TASK_SUBJECT: Subject = Subject {
+pub(crate) const TASK_SUBJECT: Subject = Subject {
     name: "task",
     kind: ErrorKind::InvalidValue,
     hint: "send it again, or make it anew from the query: what it was sent through has changed or cut it off",
 };
-const PARTIAL_SUBJECT: Subject = Subject {
+pub(crate) const PARTIAL_SUBJECT: Subject = Subject {
     name: "partial result",
     kind: ErrorKind::InvalidValue,
     hint: "send it again, or run its task anew: what it was sent through has changed or cut it off",
@@ -136,7 +136,7 @@ impl Partial {
 
 fn write_question(w: &mut Writer, question: &Question) {
     let Question { kind, plan, state, meaning, rows } = question;
-    w.byte(TaskKind::ALL.iter().position(|k| k == kind).unwrap_or_default() as u8);
+    w.byte(kind.code());
     w.text(plan);
     state.iter().for_each(|&n| w.uint(n));
     w.uint(*meaning);
@@ -145,8 +145,8 @@ fn write_question(w: &mut Writer, question: &Question) {
 
 fn read_question(r: &mut Reader<'_>) -> Result<Question> {
     let code = r.byte()?;
-    let kind = TaskKind::ALL.get(usize::from(code)).copied();
-    let kind = kind.ok_or_else(|| r.damaged(format!("{code} is nothing that tasks give")))?;
+    let kind =
+        TaskKind::of_code(code).ok_or_else(|| r.damaged(format!("{code} is nothing that tasks give")))?;
     let plan = r.text()?;
     let state = [r.uint()?, r.uint()?, r.uint()?];
     let meaning = r.uint()?;

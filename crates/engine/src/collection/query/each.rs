@@ -161,7 +161,7 @@ impl CollectionQuery {
     /// `invalid-value` for a number that is none; those of opening.
     pub fn object(&self, object: usize) -> Result<Option<(Source, Option<Expr>)>> {
         let inner = &self.inner;
-        let (mut left, none) = (object, || {
+        let (number, mut left, none) = (object, object, || {
             let message = format!("no object {object}: the query has {}, from 0 on", self.objects().count());
             Error::new(ErrorKind::InvalidValue, message)
         });
@@ -172,7 +172,7 @@ impl CollectionQuery {
             };
             let hint = manifests::hints(&inner.collection.catalog, &[found])?.pop().unwrap_or(Hint::None);
             let source = opener::open(found, hint, &inner.collection.options)?;
-            let Some((plan, _)) = inner.plan_at(At { source: &source, found, object })? else {
+            let Some((plan, _)) = inner.plan_at(At { source: &source, found, object, number })? else {
                 return Ok(None);
             };
             let condition = filter_of(&plan)?;

@@ -3,11 +3,12 @@
 mod batches;
 mod each;
 mod object;
+mod parts;
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 
 use arrow_array::RecordBatch;
@@ -28,12 +29,14 @@ use super::paths::array_of;
 use super::plan::shown;
 use super::run::{At, Setting, Walk};
 use super::shape::Shape;
+use super::tasks::Listing;
 use super::{Collection, opener, plan, rows};
 use crate::arrow::Batches;
 use crate::open::Source;
 use crate::query::{Query, QueryOptions};
 pub use batches::CollectionBatches;
 use object::{ObjectPlan, inputs, template};
+pub(super) use parts::{Given, Known};
 
 /// Objects that are looked at for one that has all arrays of a query.
 const TRIED: usize = 1000;
@@ -71,10 +74,18 @@ pub struct CollectionQuery {
 struct Inner {
     collection: Collection,
     options: QueryOptions,
+    /// As it was asked.
+    select: Select,
     shape: Shape,
     /// Types of the keys in use.
     classes: Vec<Class>,
     sources: Vec<SourceObjects>,
+    /// The states that its sources have to be in; none where any will do.
+    states: Vec<[u64; 3]>,
+    /// What was found of it elsewhere.
+    known: Known,
+    /// Its objects and the states of their sources, once somebody wanted tasks.
+    listing: OnceLock<Arc<Listing>>,
     /// What is asked of each object.
     each: ObjectPlan,
     /// The whole query, bound to one object whose keys are not known. It is never run; groups of all objects are given to
@@ -97,13 +108,24 @@ impl CollectionQuery {
         select: Select,
         options: &QueryOptions,
     ) -> Result<Self> {
+        Self::made(collection, names, select, options, None)
+    }
+
+    /// A query, of the objects that the catalog leaves or of those that are given.
+    pub(super) fn made(
+        collection: &Collection,
+        names: &Names<'_>,
+        select: Select,
+        options: &QueryOptions,
+        given: Option<Given>,
+    ) -> Result<Self> {
         let started = Instant::now();
         let options = &QueryOptions { cross: options.cross || select.cross, ..options.clone() };
         let shape = Shape::of(names, &select)?;
-        let find = Find::new(shape.filter.clone()).collection(collection.name());
-        let sources = objects::find(&collection.catalog, find, &shape)?;
-        let keys = shape.keys.iter().enumerate();
-        let classes = keys.map(|(i, key)| class_of(&sources, i, key)).collect::<Result<Vec<_>>>()?;
+        let Given { sources, classes, states, known } = match given {
+            Some(given) => given,
+            None => Given::found(collection, &shape)?,
+        };
         let catalog_seconds = started.elapsed().as_secs_f64();
         let one_thread = QueryOptions { threads: Some(1), ..options.clone() };
         let rest = plan::rest_of(collection.name(), &shape, options.cross)?;
@@ -119,9 +141,13 @@ impl CollectionQuery {
             inner: Arc::new(Inner {
                 collection: collection.clone(),
                 options: options.clone(),
+                select,
                 shape,
                 classes,
                 sources,
+                states,
+                known,
+                listing: OnceLock::new(),
                 each: ObjectPlan::of(&rest)?,
                 template,
                 inputs,
@@ -279,6 +305,7 @@ impl Inner {
             catalog: &self.collection.catalog,
             options: &self.collection.options,
             sources: &self.sources,
+            states: &self.states,
             threads: self.threads(),
             cancel: &self.cancel,
         }
@@ -317,53 +344,76 @@ impl Inner {
         if *done {
             return Ok(());
         }
-        let started = Instant::now();
-        let mut groups = Groups::start(self.template.execution()?)?;
-        let (mut walk, mut evaluated, mut lacking) = (Walk::new(&self.sources), 0, 0);
-        let (setting, options) = (self.setting(), self.object_options());
-        let limit = self.options.memory.unwrap_or(1 << 30);
-        let mut need = 0;
-        while let Some(parts) = walk.window(&setting, &|at| self.groups_at(at, &options))? {
-            for part in parts {
-                let Some(part) = part else {
-                    lacking += 1;
-                    continue;
-                };
-                evaluated += 1;
-                // An upper bound is enough until it is near the limit.
-                need += part.memory_bytes();
-                groups.merge(part)?;
-            }
-            if need > limit {
-                need = groups.memory_bytes();
-            }
-            if need > limit {
-                return Err(Error::new(
-                    ErrorKind::MemoryLimit,
-                    format!("the groups take {need} bytes, the limit is {limit}"),
-                )
-                .hint("group by fewer values, or raise the limit with --memory (memory= in Python)"));
-            }
-        }
+        let groups = self.gather(&mut |_| Ok(()))?;
         self.template.set_groups(finish_groups(self.template.execution()?, groups)?);
-        self.note(&walk, started, evaluated, lacking);
         *done = true;
         Ok(())
     }
 
-    fn count_rows(&self) -> Result<u64> {
+    /// The groups of all objects. `note` is told how many rows each object has, `None` of one that lacks an array.
+    fn gather(&self, note: &mut dyn FnMut(Option<u64>) -> Result<()>) -> Result<Groups> {
+        let mut groups = Groups::start(self.template.execution()?)?;
+        let (options, limit, mut need) = (self.object_options(), self.memory(), 0);
+        self.each_found(&|at| self.groups_at(at, &options), &mut |part| {
+            note(part.as_ref().map(|(rows, _)| *rows))?;
+            let Some((_, part)) = part else { return Ok(()) };
+            // An upper bound is enough until it is near the limit.
+            need += part.memory_bytes();
+            groups.merge(part)?;
+            if need > limit {
+                need = groups.memory_bytes();
+            }
+            if need <= limit {
+                return Ok(());
+            }
+            Err(Error::new(
+                ErrorKind::MemoryLimit,
+                format!("the groups take {need} bytes, the limit is {limit}"),
+            )
+            .hint("group by fewer values, or raise the limit with --memory (memory= in Python)"))
+        })?;
+        Ok(groups)
+    }
+
+    /// Hands on what `work` makes of each object, in order; `None` of those that lack an array.
+    fn each_found<R: Send>(
+        &self,
+        work: &(dyn Fn(At<'_>) -> Result<Option<R>> + Sync),
+        take: &mut dyn FnMut(Option<R>) -> Result<()>,
+    ) -> Result<()> {
         let started = Instant::now();
-        let (mut walk, mut evaluated, mut lacking, mut rows) = (Walk::new(&self.sources), 0, 0, 0_u64);
-        let (setting, options) = (self.setting(), self.object_options());
-        let work = |at: At<'_>| self.query_at(at, &options)?.map(|q| q.count()).transpose();
-        while let Some(counts) = walk.window(&setting, &work)? {
-            for count in counts {
-                evaluated += u64::from(count.is_some());
-                lacking += u64::from(count.is_none());
-                rows += count.unwrap_or(0);
+        let (mut walk, mut evaluated, mut lacking) = (Walk::new(&self.sources), 0, 0);
+        let setting = self.setting();
+        while let Some(all) = walk.window(&setting, work)? {
+            for found in all {
+                evaluated += u64::from(found.is_some());
+                lacking += u64::from(found.is_none());
+                take(found)?;
             }
         }
         self.note(&walk, started, evaluated, lacking);
+        Ok(())
+    }
+
+    /// Bytes that groups may take.
+    fn memory(&self) -> u64 {
+        self.options.memory.unwrap_or(1 << 30)
+    }
+
+    fn count_rows(&self) -> Result<u64> {
+        let rows = match &self.known {
+            Known::Count(n) => *n,
+            Known::Rows(found) => found.values().map(|s| s.len()).fold(0, u64::saturating_add),
+            Known::Nothing => {
+                let (options, mut rows) = (self.object_options(), 0_u64);
+                let work = |at: At<'_>| self.query_at(at, &options)?.map(|q| q.count()).transpose();
+                self.each_found(&work, &mut |n| {
+                    rows = rows.saturating_add(n.unwrap_or(0));
+                    Ok(())
+                })?;
+                rows
+            }
+        };
         Ok(rows.saturating_sub(self.shape.offset).min(self.shape.limit.unwrap_or(u64::MAX)))
     }
 }

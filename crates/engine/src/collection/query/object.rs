@@ -3,6 +3,7 @@
 use sieva_plan::{Call, Column, ColumnId, Expr as PlanExpr, Output, Step};
 use sieva_query::logical::{ObjectNames, plan_of_object};
 use sieva_query::lower::Answer;
+use sieva_types::Selection;
 
 use super::*;
 
@@ -96,12 +97,23 @@ impl Inner {
 
     /// The query of one object; `None` where it lacks an array.
     pub(super) fn query_at(&self, at: At<'_>, options: &QueryOptions) -> Result<Option<Query>> {
+        let found = match &self.known {
+            Known::Rows(all) => match all.get(&at.number) {
+                Some(found) => Some(found),
+                None => return Ok(None),
+            },
+            _ => None,
+        };
         let Some((plan, constants)) = self.plan_at(at)? else { return Ok(None) };
-        Query::of_object(at.source, plan, &constants, options).map(Some)
+        let query = Query::of_object(at.source, plan, &constants, options)?;
+        Ok(Some(match found {
+            Some(found) => knowing(&query, found)?,
+            None => query,
+        }))
     }
 
-    /// The groups of one object, with the keys of all; `None` where it lacks an array.
-    pub(super) fn groups_at(&self, at: At<'_>, options: &QueryOptions) -> Result<Option<Groups>> {
+    /// The number of an object's rows, and its groups with the keys of all; `None` where it lacks an array.
+    pub(super) fn groups_at(&self, at: At<'_>, options: &QueryOptions) -> Result<Option<(u64, Groups)>> {
         let Some(query) = self.query_at(at, options)? else { return Ok(None) };
         let ObjectPlan { keys, calls, count, .. } = &self.each;
         let mine = inputs(&query);
@@ -131,8 +143,18 @@ impl Inner {
             let each = constants.iter().map(|k| k.clone().or_else(|| old.next()).unwrap_or(Scalar::Null));
             Ok(Some(each.collect()))
         })?;
-        Ok(Some(rekeyed))
+        Ok(Some((query.bound().rows.len(), rekeyed)))
     }
+}
+
+/// The query, whose positions were found elsewhere.
+fn knowing(query: &Query, found: &Selection) -> Result<Query> {
+    let rows = &query.bound().rows;
+    if found.dims() == rows.names && found.shape() == rows.shape {
+        return query.knowing(crate::query::Known::Selection(found.clone()));
+    }
+    let message = format!("{found:?} is no selection of the rows of this object");
+    Err(Error::new(ErrorKind::InvalidValue, message).hint("run the tasks of the query anew"))
 }
 
 fn key_number(shape: &Shape, key: &str) -> Result<usize> {

@@ -1,0 +1,153 @@
+//! What tasks need of a query of a collection: its objects, given or found, and what each of them gives.
+
+use std::collections::HashMap;
+
+use sieva_types::Selection;
+
+use super::*;
+
+/// The objects of a query, and what is known of them.
+pub(in crate::collection) struct Given {
+    pub sources: Vec<SourceObjects>,
+    /// Types of the keys whose values the objects have.
+    pub classes: Vec<Class>,
+    /// The states that the sources have to be in; none where any will do.
+    pub states: Vec<[u64; 3]>,
+    pub known: Known,
+}
+
+/// What was found of a query elsewhere.
+pub(in crate::collection) enum Known {
+    Nothing,
+    /// The number of its rows, before OFFSET and LIMIT.
+    Count(u64),
+    /// The positions in the objects that have all arrays, by their numbers.
+    Rows(HashMap<usize, Arc<Selection>>),
+}
+
+impl Given {
+    /// What the catalog leaves.
+    pub(super) fn found(collection: &Collection, shape: &Shape) -> Result<Self> {
+        let find = Find::new(shape.filter.clone()).collection(collection.name());
+        let sources = objects::find(&collection.catalog, find, shape)?;
+        let keys = shape.keys.iter().enumerate();
+        let classes = keys.map(|(i, key)| class_of(&sources, i, key)).collect::<Result<Vec<_>>>()?;
+        Ok(Self { sources, classes, states: Vec::new(), known: Known::Nothing })
+    }
+}
+
+impl Collection {
+    /// The query of a plan of this collection, of given objects.
+    pub(in crate::collection) fn query_given(
+        &self,
+        plan: &Plan,
+        options: &QueryOptions,
+        given: Given,
+    ) -> Result<CollectionQuery> {
+        let names = Names::load(&self.catalog, &self.name)?;
+        let select = self.select_of(plan)?;
+        CollectionQuery::made(self, &names, select, options, Some(given))
+    }
+}
+
+impl CollectionQuery {
+    /// The same query of given objects.
+    pub(in crate::collection) fn given(&self, given: Given) -> Result<Self> {
+        let Inner { collection, select, options, .. } = &*self.inner;
+        let names = Names::load(&collection.catalog, &collection.name)?;
+        let made = Self::made(collection, &names, select.clone(), options, Some(given))?;
+        if let Some(known) = self.inner.listing.get() {
+            let _ = made.inner.listing.set(Arc::clone(known));
+        }
+        Ok(made)
+    }
+
+    /// The whole query, bound to one object.
+    pub(in crate::collection) fn template(&self) -> &Query {
+        &self.inner.template
+    }
+
+    /// Its objects, by source.
+    pub(in crate::collection) fn found(&self) -> &[SourceObjects] {
+        &self.inner.sources
+    }
+
+    /// Types of the keys whose values its objects have.
+    pub(in crate::collection) fn classes(&self) -> &[Class] {
+        &self.inner.classes
+    }
+
+    /// Paths of its arrays within an object.
+    pub(in crate::collection) fn arrays(&self) -> &[String] {
+        &self.inner.shape.arrays
+    }
+
+    /// Bytes that what is found of it may take.
+    pub fn memory(&self) -> u64 {
+        self.inner.memory()
+    }
+
+    pub(in crate::collection) fn setting(&self) -> Setting<'_> {
+        self.inner.setting()
+    }
+
+    /// What `list` tells of its objects, which is kept.
+    pub(in crate::collection) fn listed_by(
+        &self,
+        list: impl FnOnce() -> Result<Listing>,
+    ) -> Result<Arc<Listing>> {
+        if let Some(known) = self.inner.listing.get() {
+            return Ok(Arc::clone(known));
+        }
+        let made = Arc::new(list()?);
+        Ok(Arc::clone(self.inner.listing.get_or_init(|| made)))
+    }
+
+    /// Hands on the number of rows of each object, and how many of them are hits; `None` of one that lacks an array.
+    pub(in crate::collection) fn count_each(
+        &self,
+        take: &mut dyn FnMut(Option<(u64, u64)>) -> Result<()>,
+    ) -> Result<()> {
+        let options = self.inner.object_options();
+        let work = |at: At<'_>| {
+            let Some(query) = self.inner.query_at(at, &options)? else { return Ok(None) };
+            Ok(Some((query.bound().rows.len(), query.count()?)))
+        };
+        self.inner.each_found(&work, take)
+    }
+
+    /// The same with the positions of the hits.
+    pub(in crate::collection) fn select_each(
+        &self,
+        take: &mut dyn FnMut(Option<(u64, Arc<Selection>)>) -> Result<()>,
+    ) -> Result<()> {
+        let options = self.inner.object_options();
+        let work = |at: At<'_>| {
+            let Some(query) = self.inner.query_at(at, &options)? else { return Ok(None) };
+            Ok(Some((query.bound().rows.len(), query.selection()?)))
+        };
+        self.inner.each_found(&work, take)
+    }
+
+    /// The groups of all objects before HAVING; `note` is told how many rows each has, `None` of one that lacks an array.
+    pub(in crate::collection) fn gather(
+        &self,
+        note: &mut dyn FnMut(Option<u64>) -> Result<()>,
+    ) -> Result<Groups> {
+        self.inner.gather(note)
+    }
+
+    /// Finishes groups that were put together elsewhere: they are those of all objects.
+    pub(in crate::collection) fn set_groups(&self, groups: Groups) -> Result<()> {
+        let template = &self.inner.template;
+        template.set_groups(finish_groups(template.execution()?, groups)?);
+        *self.inner.grouped.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        Ok(())
+    }
+
+    /// Notes what others evaluated of it.
+    pub(in crate::collection) fn note_seen(&self, evaluated: u64, lacking: u64) {
+        let mut stats = self.inner.lock_stats();
+        (stats.evaluated, stats.lacking) = (evaluated, lacking);
+    }
+}

@@ -1,0 +1,86 @@
+//! What a query's objects are, in which state their sources are, and how much there is to be read of them.
+
+use std::sync::Arc;
+
+use sieva_index::content_hash;
+use sieva_types::wire::Writer;
+use sieva_types::{Error, ErrorKind, Result};
+
+use super::super::paths::array_of;
+use super::super::query::CollectionQuery;
+use super::super::run::{At, Walk};
+use super::wire::{write_classes, write_objects};
+use crate::augment::state_of_bytes;
+use crate::open::Source;
+
+/// All objects of a query at one time.
+#[derive(Debug)]
+pub(in crate::collection) struct Listing {
+    /// A hash of them, with their sources and the values of their keys.
+    pub objects: u64,
+    /// A hash of the states of all sources.
+    pub states: u64,
+    /// The state of each source.
+    pub each: Vec<[u64; 3]>,
+    /// For each source the bytes of the arrays of its objects, as they are stored where that is known.
+    pub weights: Vec<Vec<u64>>,
+}
+
+impl CollectionQuery {
+    /// Its objects and the states of their sources, which are opened for it once.
+    pub(super) fn listing(&self) -> Result<Arc<Listing>> {
+        self.listed_by(|| self.list())
+    }
+
+    fn list(&self) -> Result<Listing> {
+        let sources = self.found();
+        let work = |at: At<'_>| {
+            let is_first = at.found.objects.first().is_some_and(|first| std::ptr::eq(first, at.object));
+            let state = if is_first { Some(state_of_bytes(at.source)?) } else { None };
+            Ok((state, self.bytes_of(at)?))
+        };
+        let mut walk = Walk::new(sources);
+        let (mut each, mut weights): (Vec<[u64; 3]>, Vec<Vec<u64>>) = (Vec::new(), Vec::new());
+        while let Some(found) = walk.window(&self.setting(), &work)? {
+            for (state, bytes) in found {
+                if let Some(state) = state {
+                    each.push(state);
+                    weights.push(Vec::new());
+                }
+                weights.last_mut().ok_or_else(no_source)?.push(bytes);
+            }
+        }
+        let mut w = Writer::default();
+        write_classes(&mut w, self.classes());
+        w.list(sources, |w, found| {
+            w.text(&found.location);
+            write_objects(w, &found.objects);
+        });
+        let objects = content_hash(&w.into_bytes());
+        let mut w = Writer::default();
+        each.iter().flatten().for_each(|&n| w.uint(n));
+        Ok(Listing { objects, states: content_hash(&w.into_bytes()), each, weights })
+    }
+
+    /// Bytes of the query's arrays in an object.
+    fn bytes_of(&self, at: At<'_>) -> Result<u64> {
+        let schema = at.source.schema();
+        let mut bytes = 0_u64;
+        for name in self.arrays() {
+            let path = array_of(schema, &at.object.group, name)?;
+            let Some(info) = path.and_then(|p| schema.array(&p)).map(|i| &schema.arrays[i]) else { continue };
+            let whole = info.shape.iter().fold(info.dtype.size() as u64, |n, &len| n.saturating_mul(len));
+            bytes = bytes.saturating_add(info.storage.stored_bytes.unwrap_or(whole));
+        }
+        Ok(bytes)
+    }
+}
+
+fn no_source() -> Error {
+    Error::new(ErrorKind::Internal, "an object before the first of its source")
+}
+
+/// A hash of how a source was opened, as far as that changes what its values mean.
+pub(super) fn meaning_of(source: &Source) -> u64 {
+    content_hash(source.meaning().as_bytes())
+}
