@@ -402,6 +402,7 @@ class Source:
             The description contradicts itself.
         """
 
+    def manifest(self) -> bytes: ...
     def files(self) -> list[str]:
         """Return the files that it is made of."""
 
@@ -974,6 +975,63 @@ class Selection:
     @staticmethod
     def load(path: str) -> Selection:
         """Read a selection from a file that `save` wrote."""
+
+    @staticmethod
+    def from_positions(positions: NDArray[np.uint64], dims: Sequence[str], shape: Sequence[int]) -> Selection:
+        """Return the selection of given positions.
+
+        Parameters
+        ----------
+        positions
+            uint64, from 0 on: of shape ``(n,)``, linear in C order; or ``(n, len(dims))``, coordinates as
+            `coords` gives them. Best in increasing order; repeated ones count once.
+        dims, shape
+            Names and lengths of the dimensions.
+
+        Raises
+        ------
+        InvalidValue
+            A position does not lie in the shape.
+        DimensionMismatch
+            Positions of another rank, or not as many names as lengths.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> s = sieva.Selection.from_positions(np.array([[0, 2], [1, 1]], np.uint64), ["y", "x"], [2, 3])
+        >>> s.positions()
+        array([2, 4])
+        """
+
+    @staticmethod
+    def from_boxes(
+        boxes: Sequence[tuple[Sequence[int], Sequence[int]]], dims: Sequence[str], shape: Sequence[int]
+    ) -> Selection:
+        """Return the selection of all positions that lie in any of these boxes.
+
+        Parameters
+        ----------
+        boxes
+            Of each its first position and its lengths along the dimensions, as `bounding_box` gives them.
+        dims, shape
+            Names and lengths of the dimensions.
+
+        Raises
+        ------
+        InvalidValue
+            A box does not lie in the shape.
+        DimensionMismatch
+            A box of another rank, or not as many names as lengths.
+
+        Examples
+        --------
+        >>> s = sieva.Selection.from_boxes([([0, 1], [2, 2])], ["y", "x"], [2, 3])
+        >>> s.positions()
+        array([1, 2, 4, 5])
+        """
+
+    def positions(self) -> NDArray[np.int64]:
+        """Return the positions, ascending and linear in C order, as an array of shape ``(len(self),)``."""
 
     def __and__(self, other: Selection) -> Selection: ...
     def __or__(self, other: Selection) -> Selection: ...

@@ -71,6 +71,9 @@ def open(  # noqa: A001 - sieva.open is the name that is fixed
         subqueries, nor what files, links and redirects lead to. What counts is where a name really leads.
         None: what the system allows. For programs that answer for others. Refused for ADIOS2 files, Parquet
         references and GridFTP servers, which other libraries open.
+    manifest
+        What `Source.manifest` gave, here or in another process: the file is neither parsed nor read before
+        values are wanted. It is believed as the process that made it is. None: the file is parsed.
     memory
         What reading a part of an array (``src["TEMP"][0, :100]``) may take, its values included, and what
         the metadata of Zarr groups and reference sets take: bytes, or text such as ``"4GiB"``. None: 1 GiB,
@@ -84,6 +87,10 @@ def open(  # noqa: A001 - sieva.open is the name that is fixed
 
     Raises
     ------
+    StaleSource
+        ``manifest`` was taken of another state of the file.
+    CorruptIndex
+        ``manifest`` is damaged.
     FileNotFound
         There is no such file; also a `FileNotFoundError`.
     PermissionDenied
@@ -170,7 +177,7 @@ def sql(text: str, *, engine: object = None, **options: Unpack[Asking]) -> Query
         As in `Source.query`: who runs it.
     access, fetch, memory, spill, threads, cross
         As in `Source.query`.
-    dims, external, valid_range, store, learn, join, isolated, storage_options, catalog, allow
+    dims, external, valid_range, store, learn, join, isolated, storage_options, catalog, allow, manifest
         As in `open`; of a collection as in `collection`.
 
     Raises

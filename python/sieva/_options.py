@@ -61,6 +61,7 @@ class _OpeningFile(TypedDict, total=False):
     storage_options: Mapping[str, Any] | None
     catalog: Catalog | str | os.PathLike[str] | bool | None
     allow: Sequence[str | os.PathLike[str]] | None
+    manifest: bytes | None
 
 
 class Opening(_OpeningFile, total=False):

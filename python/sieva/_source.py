@@ -220,6 +220,29 @@ class Source:
         """
         return self._by(engine, self._native.sql(text, options), text, options)
 
+    def manifest(self) -> bytes:
+        """Return what opening this file learnt, for ``sieva.open(path, manifest=...)`` in other processes.
+
+        They parse nothing, and read nothing of the file before values are wanted; indexes know its state from
+        these bytes. One that finds the file with another length or time of modification gets `StaleSource`.
+        The bytes are for processes that trust this one. Making them reads where all chunks lie, and 64 KiB of
+        samples.
+
+        Raises
+        ------
+        Unsupported
+            The source is not one file or object: several files, a Zarr group, a reference set; or its server
+            gives it no tag.
+        StaleSource
+            It was changed since it was opened.
+
+        Examples
+        --------
+        >>> known = comm.bcast(sieva.open("pop.nc").manifest() if rank == 0 else None)  # doctest: +SKIP
+        >>> src = sieva.open("pop.nc", manifest=known)  # doctest: +SKIP
+        """
+        return self._native.manifest()
+
     def build_index(
         self,
         *arrays: str | Array,

@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBool, PyDict, PyInt, PyList, PyMapping, PyString};
 use sieva::guard::{AllowList, Gate};
 use sieva::options::{Call, Form, OPTIONS, OptionSpec, Stage, ValueKind, parse_size};
-use sieva::{Access, FetchWay, Learn, OpenOptions, QueryOptions};
+use sieva::{Access, FetchWay, Learn, OpenOptions, QueryOptions, SharedManifest};
 
 use crate::catalog::Catalog;
 use crate::errors::to_python;
@@ -99,12 +100,18 @@ pub fn open_options(given: Given<'_, '_>, call: Call) -> PyResult<OpenOptions> {
                 let catalog: PyRef<'_, Catalog> = given.extract()?;
                 out.catalog = Some(Arc::clone(&catalog.0));
             }
+            "manifest" => out.manifest = Some(manifest(option, &given)?),
             "allow" => out.gate = gate(value(option, &given, "a list of places")?)?,
             "memory" => out.memory = Some(size(&given, false)?),
             other => return Err(PyTypeError::new_err(format!("{other}= is not read"))),
         }
     }
     Ok(out)
+}
+
+fn manifest(option: &OptionSpec, given: &Bound<'_, PyAny>) -> PyResult<Arc<SharedManifest>> {
+    let bytes: PyBackedBytes = value(option, given, "the bytes that Source.manifest() gave")?;
+    SharedManifest::from_bytes(&bytes).map(Arc::new).map_err(to_python)
 }
 
 fn dims(option: &OptionSpec, given: &Bound<'_, PyAny>) -> PyResult<Vec<(String, Vec<String>)>> {
@@ -171,9 +178,18 @@ pub fn options(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
     for o in OPTIONS {
         let row = PyDict::new(py);
         row.set_item("name", o.name)?;
-        row.set_item("stage", if o.stage == Stage::Opening { "opening" } else { "running" })?;
+        let stage = match o.stage {
+            Stage::Opening => "opening",
+            Stage::Running => "running",
+            Stage::Building => "building",
+        };
+        row.set_item("stage", stage)?;
         row.set_item("kind", o.kind.name())?;
-        row.set_item("words", if let ValueKind::Word(words) = o.kind { words } else { &[] })?;
+        let words = match o.kind {
+            ValueKind::Word(words) | ValueKind::Words(words) => words,
+            _ => &[],
+        };
+        row.set_item("words", words)?;
         row.set_item("zero", o.kind == ValueKind::Size { zero: true })?;
         row.set_item("default", o.default)?;
         row.set_item("means", o.means)?;

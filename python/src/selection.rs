@@ -4,7 +4,7 @@ use std::io::{BufReader, BufWriter, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use numpy::{IntoPyArray, PyArrayMethods};
+use numpy::{IntoPyArray, PyArrayMethods, PyReadonlyArrayDyn};
 use pyo3::basic::CompareOp;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -141,6 +141,47 @@ impl Selection {
         py.detach(write).map_err(|e| {
             to_python(sieva::Error::io(format!("cannot save the selection as '{}'", path.display()), &e))
         })
+    }
+
+    #[staticmethod]
+    fn from_positions(
+        py: Python<'_>,
+        positions: PyReadonlyArrayDyn<'_, u64>,
+        dims: Vec<String>,
+        shape: Vec<u64>,
+    ) -> PyResult<Self> {
+        let positions = positions.as_array();
+        let make = || match positions.ndim() {
+            1 => sieva::Selection::from_positions(dims, shape, positions.iter().copied()),
+            // Coordinates: a row for each position.
+            2 if positions.shape()[1] == shape.len() => {
+                let coords: Vec<u64> = positions.iter().copied().collect();
+                sieva::Selection::from_coords(dims, shape, &coords)
+            }
+            _ => Err(sieva::Error::new(
+                sieva::ErrorKind::DimensionMismatch,
+                format!("positions of shape {:?} for rows of shape {shape:?}", positions.shape()),
+            )
+            .hint(format!("give linear positions (n), or coordinates (n, {})", shape.len()))),
+        };
+        py.detach(make).map(Self::from).map_err(to_python)
+    }
+
+    #[staticmethod]
+    fn from_boxes(
+        py: Python<'_>,
+        boxes: Vec<(Vec<u64>, Vec<u64>)>,
+        dims: Vec<String>,
+        shape: Vec<u64>,
+    ) -> PyResult<Self> {
+        let boxes: Vec<sieva::Bx> =
+            boxes.into_iter().map(|(start, shape)| sieva::Bx { start, shape }).collect();
+        py.detach(|| sieva::Selection::from_boxes(dims, shape, &boxes)).map(Self::from).map_err(to_python)
+    }
+
+    fn positions<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {
+        let positions: Vec<i64> = py.detach(|| self.0.iter().map(|p| p as i64).collect());
+        positions.into_pyarray(py).into_any()
     }
 
     #[staticmethod]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::{PyBytes, PyDict, PyTuple};
 use sieva::guard::Purpose;
 use sieva::options::Call;
 use sieva::{Bx, WorkerLimits, parse};
@@ -68,6 +68,11 @@ impl Source {
         out.set_item("chunks_decoded", io.chunks_decoded)?;
         out.set_item("library_reads", io.library_reads)?;
         Ok(out)
+    }
+
+    fn manifest<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let bytes = py.detach(|| self.0.manifest()).map_err(to_python)?;
+        Ok(PyBytes::new(py, &bytes))
     }
 
     #[getter]

@@ -34,8 +34,14 @@ def test_types_and_arguments_are_those_of_the_table(call):
         assert keywords(function) == wanted
 
 
+def test_arguments_of_building_are_those_of_the_table():
+    wanted = [row["name"] for row in ROWS if "build_index" in row["calls"]]
+    assert keywords(sieva.Source.build_index) == wanted
+
+
 def test_words_are_those_of_the_table():
     words = {row["name"]: row["words"] for row in ROWS if row["words"]}
+    assert words.pop("kinds") == ["zonemap", "bitmap", "sorted"]
     assert words == {
         "access": list(typing.get_args(_options.Access)),
         "fetch": list(typing.get_args(_options.Fetch)),
@@ -43,8 +49,9 @@ def test_words_are_those_of_the_table():
 
 
 def test_the_command_line_has_what_the_table_says():
-    has = {flag for param in cli.query.params for flag in param.opts}
+    query, index = ({flag for param in c.params for flag in param.opts} for c in (cli.query, cli.index))
     for row in ROWS:
+        has = index if row["stage"] == "building" else query
         assert set(row["command_line"]) <= has, row["name"]
         assert row["command_line"] or row["no_command_line"]
 

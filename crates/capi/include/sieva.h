@@ -197,9 +197,12 @@ typedef struct sieva_options {
     int32_t reserved3;
     const char *join;          /* of several files: the dimension that they follow one another along, one of theirs or a new
                                   one; NULL: the one that they differ in */
+    const uint8_t *manifest;   /* what sieva_source_manifest() gave in another process: the file is not parsed, and none of it is
+                                  read before values are wanted; NULL: it is parsed */
+    uint64_t manifest_bytes;   /* how many bytes those are */
 } sieva_options;
 
-#define SIEVA_OPTIONS_INIT { sizeof(sieva_options), 0, 0, 0, NULL, NULL, 0, 0, NULL, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, 0, 0, 0, NULL }
+#define SIEVA_OPTIONS_INIT { sizeof(sieva_options), 0, 0, 0, NULL, NULL, 0, 0, NULL, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, 0, 0, 0, NULL, NULL, 0 }
 
 /* A flag that ends queries from another thread: those that have it among their options end with the error cancelled soon
  * after it is set, and so do their results and streams. *stop is to be freed by sieva_stop_free(), even before them. */
@@ -212,6 +215,13 @@ SIEVA_API void sieva_stop_free(sieva_stop *stop);
  * is to be closed by sieva_close(). Errors: file-not-found, permission-denied, unknown-format, corrupt-file;
  * dimension-mismatch of files that do not fit together. */
 SIEVA_API int32_t sieva_open(const char *path, const sieva_options *options, sieva_source **source);
+
+/* What opening the source learnt, for other processes that open it after this one (sieva_options.manifest): its schema, where its
+ * bytes lie, its state. It is for processes that trust this one. They read no metadata; one that finds the file in another state
+ * gets stale-source, damaged bytes are corrupt-index. bytes, capacity and needed as in sieva_plan_bytes(); the bytes are made at the
+ * first call, which reads where all chunks lie, and 64 KiB of samples. Errors: unsupported (not one file: several, Zarr,
+ * reference sets); stale-source; of reading. */
+SIEVA_API int32_t sieva_source_manifest(const sieva_source *source, uint8_t *bytes, uint64_t capacity, uint64_t *needed);
 
 /* Closes a source. Its queries and selections go on working until they are freed. */
 SIEVA_API void sieva_close(sieva_source *source);
@@ -525,6 +535,20 @@ SIEVA_API int32_t sieva_selection_and(const sieva_selection *a, const sieva_sele
 SIEVA_API int32_t sieva_selection_or(const sieva_selection *a, const sieva_selection *b, sieva_selection **selection);
 SIEVA_API int32_t sieva_selection_minus(const sieva_selection *a, const sieva_selection *b, sieva_selection **selection);
 
+/* A selection of rows of query (sieva_query_all() has those of an array), whatever its condition: of count positions, linear in C
+ * order; of coordinates, rank numbers each; of the union of boxes, as in sieva_query_set_region(); of what sieva_selection_bytes()
+ * gave of the same rows. Positions are best in increasing order; repeated ones count once. *selection is to be freed by
+ * sieva_selection_free(). Errors: invalid-value (outside of the rows), dimension-mismatch (rank; bytes of other rows),
+ * corrupt-file (bytes); of names and types. */
+SIEVA_API int32_t sieva_selection_from_positions(const sieva_query *query, uint64_t count, const uint64_t *positions, sieva_selection **selection);
+SIEVA_API int32_t sieva_selection_from_coords(const sieva_query *query, uint64_t count, uint32_t rank, const uint64_t *coords, sieva_selection **selection);
+SIEVA_API int32_t sieva_selection_from_boxes(const sieva_query *query, uint64_t boxes, uint32_t rank, const uint64_t *starts, const uint64_t *counts, sieva_selection **selection);
+SIEVA_API int32_t sieva_selection_from_bytes(const sieva_query *query, const uint8_t *bytes, uint64_t count, sieva_selection **selection);
+
+/* A selection as bytes that travel, the same that Python's Selection.save() writes. bytes, capacity and needed as in
+ * sieva_plan_bytes(). */
+SIEVA_API int32_t sieva_selection_bytes(const sieva_selection *selection, uint8_t *bytes, uint64_t capacity, uint64_t *needed);
+
 /* Frees a selection; requests that read it go on. */
 SIEVA_API void sieva_selection_free(sieva_selection *selection);
 
@@ -655,6 +679,62 @@ typedef struct sieva_added {
     uint64_t unreadable; /* what could not be looked at, and is not registered (1000 at most are counted) */
 } sieva_added;
 
+/* How far work is, in bytes of data. May be called from any thread, by many at once. */
+typedef void (*sieva_progress)(void *context, uint64_t done, uint64_t total);
+
+/* How indexes are built; 0 and NULL are the defaults. New fields will come at the end, so start with
+ * SIEVA_INDEX_OPTIONS_INIT. */
+typedef struct sieva_index_options {
+    uint64_t size;            /* sizeof(sieva_index_options) */
+    uint64_t memory;          /* bytes that the regions at hand may take, and a sort; 0: those of the source, else 1 GiB */
+    uint32_t jobs;            /* workers; 0: the threads of the source, else one for each core */
+    uint32_t precision;       /* significant decimal digits of the bounds of a bitmap's bins; 0: 2 */
+    const char *columns;      /* arrays that a sorted replica carries besides its key, a line for each; NULL: all numeric ones of
+                                 the same dimensions */
+    uint64_t lock_timeout_ms; /* how long somebody else's lock on the store is waited for; 0: a minute */
+    const sieva_stop *stop;   /* ends building once it is set; NULL: that of the source */
+    sieva_progress progress;  /* is told how far it is; NULL: nobody */
+    void *progress_context;   /* what progress is called with */
+} sieva_index_options;
+
+#define SIEVA_INDEX_OPTIONS_INIT { sizeof(sieva_index_options), 0, 0, 0, NULL, 0, NULL, NULL, NULL }
+
+/* What building or verifying did. New fields will come at the end, so start with SIEVA_INDEX_REPORT_INIT. */
+typedef struct sieva_index_report {
+    uint64_t size;             /* sizeof(sieva_index_report) */
+    uint64_t regions_built;    /* regions built */
+    uint64_t regions_kept;     /* regions that had all that was asked for already */
+    uint64_t regions_renewed;  /* of those built, regions whose content was the same as before */
+    uint64_t bytes_read;       /* of data, as decoded */
+    uint64_t replicas_built;   /* sorted replicas written */
+    uint64_t unreadable;       /* where no array was named: arrays with data that cannot be read */
+    uint64_t regions_verified; /* regions whose records were compared with the data */
+    uint64_t rows_verified;    /* rows of sorted replicas that were */
+    uint64_t differences;      /* that were found */
+} sieva_index_report;
+
+#define SIEVA_INDEX_REPORT_INIT { sizeof(sieva_index_report), 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+
+/* As sieva_index_build(), of count arrays (0: of all numeric ones), with options, which may be NULL. *report is set unless it is
+ * NULL. Errors: unknown-array; permission-denied; cancelled, then what was built stays; of reading. */
+SIEVA_API int32_t sieva_index_build_with(const sieva_source *source, const char *const *arrays, uint64_t count, uint32_t kinds, const sieva_index_options *options, sieva_index_report *report);
+
+/* What there is of indexes, as JSON: what `sieva index --status --json` says. text, capacity and needed as in
+ * sieva_query_explain(). */
+SIEVA_API int32_t sieva_index_status(const sieva_source *source, char *text, uint64_t capacity, uint64_t *needed);
+
+/* Compares indexes with the data: a sample of them, or with all not 0 all of them. *report, unless it is NULL, says what was
+ * compared; text has a line for each difference, capacity and needed as in sieva_query_explain(), all three may be 0 and NULL.
+ * Errors: no-index; of reading. */
+SIEVA_API int32_t sieva_index_verify(const sieva_source *source, int32_t all, sieva_index_report *report, char *text, uint64_t capacity, uint64_t *needed);
+
+/* Removes all indexes of the source; *dropped is 0 where there were none, else 1. Errors: permission-denied, io-error. */
+SIEVA_API int32_t sieva_index_drop(const sieva_source *source, uint64_t *dropped);
+
+/* Removes the sorted replicas by count arrays (0: all of them); *dropped is their number. Errors: unknown-array,
+ * permission-denied, io-error. */
+SIEVA_API int32_t sieva_index_drop_replicas(const sieva_source *source, const char *const *arrays, uint64_t count, uint64_t *dropped);
+
 /* ---- Asynchronous requests ---------------------------------------------------------------------------------------------------- */
 
 /* Starts work (enum sieva_what) on a query in a thread of its own. The query may be changed and freed meanwhile.
@@ -684,6 +764,17 @@ SIEVA_API int32_t sieva_start_histogram(const sieva_query *query, const char *ar
 
 /* Starts sieva_index_build(). What was built before it is cancelled stays, and the next building goes on from there. */
 SIEVA_API int32_t sieva_start_index_build(const sieva_source *source, const char *array, uint32_t kinds, sieva_request **request);
+
+/* Starts sieva_index_build_with(); sieva_request_count() then gives the number of regions built. */
+SIEVA_API int32_t sieva_start_index_build_with(const sieva_source *source, const char *const *arrays, uint64_t count, uint32_t kinds, const sieva_index_options *options, sieva_index_report *report, sieva_request **request);
+
+/* Starts sieva_index_verify(); sieva_request_text() then gives the differences. */
+SIEVA_API int32_t sieva_start_index_verify(const sieva_source *source, int32_t all, sieva_index_report *report, sieva_request **request);
+
+/* Start sieva_index_status(), whose text sieva_request_text() gives, and sieva_index_drop(), whose number sieva_request_count()
+ * gives. They are not stopped. */
+SIEVA_API int32_t sieva_start_index_status(const sieva_source *source, sieva_request **request);
+SIEVA_API int32_t sieva_start_index_drop(const sieva_source *source, sieva_request **request);
 
 /* Starts sieva_read_batch(), which decodes anew what the batch before it had decoded. sieva_request_count() then gives the number
  * of values. */

@@ -28,6 +28,20 @@ pub unsafe extern "C" fn sieva_index_build(
     })
 }
 
+/// The kinds of a sum of their bits.
+///
+/// # Errors
+/// `invalid-value` for kinds that are none.
+pub fn kinds_of(kinds: u32) -> Result<Vec<IndexKind>> {
+    let known: u32 = KINDS.iter().map(|k| k.1).sum();
+    if kinds == 0 || kinds & !known != 0 {
+        return Err(invalid(format!(
+            "kinds of index {kinds:#x}: a sum of zonemap (1), bitmap (2), sorted (4)"
+        )));
+    }
+    Ok(KINDS.iter().filter(|k| kinds & k.1 != 0).map(|k| k.0).collect())
+}
+
 /// The arrays that are to be indexed, and how.
 ///
 /// # Errors
@@ -40,12 +54,7 @@ pub unsafe fn build_of(
     array: *const c_char,
     kinds: u32,
 ) -> Result<(Vec<String>, BuildOptions)> {
-    let known: u32 = KINDS.iter().map(|k| k.1).sum();
-    if kinds == 0 || kinds & !known != 0 {
-        return Err(invalid(format!(
-            "kinds of index {kinds:#x}: a sum of zonemap (1), bitmap (2), sorted (4)"
-        )));
-    }
+    let kinds = kinds_of(kinds)?;
     let arrays = if array.is_null() {
         Vec::new()
     } else {
@@ -55,7 +64,7 @@ pub unsafe fn build_of(
     };
     let default = BuildOptions::default();
     let options = BuildOptions {
-        kinds: KINDS.iter().filter(|k| kinds & k.1 != 0).map(|k| k.0).collect(),
+        kinds,
         jobs: source.options.threads.unwrap_or(default.jobs),
         memory: source.options.memory.unwrap_or(default.memory),
         ..default

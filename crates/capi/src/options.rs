@@ -4,7 +4,7 @@ use std::ffi::{c_char, c_void};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use sieva::{Identity, Learn, OpenOptions, QueryOptions, RemoteOptions, Result};
+use sieva::{Identity, Learn, OpenOptions, QueryOptions, RemoteOptions, Result, SharedManifest};
 
 use crate::given;
 use crate::guard::{self, MayOpen};
@@ -67,6 +67,10 @@ pub struct Options {
     pub reserved3: i32,
     /// The dimension along which several files are joined, or NULL.
     pub join: *const c_char,
+    /// What opening the source learnt elsewhere, or NULL.
+    pub manifest: *const u8,
+    /// Its length.
+    pub manifest_bytes: u64,
 }
 
 impl Options {
@@ -96,6 +100,8 @@ impl Options {
         fetch: 0,
         reserved3: 0,
         join: std::ptr::null(),
+        manifest: std::ptr::null(),
+        manifest_bytes: 0,
     };
 
     /// The options of the caller: those that its struct has, and the defaults of the others.
@@ -178,11 +184,26 @@ pub unsafe fn open_options(pointer: *const Options) -> Result<(OpenOptions, Quer
         gate: guard::gate(allow, options.may_open, options.may_open_context)?,
         remote,
         memory: Some(options.memory).filter(|&m| m > 0),
+        // SAFETY: as above.
+        manifest: unsafe { manifest(&options) }?,
         cancel: query.cancel.clone().unwrap_or_default(),
         learn: if options.no_learning != 0 { Learn { share: 0.0, ..learn } } else { learn },
         ..OpenOptions::default()
     };
     Ok((open, query))
+}
+
+/// The manifest that the source is opened with.
+///
+/// # Safety
+/// A pointer that is not NULL must lead to as many bytes as are said.
+unsafe fn manifest(options: &Options) -> Result<Option<Arc<SharedManifest>>> {
+    if options.manifest.is_null() && options.manifest_bytes == 0 {
+        return Ok(None);
+    }
+    // SAFETY: the caller's promise.
+    let bytes = unsafe { given::values(options.manifest, options.manifest_bytes, "options.manifest") }?;
+    SharedManifest::from_bytes(&bytes).map(|m| Some(Arc::new(m)))
 }
 
 /// Names of dimensions, a line for each array: `ARRAY=NAME,NAME`.
@@ -203,7 +224,7 @@ fn named_dims(text: &str) -> Result<Vec<(String, Vec<String>)>> {
 mod tests {
     use std::collections::BTreeSet;
 
-    use sieva::options::{OPTIONS, ValueKind};
+    use sieva::options::{OPTIONS, Stage, ValueKind};
 
     use super::*;
     use crate::types::{ACCESS, FETCH};
@@ -242,11 +263,18 @@ mod tests {
             spill,
             fetch,
             reserved3,
-            join
+            join,
+            manifest,
+            manifest_bytes
         });
         let options: BTreeSet<&str> =
             all.iter().copied().filter(|f| *f != "size" && !f.starts_with("reserved")).collect();
-        let table: BTreeSet<&str> = OPTIONS.iter().flat_map(|o| o.c.names()).copied().collect();
+        let table: BTreeSet<&str> = OPTIONS
+            .iter()
+            .filter(|o| o.stage != Stage::Building)
+            .flat_map(|o| o.c.names())
+            .copied()
+            .collect();
         assert_eq!(options, table);
         // Programs that were compiled before have their fields where they were.
         let header = include_str!("../include/sieva.h");

@@ -163,6 +163,14 @@ impl QueryHandle {
         }
     }
 
+    /// Names and lengths of the dimensions of its rows.
+    ///
+    /// # Errors
+    /// As [`QueryHandle::bound`].
+    pub fn rows(&self) -> Result<(Vec<String>, Vec<u64>)> {
+        Ok(self.bound()?.rows().into_iter().unzip())
+    }
+
     /// What it is run with.
     pub fn options(&self) -> QueryOptions {
         self.lock().options.clone()

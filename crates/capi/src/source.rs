@@ -1,7 +1,7 @@
 //! Opening and closing sources.
 
 use std::ffi::c_char;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::Thread;
 
 use sieva::ast::Expr;
@@ -24,12 +24,27 @@ pub struct Opened {
     /// The group in which names are looked for first: that of an object of a collection; empty otherwise.
     pub group: String,
     described: OnceLock<Described>,
+    /// Its manifest, once it was asked for: first for its length, mostly.
+    manifest: Mutex<Option<Arc<[u8]>>>,
 }
 
 impl Opened {
     /// A source whose names are looked for in `group` first.
     pub fn new(source: Source, options: QueryOptions, group: String) -> Arc<Self> {
-        Arc::new(Self { source, options, group, described: OnceLock::new() })
+        Arc::new(Self { source, options, group, described: OnceLock::new(), manifest: Mutex::default() })
+    }
+
+    /// What opening it learnt, for other processes.
+    ///
+    /// # Errors
+    /// As `sieva_source_manifest()`.
+    pub fn manifest(&self) -> Result<Arc<[u8]>> {
+        let mut known = self.manifest.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = &*known {
+            self.source.reader().store().check_unchanged()?;
+            return Ok(Arc::clone(known));
+        }
+        Ok(Arc::clone(known.insert(self.source.manifest()?.into())))
     }
 
     /// Names, shapes and attributes in C's form.
@@ -85,6 +100,24 @@ pub unsafe extern "C" fn sieva_open(
         // SAFETY: checked; the header asks for a place that can be written.
         unsafe { out.set(Box::new(SourceHandle(Opened::new(source, options, String::new())))) };
         Ok(())
+    })
+}
+
+/// `sieva_source_manifest`
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sieva_source_manifest(
+    source: *const SourceHandle,
+    bytes: *mut u8,
+    capacity: u64,
+    needed: *mut u64,
+) -> i32 {
+    guarded(|| {
+        let place = Out::new(needed, "needed")?;
+        // SAFETY: the promises of sieva.h.
+        let source = unsafe { &given::handle(source, "source")?.0 };
+        let made = source.manifest()?;
+        // SAFETY: as above.
+        unsafe { given::put_bytes(&made, (bytes, capacity), place) }
     })
 }
 

@@ -28,6 +28,7 @@ use crate::memory;
 use crate::multi_file::Many;
 use crate::query::{Query, QueryOptions};
 use crate::session::Session;
+use crate::shared_manifest::SharedManifest;
 
 /// A quarter of this may be taken by decoded chunks while a box is read.
 const BOX_MEMORY: u64 = 256 << 20;
@@ -63,6 +64,9 @@ pub struct OpenOptions {
     pub limits: WorkerLimits,
     /// What is known of local files: those that have not changed since they were registered are not parsed.
     pub catalog: Option<Arc<Catalog>>,
+    /// What opening the source learnt elsewhere: it is not parsed here, and nothing of it is read before values are wanted.
+    /// Of one file or object.
+    pub manifest: Option<Arc<SharedManifest>>,
     /// Bytes that reading a box of an array may take, its values included, and metadata of a Zarr hierarchy, a reference set and
     /// manifests of a catalog; `None`: 1 GiB, or half of the system's memory where that is more.
     /// The list of what is in an HDF5 file may take as much.
@@ -93,6 +97,7 @@ impl Default for OpenOptions {
             isolated: Vec::new(),
             limits: WorkerLimits::default(),
             catalog: None,
+            manifest: None,
             memory: None,
             cancel: Arc::default(),
             identity: None,
@@ -144,6 +149,14 @@ impl Source {
         let started = Instant::now();
         let path = path.as_ref();
         options.check(path)?;
+        if let Some(known) = &options.manifest {
+            // Not of what is opened after it, of subqueries or in the place of it.
+            let options = OpenOptions { manifest: None, ..options.clone() };
+            let inner = known.open(path, &options)?;
+            let mut source = Self::from_parts(inner, path.to_path_buf(), &options, None, started);
+            source.augmented = Arc::new(Augmented::of_content(known.content()));
+            return Ok(source);
+        }
         let inner = match known::open_one(path, options) {
             Some(known) => known,
             None => formats::open(path, options)?,

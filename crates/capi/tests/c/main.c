@@ -31,6 +31,8 @@ int main(int argc, char **argv)
     test_started(argv[1]);
     test_all_started(argv[1]);
     sieva_close(source);
+    test_index(argv[1]);
+    test_made(argv[1]);
     printf("%d failures\n", failures);
     return failures > 0;
 }

@@ -68,5 +68,7 @@ void test_once(const char *path);
 void test_session(const char *path);
 void test_started(const char *path);
 void test_all_started(const char *path);
+void test_index(const char *path);
+void test_made(const char *path);
 
 #endif

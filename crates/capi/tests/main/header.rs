@@ -6,7 +6,7 @@ use std::process::Command;
 use crate::toolchain::{C99, has, header, libraries, root, run, scratch};
 
 /// Names of types in Rust and in C; the longer first where one is the head of another.
-const NAMES: [(&str, &str); 33] = [
+const NAMES: [(&str, &str); 35] = [
     ("SessionHandle", "sieva_session"),
     ("SessionGiven", "sieva_session_options"),
     ("SessionDid", "sieva_session_stats"),
@@ -26,6 +26,8 @@ const NAMES: [(&str, &str); 33] = [
     ("SearchHandle", "sieva_search"),
     ("Added", "sieva_added"),
     ("Object", "sieva_object"),
+    ("IndexOptions", "sieva_index_options"),
+    ("IndexReport", "sieva_index_report"),
     ("Options", "sieva_options"),
     ("Stats", "sieva_stats"),
     ("Price", "sieva_price"),

@@ -7,6 +7,7 @@ use std::process::Command;
 use sieva_c::attributes::Described;
 use sieva_c::catalog::Added;
 use sieva_c::describe::{Array, Dim};
+use sieva_c::index_options::{IndexOptions, IndexReport};
 use sieva_c::objects::Object;
 use sieva_c::options::Options;
 use sieva_c::plan::{Price, Stats};
@@ -95,7 +96,34 @@ fn numbers_and_layouts_agree() {
         spill,
         fetch,
         reserved3,
-        join
+        join,
+        manifest,
+        manifest_bytes
+    );
+    layout!(
+        IndexOptions,
+        "sieva_index_options",
+        memory,
+        jobs,
+        precision,
+        columns,
+        lock_timeout_ms,
+        stop,
+        progress,
+        progress_context
+    );
+    layout!(
+        IndexReport,
+        "sieva_index_report",
+        regions_built,
+        regions_kept,
+        regions_renewed,
+        bytes_read,
+        replicas_built,
+        unreadable,
+        regions_verified,
+        rows_verified,
+        differences
     );
     layout!(ResultOptions, "sieva_result_options", format, spool, spool_limit);
     layout!(

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::toolchain::{Link, compile, has, root, run, scratch};
+use crate::toolchain::{Link, compile, compile_with, has, root, run, scratch};
 
 /// The files of the suite.
 fn suite() -> Vec<PathBuf> {
@@ -19,6 +19,8 @@ fn suite() -> Vec<PathBuf> {
         "limits.c",
         "once.c",
         "started.c",
+        "made.c",
+        "index.c",
     ];
     files.map(|f| root().join("tests/c").join(f)).to_vec()
 }
@@ -111,9 +113,49 @@ fn the_example_compiles_and_runs() {
     assert!(String::from_utf8_lossy(&bad.stderr).starts_with("open: file-not-found: "));
 }
 
+/// A program that writes an HDF5 file of doubles, `values` (6, 50) with value 7 * i % 100 at position i, by the library.
+const WRITER: &str = r#"#include <hdf5.h>
+int main(int argc, char **argv)
+{
+    hsize_t shape[2] = { 6, 50 };
+    double values[300];
+    for (int i = 0; i < 300; i++)
+        values[i] = 7 * i % 100;
+    hid_t file = H5Fcreate(argv[argc - 1], H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+    hid_t space = H5Screate_simple(2, shape, NULL);
+    hid_t set = H5Dcreate2(file, "values", H5T_NATIVE_DOUBLE, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+    int failed = H5Dwrite(set, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, values) < 0;
+    H5Dclose(set);
+    H5Sclose(space);
+    return H5Fclose(file) < 0 || failed;
+}
+"#;
+
+#[test]
+fn hdf5_reads_the_elements_that_were_found() {
+    let flags = Command::new("pkg-config").args(["--cflags", "--libs", "hdf5"]).output();
+    let Some(flags) = flags.ok().filter(|f| f.status.success()) else {
+        eprintln!("skipped: pkg-config knows no hdf5: its header is wanted (apt-get install libhdf5-dev)");
+        return;
+    };
+    let flags = String::from_utf8(flags.stdout).unwrap();
+    let flags: Vec<&str> = flags.split_whitespace().collect();
+    let dir = scratch("elements");
+    let (writer, program, file) = (dir.join("writer"), dir.join("elements"), dir.join("values.h5"));
+    std::fs::write(dir.join("writer.c"), WRITER).unwrap();
+    run(Command::new("cc").arg(dir.join("writer.c")).args(&flags).arg("-o").arg(&writer));
+    run(Command::new(&writer).arg(&file));
+    compile_with(&[root().join("examples/elements.c")], Link::Shared, &flags, &program);
+    let hits = (0..300).filter(|i| 7 * i % 100 > 90).count();
+    let said = run(on(&program, &file).args(["values", "90"]));
+    assert_eq!(said, format!("{hits} values are greater than 90\nHDF5 and sieva agree\n"));
+    let none = run(on(&program, &file).args(["values", "1000"]));
+    assert_eq!(none, "0 values are greater than 1000\nHDF5 and sieva agree\n");
+}
+
 /// A netCDF-3 file with TEMP and SALT (4, 10, 30, 40); returns how many points of its second half have
 /// 25 < TEMP <= 28.
-fn write_ocean(path: &Path) -> usize {
+pub fn write_ocean(path: &Path) -> usize {
     const SHAPE: [u32; 4] = [4, 10, 30, 40];
     let n: u32 = SHAPE.iter().product();
     let temp: Vec<f32> = (0..n).map(|i| ((i * 7919) % 3400) as f32 / 100.0 - 2.0).collect();

@@ -23,6 +23,11 @@ pub fn libraries() -> PathBuf {
     for name in ["libsieva_c.so", "libsieva_c.a"] {
         assert!(beside.join(name).is_file(), "no {name} in {}", beside.display());
     }
+    // Programs ask for the name that installing makes.
+    let asked = beside.join(concat!("libsieva_c.so.", env!("CARGO_PKG_VERSION_MAJOR")));
+    if let Err(e) = std::os::unix::fs::symlink("libsieva_c.so", asked) {
+        assert_eq!(e.kind(), std::io::ErrorKind::AlreadyExists, "{e}");
+    }
     beside
 }
 
@@ -62,6 +67,11 @@ pub enum Link {
 
 /// Compiles C files to a program.
 pub fn compile(sources: &[PathBuf], link: Link, program: &Path) {
+    compile_with(sources, link, &[], program);
+}
+
+/// Compiles C files to a program that uses other libraries, too.
+pub fn compile_with(sources: &[PathBuf], link: Link, flags: &[&str], program: &Path) {
     let libraries = libraries();
     let mut cc = Command::new("cc");
     cc.args(C99).arg("-I").arg(root().join("include")).args(sources).arg("-o").arg(program);
@@ -74,5 +84,5 @@ pub fn compile(sources: &[PathBuf], link: Link, program: &Path) {
             cc.arg(libraries.join("libsieva_c.a")).args(["-lpthread", "-ldl", "-lm"]);
         }
     }
-    run(&mut cc);
+    run(cc.args(flags));
 }

@@ -80,6 +80,8 @@ impl Default for Learn {
 #[derive(Default)]
 pub struct Augmented {
     state: Mutex<Option<Arc<Loaded>>>,
+    /// The content of its fingerprint, where another process took that.
+    content: Option<u64>,
 }
 
 /// A source's stores as they were found.
@@ -103,6 +105,11 @@ pub(crate) struct Loaded {
 }
 
 impl Augmented {
+    /// Of a source whose samples another process has read.
+    pub(crate) fn of_content(content: u64) -> Self {
+        Self { content: Some(content), ..Self::default() }
+    }
+
     fn lock(&self) -> MutexGuard<'_, Option<Arc<Loaded>>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -151,6 +158,14 @@ impl Source {
         Ok(loaded)
     }
 
+    /// The content of the fingerprint; reads samples of the source unless another process did.
+    ///
+    /// # Errors
+    /// Those of reading.
+    pub(crate) fn content_hash(&self) -> Result<u64> {
+        Ok(self.loaded()?.fingerprint()?.content)
+    }
+
     /// The directory of the store that queries use, where it is a local one.
     pub(crate) fn used_home(&self) -> Option<Home> {
         self.loaded().ok()?.used()?.place().local().cloned()
@@ -190,6 +205,10 @@ impl Source {
         }
         let places = homes(self.path(), self.options());
         let fingerprint = OnceLock::new();
+        if let Some(content) = self.augmented().content {
+            let store = self.reader().store();
+            let _ = fingerprint.set(Fingerprint { len: store.len(), version: store.version(), content });
+        }
         let mut indexes = Indexes::default();
         indexes.learn = self.options().learn.share;
         places.refused.iter().for_each(|why| indexes.note(why));

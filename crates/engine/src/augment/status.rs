@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use serde_json::json;
 use sieva_index::store::Store;
 use sieva_types::Result;
 
@@ -57,6 +58,38 @@ pub struct IndexStatus {
 }
 
 impl IndexStatus {
+    /// As JSON, by the names of docs/reference/json.md.
+    pub fn to_json(&self) -> String {
+        let arrays = self.arrays.iter().map(|a| {
+            json!({
+                "path": a.path,
+                "regions": a.regions,
+                "with_zonemap": a.with_stats,
+                "with_bitmap": a.with_bitmap,
+                "zonemap_bytes": a.stats_bytes,
+                "bitmap_bytes": a.bitmap_bytes,
+                "data_bytes": a.data_bytes,
+            })
+        });
+        let replicas = self.replicas.iter().map(|r| {
+            json!({
+                "key": r.key,
+                "columns": r.columns,
+                "path": r.path.display().to_string(),
+                "bytes": r.bytes,
+            })
+        });
+        json!({
+            "store": self.store.display().to_string(),
+            "exists": self.exists,
+            "stale": self.stale,
+            "arrays": arrays.collect::<Vec<_>>(),
+            "replicas": replicas.collect::<Vec<_>>(),
+            "notes": self.notes,
+        })
+        .to_string()
+    }
+
     /// Adds what one of many files has.
     pub(crate) fn add(&mut self, other: Self, file: &str) {
         if self.store.as_os_str().is_empty() {

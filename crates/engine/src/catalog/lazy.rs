@@ -10,7 +10,7 @@ use sieva_types::{Error, ErrorKind, Result};
 use super::place;
 
 /// A file of which only size and time of modification were looked at.
-pub(super) struct LazyFile {
+pub(crate) struct LazyFile {
     path: PathBuf,
     name: String,
     len: u64,
@@ -26,7 +26,7 @@ impl LazyFile {
     ///
     /// # Errors
     /// `file-not-found`, `permission-denied`, `io-error`; `unknown-format` for what is no regular file.
-    pub(super) fn look(path: &Path, gate: &Gate) -> Result<Self> {
+    pub(crate) fn look(path: &Path, gate: &Gate) -> Result<Self> {
         let name = path.display().to_string();
         gate.look(path, Purpose::Source)?;
         let meta = std::fs::metadata(path).map_err(|e| Error::io(format!("cannot look at '{name}'"), &e))?;

@@ -29,6 +29,7 @@ mod work;
 
 pub use add::{AddOptions, AddReport, add};
 pub use filter::parse_filter;
+pub(crate) use lazy::LazyFile;
 pub use place::{default_url, existing_url, location};
 pub use prune::vanished;
 pub use sieva_catalog::{

@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use sieva_format::ArraySource;
 use sieva_format::join::{JoinOptions, JoinedSource, Opener};
-use sieva_types::Result;
+use sieva_types::{Error, ErrorKind, Result};
 
 use crate::catalog::known::KnownFiles;
 use crate::open::{OpenOptions, Source};
@@ -123,6 +123,10 @@ impl Source {
             && options.join.is_none()
         {
             return Self::open(one, options);
+        }
+        if options.manifest.is_some() {
+            let message = format!("a manifest is of one file, and these are {}, joined", files.len());
+            return Err(Error::new(ErrorKind::InvalidValue, message).hint("open them without manifest="));
         }
         let shown = match names {
             [one] => one.as_ref().to_string(),

@@ -1,4 +1,4 @@
-//! The options of opening and of running, as data: what each is called, what it means, and in which forms there is one.
+//! The options of opening, of running and of building indexes, as data: what each is called, what it means, and in which forms there is one.
 //!
 //! [`OpenOptions`](crate::OpenOptions) and [`QueryOptions`](crate::QueryOptions) are what the engine works with. Python,
 //! the command line and C make theirs of what this table says, or are compared with it by a test; a new option is a field
@@ -19,6 +19,8 @@ pub enum Stage {
     Opening,
     /// Running a query: a field of [`QueryOptions`](crate::QueryOptions).
     Running,
+    /// Building indexes: a field of [`BuildOptions`](crate::BuildOptions).
+    Building,
 }
 
 /// What values an option has.
@@ -39,6 +41,12 @@ pub enum ValueKind {
     Text,
     /// The path of a directory.
     Directory,
+    /// Names of arrays.
+    Names,
+    /// Words of a list.
+    Words(&'static [&'static str]),
+    /// Seconds.
+    Seconds,
     /// Directories, or places of which some may be URLs.
     Places,
     /// Names of the dimensions of arrays, by array.
@@ -61,6 +69,9 @@ impl ValueKind {
             Self::Count => "number",
             Self::Text => "text",
             Self::Directory => "directory",
+            Self::Names => "names",
+            Self::Words(_) => "words",
+            Self::Seconds => "seconds",
             Self::Places => "places",
             Self::Dimensions => "dimensions by array",
             Self::Remote => "options by name",
@@ -106,11 +117,13 @@ pub enum Call {
     RunTask,
     /// A query of a collection.
     QueryCollection,
+    /// Building indexes of a source.
+    BuildIndex,
 }
 
 impl Call {
     /// All of them.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Open,
         Self::OpenTables,
         Self::OpenForeign,
@@ -118,6 +131,7 @@ impl Call {
         Self::Query,
         Self::RunTask,
         Self::QueryCollection,
+        Self::BuildIndex,
     ];
 
     /// Its name.
@@ -130,6 +144,7 @@ impl Call {
             Self::Query => "query",
             Self::RunTask => "run_task",
             Self::QueryCollection => "collection_query",
+            Self::BuildIndex => "build_index",
         }
     }
 
@@ -149,6 +164,7 @@ impl Call {
         match self {
             Self::Open | Self::OpenTables | Self::OpenForeign | Self::OpenCollection => Stage::Opening,
             Self::Query | Self::RunTask | Self::QueryCollection => Stage::Running,
+            Self::BuildIndex => Stage::Building,
         }
     }
 
@@ -218,7 +234,7 @@ impl OptionSpec {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Access, FetchWay, OpenOptions, QueryOptions};
+    use crate::{Access, BuildOptions, FetchWay, OpenOptions, QueryOptions};
 
     /// The names of all fields; a field more or less does not compile.
     macro_rules! fields {
@@ -243,17 +259,21 @@ mod tests {
             isolated,
             limits,
             catalog,
+            manifest,
             memory,
             cancel,
             identity,
             session,
             gate
         });
+        let building =
+            fields!(BuildOptions { kinds, jobs, memory, precision, columns, lock_timeout, progress, cancel });
         let running = fields!(QueryOptions { access, fetch, memory, spill, threads, cancel, cross });
         let of = |stage, field: &str| OPTIONS.iter().filter(|o| o.stage == stage && o.field == field).count();
-        assert_eq!(opening.map(|field| of(Stage::Opening, field)), [1; 17], "{opening:?}");
+        assert_eq!(opening.map(|field| of(Stage::Opening, field)), [1; 18], "{opening:?}");
         assert_eq!(running.map(|field| of(Stage::Running, field)), [1; 7], "{running:?}");
-        assert_eq!(OPTIONS.len(), 17 + 7);
+        assert_eq!(building.map(|field| of(Stage::Building, field)), [1; 8], "{building:?}");
+        assert_eq!(OPTIONS.len(), 18 + 7 + 8);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::Call::{OpenCollection, OpenForeign, OpenTables, RunTask};
 use super::Form::{Named, None};
-use super::Stage::{Opening, Running};
+use super::Stage::{Building, Opening, Running};
 use super::{OptionSpec, ValueKind};
 
 const OTHER_LIBRARY: &str = "another library opens what it leads to";
@@ -11,7 +11,7 @@ const WITHOUT_CATALOG: &str = "a catalog registers files that the engine parses"
 const ENGINES_OWN: &str = "the engine sets it for parts of joins and for collections";
 const ONE_COMMAND: &str = "a command is a process of one query";
 
-/// All options: those of opening, then those of running.
+/// All options: those of opening, then those of running, then those of building indexes.
 pub const OPTIONS: &[OptionSpec] = &[
     OptionSpec {
         name: "dims",
@@ -127,6 +127,22 @@ pub const OPTIONS: &[OptionSpec] = &[
         command_line: Named(&["--catalog"]),
         c: None("sieva_catalog_open makes a handle, which sieva_search_create takes"),
         not_of: &[(OpenTables, WITHOUT_CATALOG), (OpenForeign, WITHOUT_CATALOG)],
+    },
+    OptionSpec {
+        name: "manifest",
+        stage: Opening,
+        field: "manifest",
+        kind: ValueKind::Object,
+        default: "none: the file is parsed",
+        means: "What Source.manifest() gave elsewhere: the file is not parsed, nor read before values are wanted.",
+        python: Named(&["manifest"]),
+        command_line: None(ONE_COMMAND),
+        c: Named(&["manifest", "manifest_bytes"]),
+        not_of: &[
+            (OpenTables, OTHER_LIBRARY),
+            (OpenForeign, OTHER_LIBRARY),
+            (OpenCollection, "it has many files; its catalog knows them"),
+        ],
     },
     OptionSpec {
         name: "allow",
@@ -305,6 +321,102 @@ pub const OPTIONS: &[OptionSpec] = &[
         means: "A flag that stops the query once it is set, and its subqueries.",
         python: None("Query.cancel sets the query's own"),
         command_line: None("Ctrl-C ends it"),
+        c: Named(&["stop"]),
+        not_of: &[],
+    },
+    OptionSpec {
+        name: "kinds",
+        stage: Building,
+        field: "kinds",
+        kind: ValueKind::Words(&["zonemap", "bitmap", "sorted"]),
+        default: "zonemap and bitmap",
+        means: "What to build: zone maps, bitmaps, sorted replicas.",
+        python: Named(&["kinds"]),
+        command_line: Named(&["--kind"]),
+        c: None("an argument of sieva_index_build: a sum of enum sieva_index"),
+        not_of: &[],
+    },
+    OptionSpec {
+        name: "jobs",
+        stage: Building,
+        field: "jobs",
+        kind: ValueKind::Count,
+        default: "one for each core",
+        means: "Number of workers.",
+        python: Named(&["jobs"]),
+        command_line: Named(&["--jobs"]),
+        c: Named(&["jobs"]),
+        not_of: &[],
+    },
+    OptionSpec {
+        name: "memory",
+        stage: Building,
+        field: "memory",
+        kind: ValueKind::Size { zero: false },
+        default: "1GiB",
+        means: "Limit of what the regions at hand take, and a sort.",
+        python: Named(&["memory"]),
+        command_line: Named(&["--memory"]),
+        c: Named(&["memory"]),
+        not_of: &[],
+    },
+    OptionSpec {
+        name: "precision",
+        stage: Building,
+        field: "precision",
+        kind: ValueKind::Count,
+        default: "2",
+        means: "Significant decimal digits of the bounds of a bitmap's bins.",
+        python: Named(&["precision"]),
+        command_line: Named(&["--precision"]),
+        c: Named(&["precision"]),
+        not_of: &[],
+    },
+    OptionSpec {
+        name: "columns",
+        stage: Building,
+        field: "columns",
+        kind: ValueKind::Names,
+        default: "all numeric ones of the same dimensions",
+        means: "Arrays that a sorted replica carries besides its key.",
+        python: Named(&["columns"]),
+        command_line: Named(&["--columns"]),
+        c: Named(&["columns"]),
+        not_of: &[],
+    },
+    OptionSpec {
+        name: "lock_timeout",
+        stage: Building,
+        field: "lock_timeout",
+        kind: ValueKind::Seconds,
+        default: "60",
+        means: "How long somebody else's lock on the store is waited for.",
+        python: Named(&["lock_timeout"]),
+        command_line: None("the default is waited for"),
+        c: Named(&["lock_timeout_ms"]),
+        not_of: &[],
+    },
+    OptionSpec {
+        name: "progress",
+        stage: Building,
+        field: "progress",
+        kind: ValueKind::Object,
+        default: "none",
+        means: "A function that is told how far it is.",
+        python: Named(&["progress"]),
+        command_line: None("a bar is shown on terminals"),
+        c: Named(&["progress", "progress_context"]),
+        not_of: &[],
+    },
+    OptionSpec {
+        name: "cancel",
+        stage: Building,
+        field: "cancel",
+        kind: ValueKind::Object,
+        default: "none",
+        means: "A flag that stops building once it is set; what was built stays.",
+        python: None("Ctrl-C stops it"),
+        command_line: None("Ctrl-C stops it"),
         c: Named(&["stop"]),
         not_of: &[],
     },

@@ -2,7 +2,7 @@
 
 use super::set::PositionSet;
 use super::walk::{Chunk, Runs, Walker};
-use crate::Bx;
+use crate::{Bx, Error, ErrorKind, Result};
 
 /// The coordinates of C-order linear `positions` in an array of `shape`: row-major, `shape.len()` numbers for each.
 ///
@@ -17,6 +17,57 @@ pub fn unravel(positions: &[u64], shape: &[u64]) -> Vec<i64> {
         }
     }
     out
+}
+
+/// The C-order linear position of coordinates in a row space, whose extent is known to fit.
+///
+/// # Errors
+/// `invalid-value` outside of it.
+pub(super) fn ravel(at: &[u64], shape: &[u64]) -> Result<u64> {
+    let mut position = 0;
+    for (&i, &n) in at.iter().zip(shape) {
+        if i >= n {
+            let message = format!("coordinates {at:?} do not lie in rows of shape {shape:?}");
+            return Err(
+                Error::new(ErrorKind::InvalidValue, message).hint("they count from 0 along each dimension")
+            );
+        }
+        position = position * n + i;
+    }
+    Ok(position)
+}
+
+/// Tells start and length of each run of linear positions that a box is made of, in increasing order.
+///
+/// # Errors
+/// `dimension-mismatch`, `invalid-value` for a box that does not lie in the row space; those of `run`.
+pub(super) fn for_runs(bx: &Bx, shape: &[u64], mut run: impl FnMut(u64, u64) -> Result<()>) -> Result<()> {
+    let rank = shape.len();
+    if bx.start.len() != rank || bx.shape.len() != rank {
+        let message = format!("a box of rank {} in rows of shape {shape:?}", bx.start.len());
+        return Err(Error::new(ErrorKind::DimensionMismatch, message));
+    }
+    let lies = (0..rank).all(|d| bx.start[d].checked_add(bx.shape[d]).is_some_and(|end| end <= shape[d]));
+    if !lies {
+        let message = format!("a box from {:?} of shape {:?} in rows of shape {shape:?}", bx.start, bx.shape);
+        return Err(Error::new(ErrorKind::InvalidValue, message).hint("boxes lie wholly in the rows"));
+    }
+    if bx.shape.contains(&0) {
+        return Ok(());
+    }
+    // The last dimensions that the box covers wholly, and the one before them, make one run.
+    let whole = (0..rank).rev().take_while(|&d| bx.shape[d] == shape[d]).count();
+    let outer = rank.saturating_sub(whole + 1);
+    let len: u64 = bx.shape[outer..].iter().product();
+    let mut at = bx.start.clone();
+    loop {
+        run(ravel(&at, shape)?, len)?;
+        let Some(d) = (0..outer).rev().find(|&d| at[d] + 1 < bx.start[d] + bx.shape[d]) else {
+            return Ok(());
+        };
+        at[d] += 1;
+        at[d + 1..outer].copy_from_slice(&bx.start[d + 1..outer]);
+    }
 }
 
 /// Writes the coordinates of all positions of `set` to `out`, which has room for exactly these.

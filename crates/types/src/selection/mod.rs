@@ -17,6 +17,9 @@ use crate::{Bx, Error, ErrorKind, Result, checked_len};
 use set::{PositionSet, SetOp};
 use walk::{Chunk, Walker};
 
+/// Coordinates that are made positions at a time.
+const COORDS_AT_ONCE: usize = 4096;
+
 /// A set of positions in a row space: named dimensions and their extents.
 ///
 /// A position is the C-order linear index of a row. Blocks of positions are kept as nothing, as runs, as a sorted
@@ -56,6 +59,61 @@ impl Selection {
         let mut builder = SelectionBuilder::new(dims, shape)?;
         builder.push_positions(positions)?;
         Ok(builder.finish())
+    }
+
+    /// The positions of these coordinates: row-major, one number per dimension for each. Best in C order, as
+    /// [`Selection::coords`] gives them; repeated ones count once.
+    ///
+    /// Fails with [`ErrorKind::InvalidValue`] on one outside of the row space, and where the last is not whole.
+    pub fn from_coords(dims: Vec<String>, shape: Vec<u64>, coords: &[u64]) -> Result<Self> {
+        let rank = shape.len();
+        if rank == 0 || !coords.len().is_multiple_of(rank) {
+            let message = format!("{} numbers are no coordinates of {rank} dimensions", coords.len());
+            return Err(Error::new(ErrorKind::InvalidValue, message));
+        }
+        let mut builder = SelectionBuilder::new(dims, shape.clone())?;
+        let mut positions = Vec::with_capacity(COORDS_AT_ONCE.min(coords.len() / rank));
+        for piece in coords.chunks(COORDS_AT_ONCE * rank) {
+            positions.clear();
+            for at in piece.chunks_exact(rank) {
+                positions.push(coords::ravel(at, &shape)?);
+            }
+            builder.push_positions(positions.iter().copied())?;
+        }
+        Ok(builder.finish())
+    }
+
+    /// The positions in any of these boxes.
+    ///
+    /// Fails with [`ErrorKind::DimensionMismatch`] on a box of another rank, with [`ErrorKind::InvalidValue`] on one that
+    /// does not lie in the row space.
+    pub fn from_boxes(dims: Vec<String>, shape: Vec<u64>, boxes: &[Bx]) -> Result<Self> {
+        let mut builder = SelectionBuilder::new(dims, shape.clone())?;
+        for bx in boxes {
+            coords::for_runs(bx, &shape, |start, len| builder.push_run(start, len))?;
+        }
+        Ok(builder.finish())
+    }
+
+    /// The selection as bytes that travel: what [`Selection::write_to`] writes.
+    ///
+    /// Fails as that does.
+    pub fn to_bytes(&self) -> Result<Vec<u8>> {
+        let mut out = Vec::new();
+        self.write_to(&mut out)?;
+        Ok(out)
+    }
+
+    /// The selection that [`Selection::to_bytes`] made; bytes after it are damage, too.
+    ///
+    /// Fails as [`Selection::read_from`] does.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
+        let mut left = bytes;
+        let read = Self::read_from(&mut left)?;
+        if left.is_empty() {
+            return Ok(read);
+        }
+        Err(Error::corrupt(format!("damaged selection: {} bytes follow it", left.len())))
     }
 
     /// The names of the dimensions.

@@ -400,3 +400,61 @@ fn whole_blocks_after_scattered_positions_are_kept() {
         assert_eq!(x.iter_from(rank as u64).collect::<Vec<_>>(), positions[rank..], "{rank}");
     }
 }
+
+#[test]
+fn coordinates_and_boxes_select_what_they_name() {
+    let (dims, shape) = (["z", "y", "x"].map(String::from).to_vec(), vec![4, 5, 6]);
+    let inside = |start: [u64; 3], count: [u64; 3]| {
+        let mut all = Vec::new();
+        for z in start[0]..start[0] + count[0] {
+            for y in start[1]..start[1] + count[1] {
+                all.extend((start[2]..start[2] + count[2]).map(|x| (z * 5 + y) * 6 + x));
+            }
+        }
+        all
+    };
+    let boxes = [
+        ([0, 0, 0], [4, 5, 6]),
+        ([1, 2, 3], [2, 2, 2]),
+        ([1, 0, 0], [2, 5, 6]),
+        ([1, 1, 0], [3, 3, 6]),
+        ([3, 4, 5], [1, 1, 1]),
+        ([2, 5, 0], [1, 0, 6]),
+        ([0, 0, 2], [4, 5, 1]),
+    ];
+    for (start, count) in boxes {
+        let bx = Bx::new(start.to_vec(), count.to_vec());
+        let found = Selection::from_boxes(dims.clone(), shape.clone(), &[bx]).unwrap();
+        assert_eq!(found.iter().collect::<Vec<_>>(), inside(start, count), "{start:?} {count:?}");
+        let coords: Vec<u64> = found.coords().unwrap().into_iter().map(|c| c as u64).collect();
+        assert!(Selection::from_coords(dims.clone(), shape.clone(), &coords).unwrap() == found);
+        assert!(Selection::from_bytes(&found.to_bytes().unwrap()).unwrap() == found);
+    }
+    // Boxes that overlap and come in any order; coordinates backwards and twice.
+    let two = [Bx::new(vec![2, 0, 0], vec![2, 5, 6]), Bx::new(vec![0, 1, 1], vec![3, 2, 2])];
+    let found = Selection::from_boxes(dims.clone(), shape.clone(), &two).unwrap();
+    let mut expected = [inside([2, 0, 0], [2, 5, 6]), inside([0, 1, 1], [3, 2, 2])].concat();
+    expected.sort_unstable();
+    expected.dedup();
+    assert_eq!(found.iter().collect::<Vec<_>>(), expected);
+    let twice = Selection::from_coords(dims.clone(), shape.clone(), &[3, 4, 5, 0, 0, 1, 3, 4, 5]).unwrap();
+    assert_eq!(twice.iter().collect::<Vec<_>>(), [1, 119]);
+    // A whole dimension of 2^40 costs nothing.
+    let large =
+        Selection::from_boxes(vec!["n".into()], vec![1 << 40], &[Bx::new(vec![5], vec![(1 << 40) - 5])]);
+    assert_eq!(large.unwrap().len(), (1 << 40) - 5);
+    let kind = |r: Result<Selection>| r.map(|s| s.len()).unwrap_err().kind();
+    let of_box = |start: Vec<u64>, count: Vec<u64>| {
+        let bx = Bx { start, shape: count };
+        kind(Selection::from_boxes(dims.clone(), shape.clone(), &[bx]))
+    };
+    assert_eq!(of_box(vec![0, 0], vec![1, 1]), ErrorKind::DimensionMismatch);
+    assert_eq!(of_box(vec![0, 0, 6], vec![1, 1, 1]), ErrorKind::InvalidValue);
+    assert_eq!(of_box(vec![0, u64::MAX, 0], vec![1, 2, 1]), ErrorKind::InvalidValue);
+    let of_coords = |c: &[u64]| kind(Selection::from_coords(dims.clone(), shape.clone(), c));
+    assert_eq!(of_coords(&[4, 0, 0]), ErrorKind::InvalidValue);
+    assert_eq!(of_coords(&[1, 0]), ErrorKind::InvalidValue);
+    let mut more = twice.to_bytes().unwrap();
+    more.push(0);
+    assert_eq!(kind(Selection::from_bytes(&more)), ErrorKind::CorruptFile);
+}

@@ -1,0 +1,146 @@
+//! Selections that the program makes itself: of positions, coordinates, boxes and bytes.
+
+use std::sync::Arc;
+
+use sieva::{Bx, Error, ErrorKind, Result, Selection};
+
+use crate::given::{self, Out};
+use crate::query::QueryHandle;
+use crate::selection::SelectionHandle;
+use crate::status::{guarded, invalid};
+
+/// Makes a selection of the rows of a query; `make` gets names and lengths of their dimensions.
+///
+/// # Safety
+/// The query must be NULL or live, the place NULL or valid for a handle.
+unsafe fn of_rows(
+    query: *const QueryHandle,
+    selection: *mut *mut SelectionHandle,
+    make: impl FnOnce(Vec<String>, Vec<u64>) -> Result<Selection>,
+) -> Result<()> {
+    let out = Out::handle(selection, "selection")?;
+    // SAFETY: the caller's promises.
+    let query = unsafe { given::handle(query, "query") }?;
+    let (dims, shape) = query.rows()?;
+    let made = make(dims, shape)?;
+    let handle = SelectionHandle::new(query, query.bound()?, Arc::new(made));
+    // SAFETY: as above.
+    unsafe { out.set(handle) };
+    Ok(())
+}
+
+/// `n` values, or `n` times `each`.
+fn all(n: u64, each: u32, what: &str) -> Result<u64> {
+    n.checked_mul(each.into()).ok_or_else(|| invalid(format!("{what}: {n} times {each} numbers")))
+}
+
+fn check_rank(given: u32, shape: &[u64], what: &str) -> Result<()> {
+    if given as usize == shape.len() {
+        return Ok(());
+    }
+    let message = format!("{what} of rank {given} for rows of shape {shape:?}");
+    Err(Error::new(ErrorKind::DimensionMismatch, message).hint("sieva_query_all() has the rows of one array"))
+}
+
+/// `sieva_selection_from_positions`
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sieva_selection_from_positions(
+    query: *const QueryHandle,
+    count: u64,
+    positions: *const u64,
+    selection: *mut *mut SelectionHandle,
+) -> i32 {
+    // SAFETY: the promises of sieva.h.
+    guarded(|| unsafe {
+        let positions = given::values(positions, count, "positions")?;
+        of_rows(query, selection, |dims, shape| Selection::from_positions(dims, shape, positions))
+    })
+}
+
+/// `sieva_selection_from_coords`
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sieva_selection_from_coords(
+    query: *const QueryHandle,
+    count: u64,
+    rank: u32,
+    coords: *const u64,
+    selection: *mut *mut SelectionHandle,
+) -> i32 {
+    // SAFETY: the promises of sieva.h.
+    guarded(|| unsafe {
+        let coords = given::values(coords, all(count, rank, "coords")?, "coords")?;
+        of_rows(query, selection, |dims, shape| {
+            check_rank(rank, &shape, "coordinates")?;
+            Selection::from_coords(dims, shape, &coords)
+        })
+    })
+}
+
+/// `sieva_selection_from_boxes`
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sieva_selection_from_boxes(
+    query: *const QueryHandle,
+    boxes: u64,
+    rank: u32,
+    starts: *const u64,
+    counts: *const u64,
+    selection: *mut *mut SelectionHandle,
+) -> i32 {
+    // SAFETY: the promises of sieva.h.
+    guarded(|| unsafe {
+        let n = all(boxes, rank, "boxes")?;
+        let (starts, counts) = (given::values(starts, n, "starts")?, given::values(counts, n, "counts")?);
+        of_rows(query, selection, |dims, shape| {
+            check_rank(rank, &shape, "boxes")?;
+            let each = starts.chunks(rank.max(1) as usize).zip(counts.chunks(rank.max(1) as usize));
+            let boxes: Vec<Bx> =
+                each.map(|(start, count)| Bx { start: start.to_vec(), shape: count.to_vec() }).collect();
+            Selection::from_boxes(dims, shape, &boxes)
+        })
+    })
+}
+
+/// `sieva_selection_from_bytes`
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sieva_selection_from_bytes(
+    query: *const QueryHandle,
+    bytes: *const u8,
+    count: u64,
+    selection: *mut *mut SelectionHandle,
+) -> i32 {
+    // SAFETY: the promises of sieva.h.
+    guarded(|| unsafe {
+        let bytes = given::values(bytes, count, "bytes")?;
+        of_rows(query, selection, |dims, shape| {
+            let read = Selection::from_bytes(&bytes)?;
+            if read.dims() == dims && read.shape() == shape {
+                return Ok(read);
+            }
+            let message = format!(
+                "a selection of ({}) of shape {:?} for rows of ({}) of shape {shape:?}",
+                read.dims().join(", "),
+                read.shape(),
+                dims.join(", ")
+            );
+            Err(Error::new(ErrorKind::DimensionMismatch, message)
+                .hint("give a query with the rows of the one that made it"))
+        })
+    })
+}
+
+/// `sieva_selection_bytes`
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sieva_selection_bytes(
+    selection: *const SelectionHandle,
+    bytes: *mut u8,
+    capacity: u64,
+    needed: *mut u64,
+) -> i32 {
+    guarded(|| {
+        let place = Out::new(needed, "needed")?;
+        // SAFETY: the promises of sieva.h.
+        let made = unsafe { given::handle(selection, "selection") }?.selection.to_bytes()?;
+        // SAFETY: as above.
+        unsafe { given::put_bytes(&made, (bytes, capacity), place) }
+    })
+}
