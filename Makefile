@@ -17,7 +17,7 @@ RUST_SOURCES := $(shell find crates python/src -type f \( -name '*.rs' -o -name 
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup build demo services valgrind gridftp gridftp-packages mpi-packages test test-rust test-python conformance lint cargo-deny advisories \
+.PHONY: help setup build demo services valgrind libhdf5 install uninstall gridftp gridftp-packages mpi-packages test test-rust test-python conformance lint cargo-deny advisories \
 	bench bench-check bench-kernels bench-objects bench-groups bench-regret bench-many bench-catalog bench-remote bench-memory sdquery fuzz mutants mutants-isolated clean
 
 help: ## list the targets
@@ -37,6 +37,14 @@ services: .venv-services/.ready ## the object stores that the tests of remote st
 	.venv-services/bin/pip install --quiet --disable-pip-version-check swift python-swiftclient boto3 \
 		"moto[s3]" flask flask-cors && touch $@; } || \
 		echo 'services: not installed; the tests that need them are skipped' >&2
+
+# Where the C interface goes: PREFIX, LIBDIR, INCLUDEDIR, BINDIR; DESTDIR before all of them, for packages.
+install: $(VENV)/.ready ## build the C interface and install it; PREFIX=/usr/local, DESTDIR= for packages
+	cargo build --release --locked -p sieva-capi
+	$(MAKE) -C crates/capi install
+
+uninstall: ## remove what make install has put there, with the same PREFIX and DESTDIR
+	$(MAKE) -C crates/capi uninstall
 
 # With the binding, as CARGO_TEST has it: the same features, Parquet among them.
 gridftp: build ## compile the GridFTP plug-in and the library that it loads
@@ -71,7 +79,7 @@ mpi-packages: ## install Open MPI, MPICH and a Fortran compiler (Debian, as root
 
 test: lint test-rust test-python ## every test and check
 
-test-rust: conformance valgrind ## the tests of the crates
+test-rust: conformance valgrind libhdf5 ## the tests of the crates
 	$(CARGO_TEST)
 
 # The C interface is tested under it, too.
@@ -81,6 +89,14 @@ valgrind:
 		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq valgrind >/dev/null && exit 0; \
 	fi; \
 	echo 'valgrind: not installed; what the C interface loses of memory is not tested (apt-get install valgrind)' >&2
+
+# An example of the C interface reads by it.
+libhdf5:
+	@pkg-config --exists hdf5 2>/dev/null && exit 0; \
+	if test "$$(id -u)" = 0 && command -v apt-get >/dev/null; then \
+		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq libhdf5-dev pkg-config >/dev/null && exit 0; \
+	fi; \
+	echo 'libhdf5: not installed; the example that reads by it is not tested (apt-get install libhdf5-dev)' >&2
 
 conformance: build ## the files that the conformance cases ask about, in target/conformance
 	$(BIN)/python conformance/generate.py
