@@ -7,7 +7,9 @@ import pickle
 import random
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import h5py
 import numpy as np
@@ -45,10 +47,12 @@ def path(tmp_path: Path) -> Path:
     return path
 
 
-def built_by(path: Path, store: Path, n: int, seed: int = 0, **options: object) -> sieva.BuildReport:
+def built_by(
+    path: Path, store: Path, n: int, seed: int = 0, arrays: Sequence[str] = (), **options: Any
+) -> sieva.BuildReport:
     """Build with tasks in a random order, each in bytes, on a source of its own."""
     drawn = random.Random(seed)  # noqa: S311
-    job = sieva.open(path, store=store).index_job(**options)
+    job = sieva.open(path, store=store).index_job(*arrays, **options)
     while tasks := job.tasks(n):
         order = list(range(len(tasks)))
         drawn.shuffle(order)
@@ -139,6 +143,54 @@ def test_a_job_over_joined_files(tmp_path: Path) -> None:
     job.take([sieva.open(task.source).run_index_task(task) for task in tasks])
     assert job.finish().regions_built == 6
     assert all(sieva.open(file).index_status().arrays[0].with_bitmap == 2 for file in files)
+
+
+def arrays_of(replica: Path) -> dict[str, bytes]:
+    return {str(f.relative_to(replica)): f.read_bytes() for f in sorted(replica.rglob("*")) if f.is_file()}
+
+
+@pytest.mark.parametrize("n", [1, 3, 7])
+@pytest.mark.parametrize("key", ["x", "y"])
+def test_a_replica_sorted_in_parts_has_the_bytes_of_one(path: Path, tmp_path: Path, n: int, key: str) -> None:
+    sieva.open(path, store=tmp_path / "one").build_index(key, kinds=["sorted"])
+    report = built_by(path, tmp_path / "parts", n, n, arrays=[key], kinds=["sorted"])
+    assert report.replicas_built == 1
+    one, parts = (sieva.open(path, store=tmp_path / name) for name in ("one", "parts"))
+    (alone,), (shared,) = one.index_status().replicas, parts.index_status().replicas
+    assert (shared.key, shared.columns, shared.bytes) == (alone.key, alone.columns, alone.bytes)
+    assert arrays_of(Path(shared.path)) == arrays_of(Path(alone.path))
+    assert parts.verify_index(all=True)
+    query = parts.query(f"{key} > 1", access="sorted")
+    np.testing.assert_array_equal(query.read("x"), one.query(f"{key} > 1", access="scan").read("x"))
+    # There is one now: nothing to do.
+    again = parts.index_job(key, kinds=["sorted"])
+    assert again.tasks(n) == []
+    assert again.finish().replicas_built == 0
+
+
+def test_a_replica_of_nothing_and_one_of_little_memory(path: Path, tmp_path: Path) -> None:
+    built_by(path, tmp_path, 3, arrays=["empty"], kinds=["sorted"])
+    built_by(path, tmp_path, 3, arrays=["x"], kinds=["zonemap", "sorted"], memory="8MiB")
+    source = sieva.open(path, store=tmp_path)
+    assert {replica.key for replica in source.index_status().replicas} == {"empty", "x"}
+    assert source.verify_index(all=True)
+    with pytest.raises(errors.MemoryLimit):
+        sieva.open(path, store=tmp_path).index_job("packed", kinds=["sorted"], memory="1KiB").tasks(1)
+
+
+def test_a_replica_that_is_given_up_leaves_nothing(path: Path, tmp_path: Path) -> None:
+    source = sieva.open(path, store=tmp_path)
+    job = source.index_job("x", kinds=["sorted"])
+    job.take([source.run_index_task(task) for task in job.tasks(2)])
+    tasks = job.tasks(2)
+    job.take([source.run_index_task(task) for task in tasks])
+    sort = job.tasks(2)
+    assert any(tmp_path.rglob(".spill-*"))
+    del job
+    assert not list(tmp_path.rglob("*.zarr"))
+    with pytest.raises(errors.FileNotFound, match="parts of a sorted replica"):
+        source.run_index_task(sort[0])
+    assert source.index_status().replicas == ()
 
 
 def test_tasks_are_data(path: Path, tmp_path: Path) -> None:

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use serde_json::{Map, json};
+use serde_json::{Map, Value, json};
 use sieva_format::read::{BlockReader, ChunkCache, Workspace};
 use sieva_index::RegionGrid;
-use sieva_index::sorted::{self, Column, SortOptions, Table};
-use sieva_index::store::{Listing, SortedDraft, SortedEntry, Store};
+use sieva_index::sorted::{self, Column, SharedBuild, SortOptions, Table};
+use sieva_index::store::{Home, Listing, SortedDraft, SortedEntry, Store};
 use sieva_types::{Buffer, Bx, Error, ErrorKind, Result};
 
 use super::build::{BuildOptions, Progress};
@@ -39,13 +39,39 @@ impl Table for Columns {
 /// Writes the replica sorted by `key`, unless there is one with these columns; whether it did.
 pub fn build(source: &Source, key: usize, options: &BuildOptions) -> Result<bool> {
     let arrays = columns(source, key, options)?;
-    let info = |a: usize| &source.schema().arrays[a];
-    let names: Vec<String> = arrays.iter().map(|&a| info(a).path.clone()).collect();
-    let loaded = source.loaded()?;
-    let there = loaded.store.iter().flat_map(|s| s.sorted()).any(|e| e.key == names[0] && e.columns == names);
-    if there {
+    let names = names(source, &arrays);
+    if is_there(source, &names)? {
         return Ok(false);
     }
+    let place = SortedDraft::create(&home(source, options)?)?;
+    with_table(source, &arrays, options, |shape, described, table, sorting| {
+        sorted::build(&place.path(), shape, described, table, &attributes(source), sorting)
+    })?;
+    publish(source, place, &names, options)?;
+    Ok(true)
+}
+
+/// Does `work` with what takes part in a build by many processes.
+pub(super) fn with_build<R>(
+    source: &Source,
+    arrays: &[usize],
+    options: &BuildOptions,
+    work: impl FnOnce(&SharedBuild<'_>) -> Result<R>,
+) -> Result<R> {
+    with_table(source, arrays, options, |shape, described, table, sorting| {
+        work(&SharedBuild::new(shape, described, table, sorting)?)
+    })
+}
+
+/// Does `work` with the arrays of a replica as a table: their shape, columns, values, and how they are to be sorted.
+fn with_table<R>(
+    source: &Source,
+    arrays: &[usize],
+    options: &BuildOptions,
+    work: impl FnOnce(&[u64], &[Column], &Columns, &SortOptions<'_>) -> Result<R>,
+) -> Result<R> {
+    let info = |a: usize| &source.schema().arrays[a];
+    let key = *arrays.first().ok_or_else(|| Error::new(ErrorKind::InvalidValue, "a replica of no arrays"))?;
     let header = source.array_header(key)?;
     let cache = Arc::new(ChunkCache::new(0));
     let reader =
@@ -58,8 +84,6 @@ pub fn build(source: &Source, key: usize, options: &BuildOptions) -> Result<bool
         .iter()
         .map(|&a| Column { name: info(a).path.clone(), dtype: indexed_dtype(info(a)) })
         .collect();
-    let mut attributes = Map::new();
-    attributes.insert("source".into(), json!(source.path().file_name().map(|n| n.to_string_lossy())));
     let row: u64 = described.iter().map(|c| c.dtype.size() as u64).sum();
     let progress = |done: u64, total: u64| {
         if let Some(progress) = &options.progress {
@@ -72,23 +96,52 @@ pub fn build(source: &Source, key: usize, options: &BuildOptions) -> Result<bool
         cancel: &options.cancel,
         progress: &progress,
     };
-    let home = loaded.write.clone().with_patience(options.lock_timeout);
-    let place = SortedDraft::create(&home)?;
-    sorted::build(&place.path(), &header.shape, &described, &table, &attributes, &sorting)?;
+    work(&header.shape, &described, &table, &sorting)
+}
+
+/// Paths of arrays.
+pub(super) fn names(source: &Source, arrays: &[usize]) -> Vec<String> {
+    arrays.iter().map(|&a| source.schema().arrays[a].path.clone()).collect()
+}
+
+/// Whether there is a replica with these columns.
+pub(super) fn is_there(source: &Source, names: &[String]) -> Result<bool> {
+    let loaded = source.loaded()?;
+    Ok(loaded.store.iter().flat_map(|s| s.sorted()).any(|e| e.key == names[0] && e.columns == names))
+}
+
+/// What is kept with a replica.
+pub(super) fn attributes(source: &Source) -> Map<String, Value> {
+    let mut attributes = Map::new();
+    attributes.insert("source".into(), json!(source.path().file_name().map(|n| n.to_string_lossy())));
+    attributes
+}
+
+/// Where replicas go.
+pub(super) fn home(source: &Source, options: &BuildOptions) -> Result<Home> {
+    Ok(source.loaded()?.write.clone().with_patience(options.lock_timeout))
+}
+
+/// Lists a replica that is complete, instead of one with the same key.
+pub(super) fn publish(
+    source: &Source,
+    place: SortedDraft,
+    names: &[String],
+    options: &BuildOptions,
+) -> Result<()> {
     source.reader().store().check_unchanged()?;
-    let entry: SortedEntry = place.finish(names[0].clone(), names)?;
+    let entry: SortedEntry = place.finish(names[0].clone(), names.to_vec())?;
     let add = |listing: &Listing| {
         let mut listing = listing.clone();
         listing.sorted.retain(|e| e.key != entry.key);
         listing.sorted.push(entry.clone());
         listing
     };
-    Store::publish(&home, loaded.fingerprint()?, &add, true)?;
-    Ok(true)
+    Store::publish(&home(source, options)?, source.loaded()?.fingerprint()?, &add, true)
 }
 
 /// The key, then the arrays that go with it.
-fn columns(source: &Source, key: usize, options: &BuildOptions) -> Result<Vec<usize>> {
+pub(super) fn columns(source: &Source, key: usize, options: &BuildOptions) -> Result<Vec<usize>> {
     let arrays = &source.schema().arrays;
     let mut columns = vec![key];
     match &options.columns {

@@ -111,27 +111,33 @@ impl Many {
         Ok(files)
     }
 
+    /// Refuses sorted replicas: those of single files serve no query over many, and take as much room as the data.
+    pub(crate) fn check_kinds(&self, options: &BuildOptions) -> Result<()> {
+        if !options.kinds.contains(&IndexKind::Sorted) {
+            return Ok(());
+        }
+        let n = self.joined.names().len();
+        let files = if n == 1 { "file" } else { "files" };
+        let message = format!(
+            "sorted replicas of a source that is joined of {n} {files}: queries of such a source do not use them"
+        );
+        Err(Error::new(ErrorKind::Unsupported, message).hint(
+            "leave --kind (kinds=) away, which builds zone maps and bitmaps for them; or name one file without joining, \
+             and build a replica for queries of that file alone",
+        ))
+    }
+
     /// Builds augmentations file by file.
     ///
     /// # Errors
-    /// `unsupported` for sorted replicas: those of single files serve no query over many, and take as much room as the data.
+    /// `unsupported` for sorted replicas.
     pub(crate) fn build(
         &self,
         source: &Source,
         arrays: &[String],
         options: &BuildOptions,
     ) -> Result<BuildReport> {
-        if options.kinds.contains(&IndexKind::Sorted) {
-            let n = self.joined.names().len();
-            let files = if n == 1 { "file" } else { "files" };
-            let message = format!(
-                "sorted replicas of a source that is joined of {n} {files}: queries of such a source do not use them"
-            );
-            return Err(Error::new(ErrorKind::Unsupported, message).hint(
-                "leave --kind (kinds=) away, which builds zone maps and bitmaps for them; or name one file without joining, \
-                 and build a replica for queries of that file alone",
-            ));
-        }
+        self.check_kinds(options)?;
         let files = self.holding(source, arrays)?;
         let mut report = BuildReport::default();
         let before = Arc::new(AtomicU64::new(0));

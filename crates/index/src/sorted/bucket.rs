@@ -1,5 +1,7 @@
 //! Sorting one bucket in memory and writing its rows, column by column.
 
+use std::ops::Range;
+
 use sieva_types::{Buffer, Result};
 
 use super::code::{base_code, for_each_code};
@@ -13,6 +15,8 @@ pub(super) struct Bucket<'a> {
     pub partition: &'a Partition,
     pub number: usize,
     pub first_row: u64,
+    /// The rows of the replica that are written here; others of the bucket are left out.
+    pub wanted: Range<u64>,
 }
 
 /// Memory that a thread uses for one bucket after the other.
@@ -44,8 +48,10 @@ pub(super) fn sort(
     scratch: &mut Scratch,
 ) -> Result<()> {
     find_order(schema, bucket, ordered, scratch)?;
-    let rows = bucket.first_row..bucket.first_row + scratch.order.len() as u64;
     let Scratch { column, order, out, .. } = scratch;
+    let end = bucket.first_row + order.len() as u64;
+    let rows = bucket.first_row.max(bucket.wanted.start)..end.min(bucket.wanted.end);
+    let order = &order[(rows.start - bucket.first_row) as usize..(rows.end - bucket.first_row) as usize];
     for (number, &size) in schema.sizes.iter().enumerate() {
         run.check()?;
         bucket.partition.read_bucket(schema, bucket.number, number, column)?;

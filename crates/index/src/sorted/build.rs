@@ -3,6 +3,7 @@
 //! Sample keys for pivots; partition all columns at them in batches; sort the buckets one by one and write
 //! their rows in order (SDS, section III.A.2, with spill files in the place of its exchange of messages).
 
+use std::ops::Range;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -17,7 +18,7 @@ use super::replica::row_dtype;
 use super::run::Run;
 use super::sizes::BuildSizes;
 use super::source::{BucketSource, Schema, Source, TableSource};
-use super::writer::{NewArray, Writer, make_durable, sync_directories};
+use super::writer::{NewArray, Writer, sync_directories, written};
 use super::{Column, SortOptions, Table, files, pivots};
 
 /// A bucket that is cut this often does not shrink: positions occur twice.
@@ -34,107 +35,140 @@ pub(super) struct Build<'a> {
     pub options: &'a SortOptions<'a>,
 }
 
-impl Build<'_> {
-    /// Builds the replica in `dir`.
-    pub fn build(&self, dir: &Path, attributes: &Map<String, Value>) -> Result<()> {
+/// What follows from a table before any of it is read.
+pub(super) struct Ready<'a> {
+    pub columns: Vec<Column>,
+    /// The directory of each column.
+    pub paths: Vec<String>,
+    pub schema: Schema,
+    /// The type of positions.
+    pub row: DType,
+    pub source: TableSource<'a>,
+    pub sizes: BuildSizes,
+}
+
+impl<'a> Build<'a> {
+    /// # Errors
+    /// `invalid-value` for columns or regions that make no table; `memory-limit`.
+    pub fn ready(&self) -> Result<Ready<'a>> {
         let columns = stored_columns(self.columns)?;
         let rows = checked_len(self.shape)?;
         let row = row_dtype(rows);
         let sizes = columns.iter().map(|c| c.dtype.size()).chain([row.size()]).collect();
         let schema = Schema { key: columns[0].dtype, sizes, rows };
         let source = TableSource::new(self.table, &schema, self.shape)?;
-        let plan = BuildSizes::new(self.layout, &schema, &source, self.options, self.bucket_rows)?;
-        let paths = paths(&columns);
+        let sizes = BuildSizes::new(self.layout, &schema, &source, self.options, self.bucket_rows)?;
+        Ok(Ready { paths: paths(&columns), columns, schema, row, source, sizes })
+    }
+
+    /// Builds the replica in `dir`.
+    pub fn build(&self, dir: &Path, attributes: &Map<String, Value>) -> Result<()> {
+        let ready = self.ready()?;
         files::create_dir(dir)?;
-        let create = |path: &str, dtype, len, name: &str| {
-            NewArray::create(dir.join(path), self.layout, dtype, len, name)
-        };
-        let mut arrays: Vec<NewArray> = (columns.iter().zip(&paths))
-            .map(|(c, path)| create(path, c.dtype, rows, &c.name))
+        let arrays = self.create(&ready, dir)?;
+        let rows = ready.schema.rows;
+        let run = Run::new(self.options, ready.sizes.threads, ready.schema.sizes.len(), rows);
+        let (numbers, fences) = written(self.layout, arrays, self.options.cancel, |writer| {
+            let Ready { schema, source, sizes, .. } = &ready;
+            let keep = if sizes.in_memory { Keep::Memory } else { Keep::Files(dir) };
+            let sort = Sort { run: &run, schema, sizes, dir, ordered: source.ordered, wanted: 0..rows };
+            let whole = sort.partition(source, rows, &keep)?;
+            let numbers = whole.numbers;
+            sort.sort(whole, writer)?;
+            Ok((numbers, writer.fences()))
+        })?;
+        run.check()?;
+        self.finish(&ready, dir, numbers, fences, attributes)
+    }
+
+    /// The arrays of columns and positions, empty.
+    pub fn create(&self, ready: &Ready<'_>, dir: &Path) -> Result<Vec<NewArray>> {
+        let rows = ready.schema.rows;
+        let create =
+            |path: &str, dtype, name: &str| NewArray::create(dir.join(path), self.layout, dtype, rows, name);
+        let mut arrays: Vec<NewArray> = (ready.columns.iter().zip(&ready.paths))
+            .map(|(c, path)| create(path, c.dtype, &c.name))
             .collect::<Result<_>>()?;
-        arrays.push(create(ROW, row, rows, ROW)?);
-        arrays.push(create(FENCE, schema.key, self.layout.chunks(rows), FENCE)?);
-        let (numbers, fences) = self.write(dir, &schema, &source, &plan, arrays)?;
-        for path in paths.iter().map(String::as_str).chain([ROW, FENCE]) {
+        arrays.push(create(ROW, ready.row, ROW)?);
+        Ok(arrays)
+    }
+
+    /// The same, once they are there, to have `rows` written to.
+    pub fn open(&self, ready: &Ready<'_>, dir: &Path, rows: &Range<u64>) -> Vec<NewArray> {
+        let all = ready.schema.rows;
+        let open = |path: &str, dtype| NewArray::open(dir.join(path), self.layout, dtype, all, rows.clone());
+        let columns = ready.columns.iter().zip(&ready.paths).map(|(c, path)| open(path, c.dtype));
+        columns.chain([open(ROW, ready.row)]).collect()
+    }
+
+    /// Writes what is written last: the first keys of all chunks (in native byte order), and the metadata.
+    pub fn finish(
+        &self,
+        ready: &Ready<'_>,
+        dir: &Path,
+        numbers: u64,
+        mut fences: Vec<u8>,
+        attributes: &Map<String, Value>,
+    ) -> Result<()> {
+        let (layout, size, key) = (self.layout, ready.schema.sizes[0], ready.schema.key);
+        let chunks = layout.chunks(ready.schema.rows);
+        let array = NewArray::create(dir.join(FENCE), layout, key, chunks, FENCE)?;
+        written(layout, vec![array], self.options.cancel, |writer| {
+            writer.write(0, 0..chunks, &mut Vec::new(), |range, out| {
+                out.copy_from_slice(&fences[range.start * size..range.end * size]);
+            })
+        })?;
+        swap_little_endian(&mut fences, size);
+        for path in ready.paths.iter().map(String::as_str).chain([ROW, FENCE]) {
             sync_directories(&dir.join(path))?;
         }
-        let shape = self.shape.to_vec();
-        let source = attributes.clone();
-        let meta = Meta { layout: self.layout, shape, numbers, columns, paths, fences, source };
+        let meta = Meta {
+            layout,
+            shape: self.shape.to_vec(),
+            numbers,
+            columns: ready.columns.clone(),
+            paths: ready.paths.clone(),
+            fences: crc32c::crc32c(&fences),
+            source: attributes.clone(),
+        };
         files::write_small(&dir.join("zarr.json"), &meta.to_text()?)?;
         files::sync(dir)
     }
-
-    /// Writes all arrays; the number of keys that are numbers, and the checksum of the fences.
-    fn write(
-        &self,
-        dir: &Path,
-        schema: &Schema,
-        source: &TableSource<'_>,
-        plan: &BuildSizes,
-        arrays: Vec<NewArray>,
-    ) -> Result<(u64, u32)> {
-        let run = Run::new(self.options, plan.threads, schema.sizes.len(), schema.rows);
-        let (writer, complete) = Writer::new(self.layout, arrays);
-        std::thread::scope(|scope| {
-            let durable = scope.spawn(|| make_durable(complete, self.options.cancel));
-            let sorted = Sort { run: &run, schema, plan, dir, ordered: source.ordered }
-                .sort(source, &writer)
-                .and_then(|numbers| Ok((numbers, write_fences(schema, &writer)?)));
-            drop(writer);
-            let durable = durable.join();
-            let sorted = sorted?;
-            durable.map_err(|_| Error::new(ErrorKind::Internal, "making shards durable failed"))??;
-            run.check()?;
-            Ok(sorted)
-        })
-    }
 }
 
-fn write_fences(schema: &Schema, writer: &Writer) -> Result<u32> {
-    let mut fences = writer.fences();
-    let size = schema.sizes[0];
-    let rows = 0..(fences.len() / size) as u64;
-    writer.write(schema.sizes.len(), rows, &mut Vec::new(), |range, out| {
-        out.copy_from_slice(&fences[range.start * size..range.end * size]);
-    })?;
-    swap_little_endian(&mut fences, size);
-    Ok(crc32c::crc32c(&fences))
-}
-
-/// The sort of one table.
-struct Sort<'a> {
-    run: &'a Run<'a>,
-    schema: &'a Schema,
-    plan: &'a BuildSizes,
-    dir: &'a Path,
-    ordered: bool,
+/// The sort of one table, or of some of its rows.
+pub(super) struct Sort<'a> {
+    pub run: &'a Run<'a>,
+    pub schema: &'a Schema,
+    pub sizes: &'a BuildSizes,
+    pub dir: &'a Path,
+    pub ordered: bool,
+    /// The rows of the replica that are written.
+    pub wanted: Range<u64>,
 }
 
 impl Sort<'_> {
-    fn sort(&self, source: &TableSource<'_>, writer: &Writer) -> Result<u64> {
-        let keep = if self.plan.in_memory { Keep::Memory } else { Keep::Files(self.dir) };
-        let whole = self.partition(source, self.schema.rows, &keep)?;
-        let numbers = whole.numbers;
+    /// Sorts the buckets of a partition, and writes their rows.
+    pub fn sort(&self, whole: Partition, writer: &Writer) -> Result<()> {
         let mut leaves = Vec::new();
         self.expand(Arc::new(whole), 0, 0, &mut leaves)?;
         let scratch: Vec<Mutex<Scratch>> = (0..self.run.threads).map(|_| Mutex::default()).collect();
         self.run.parallel(leaves.len(), |thread, i| {
             let mut scratch = scratch[thread].lock().unwrap_or_else(PoisonError::into_inner);
             let (partition, number, first_row) = &leaves[i];
-            let bucket = Bucket { partition, number: *number, first_row: *first_row };
+            let (number, first_row, wanted) = (*number, *first_row, self.wanted.clone());
+            let bucket = Bucket { partition, number, first_row, wanted };
             bucket::sort(self.run, self.schema, writer, &bucket, self.ordered, &mut scratch)
-        })?;
-        Ok(numbers)
+        })
     }
 
     fn partition(&self, source: &dyn Source, rows: u64, keep: &Keep<'_>) -> Result<Partition> {
-        let buckets = rows.div_ceil(self.plan.bucket_rows as u64).min(self.plan.most_buckets as u64);
+        let buckets = rows.div_ceil(self.sizes.bucket_rows as u64).min(self.sizes.most_buckets as u64);
         let pivots = pivots::choose(self.run, source, self.schema, buckets as usize)?;
-        Partition::new(self.run, source, self.schema, &pivots, self.plan.batch_rows, keep)
+        Partition::new(self.run, source, self.schema, &pivots, self.sizes.batch_rows, keep)
     }
 
-    /// Lists the buckets of a partition with their first rows; partitions those that do not fit again.
+    /// Lists the buckets of a partition with wanted rows and their first rows; partitions those that do not fit again.
     fn expand(
         &self,
         partition: Arc<Partition>,
@@ -146,11 +180,12 @@ impl Sort<'_> {
             return Err(Error::new(ErrorKind::Internal, "positions of the table are not all different"));
         }
         for (bucket, &rows) in partition.sizes.iter().enumerate() {
-            if rows > self.plan.most_rows as u64 {
-                let source = BucketSource::new(&partition, bucket, self.schema, self.plan.segment_rows);
+            let is_wanted = first_row < self.wanted.end && first_row + rows > self.wanted.start;
+            if is_wanted && rows > self.sizes.most_rows as u64 {
+                let source = BucketSource::new(&partition, bucket, self.schema, self.sizes.segment_rows);
                 let parts = self.partition(&source, rows, &Keep::Files(self.dir))?;
                 self.expand(Arc::new(parts), first_row, depth + 1, leaves)?;
-            } else if rows > 0 {
+            } else if is_wanted && rows > 0 {
                 leaves.push((partition.clone(), bucket, first_row));
             }
             first_row += rows;

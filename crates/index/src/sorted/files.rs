@@ -78,6 +78,11 @@ pub(super) fn create_dir(path: &Path) -> Result<()> {
     fs::create_dir_all(path).map_err(|e| unwritten(path, &e))
 }
 
+/// An error of the system met while reading `path`, which another process of the build has written.
+pub(super) fn unread(path: &Path, e: &std::io::Error) -> Error {
+    Error::io(format!("cannot read '{}'", path.display()), e)
+}
+
 /// An error of the system met while writing `path`.
 pub(super) fn unwritten(path: &Path, e: &std::io::Error) -> Error {
     // The build may be led to it by a descriptor, which says nothing to people.

@@ -18,6 +18,8 @@ mod partition;
 mod pivots;
 mod replica;
 mod run;
+mod runs;
+mod shared;
 mod sizes;
 mod source;
 #[cfg(test)]
@@ -30,7 +32,10 @@ use std::sync::atomic::AtomicBool;
 use serde_json::{Map, Value};
 use sieva_types::{Buffer, Bx, DType, Result};
 
+pub use pivots::Pivot;
 pub use replica::SortedReplica;
+pub use runs::Runs;
+pub use shared::SharedBuild;
 
 /// Arrays of one shape, as the builder reads them.
 pub trait Table: Sync {

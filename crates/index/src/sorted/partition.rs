@@ -4,6 +4,7 @@
 //! column's rows in the order of buckets to a spill file of its own (the file per process of SDS, section
 //! III.A.1) or, where all rows fit, keeps them in memory.
 
+use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
@@ -17,7 +18,9 @@ use super::code::{for_each_code, nan_code};
 use super::files;
 use super::pivots::{Boundaries, Pivot};
 use super::run::Run;
+use super::runs::{Runs, RunsOf, SPILLS};
 use super::source::{Schema, Source};
+use crate::store::random;
 
 /// Rows in buckets: a bucket is the run of that number in each batch, in the order of batches.
 pub(super) struct Partition {
@@ -39,14 +42,22 @@ enum Stored {
     /// A buffer for each column.
     Memory(Vec<Buffer>),
     /// Columns one after the other from this offset of a file.
-    File(Arc<File>, u64),
+    File(Arc<Spill>, u64),
+}
+
+/// A spill file, and its name where it has one.
+struct Spill {
+    file: File,
+    name: Option<String>,
 }
 
 /// Where a partition is kept.
 pub(super) enum Keep<'a> {
     Memory,
-    /// In spill files in this directory.
+    /// In spill files in this directory, which nobody else finds.
     Files(&'a Path),
+    /// In spill files in this directory that other processes open.
+    Named(&'a Path),
 }
 
 impl Partition {
@@ -74,12 +85,47 @@ impl Partition {
         })?;
         let batches: Vec<Batch> =
             done.into_iter().filter_map(|b| b.into_inner().unwrap_or_else(PoisonError::into_inner)).collect();
-        let mut sizes = vec![0; boundaries.buckets()];
-        for batch in &batches {
-            sizes.iter_mut().zip(batch.starts.windows(2)).for_each(|(n, s)| *n += u64::from(s[1] - s[0]));
-        }
+        let sizes = sizes(&batches, boundaries.buckets());
         let rows: u64 = sizes.iter().sum();
         Ok(Self { batches, sizes, numbers: rows - nans.into_inner() })
+    }
+
+    /// A partition of batches that other processes have made, with the rows whose keys are no numbers left out of `numbers`.
+    ///
+    /// # Errors
+    /// `io-error` where a file cannot be opened.
+    pub fn of_runs(dir: &Path, runs: &[Runs]) -> Result<Self> {
+        let mut files: HashMap<&str, Arc<Spill>> = HashMap::new();
+        let (mut batches, mut numbers) = (Vec::new(), 0);
+        for runs in runs {
+            numbers += runs.numbers;
+            for of in &runs.batches {
+                let spill = match files.get(of.file.as_str()) {
+                    Some(spill) => Arc::clone(spill),
+                    None => {
+                        let path = dir.join(&of.file);
+                        let file = File::open(&path).map_err(|e| files::unread(&path, &e))?;
+                        let spill = Arc::new(Spill { file, name: None });
+                        files.insert(&of.file, Arc::clone(&spill));
+                        spill
+                    }
+                };
+                batches.push(Batch { starts: of.starts.clone(), stored: Stored::File(spill, of.offset) });
+            }
+        }
+        let buckets = batches.first().map_or(1, |b| b.starts.len().saturating_sub(1));
+        Ok(Self { sizes: sizes(&batches, buckets), batches, numbers })
+    }
+
+    /// Where its batches lie, for other processes; those in files without names are left out.
+    pub fn to_runs(&self) -> Runs {
+        let of = |batch: &Batch| match &batch.stored {
+            Stored::File(spill, offset) => {
+                Some(RunsOf { file: spill.name.clone()?, offset: *offset, starts: batch.starts.clone() })
+            }
+            Stored::Memory(_) => None,
+        };
+        Runs { batches: self.batches.iter().filter_map(of).collect(), numbers: self.numbers }
     }
 
     /// The runs of a bucket that have rows: number of the batch, rows within it.
@@ -104,11 +150,11 @@ impl Partition {
                 out.copy_from_slice(&columns[column].bytes()[at * size..at * size + out.len()]);
                 Ok(())
             }
-            Stored::File(file, offset) => {
+            Stored::File(spill, offset) => {
                 let rows = batch.starts.last().map_or(0, |&n| n as usize);
                 let before: usize = schema.sizes[..column].iter().sum();
                 let place = offset + (rows * before + at * size) as u64;
-                file.read_exact_at(out, place).map_err(|e| files::damaged(SPILL, e.into()))
+                spill.file.read_exact_at(out, place).map_err(|e| files::damaged(SPILL, e.into()))
             }
         }
     }
@@ -125,6 +171,15 @@ impl Partition {
         }
         Ok(())
     }
+}
+
+/// Rows of each bucket.
+fn sizes(batches: &[Batch], buckets: usize) -> Vec<u64> {
+    let mut sizes = vec![0; buckets];
+    for batch in batches {
+        sizes.iter_mut().zip(batch.starts.windows(2)).for_each(|(n, s)| *n += u64::from(s[1] - s[0]));
+    }
+    sizes
 }
 
 /// Successive segments in batches of at most `rows` rows, or of one segment.
@@ -151,7 +206,7 @@ struct Worker {
     /// Where in the partitioned batch each row goes.
     places: Vec<u32>,
     partitioned: Buffer,
-    spill: Option<(Arc<File>, u64)>,
+    spill: Option<(Arc<Spill>, u64)>,
 }
 
 struct Task<'a> {
@@ -177,18 +232,18 @@ impl Task<'_> {
                 }
                 Stored::Memory(columns)
             }
-            Keep::Files(dir) => {
-                let (file, offset) = worker.spill(dir)?;
+            Keep::Files(dir) | Keep::Named(dir) => {
+                let (spill, offset) = worker.spill(dir, matches!(self.keep, Keep::Named(_)))?;
                 let mut partitioned = std::mem::take(&mut worker.partitioned);
                 let mut at = offset;
                 for column in 0..self.schema.sizes.len() {
                     self.scatter(column, worker, &mut partitioned)?;
-                    files::write_at(&file, Path::new(SPILL), at, partitioned.bytes())?;
+                    files::write_at(&spill.file, Path::new(SPILL), at, partitioned.bytes())?;
                     at += partitioned.bytes().len() as u64;
                 }
                 worker.partitioned = partitioned;
-                worker.spill = Some((file.clone(), at));
-                Stored::File(file, offset)
+                worker.spill = Some((spill.clone(), at));
+                Stored::File(spill, offset)
             }
         };
         debug_assert_eq!(starts.last().map(|&n| n as usize), Some(rows));
@@ -263,20 +318,23 @@ fn scatter<const SIZE: usize>(from: &[u8], places: &[u32], to: &mut [u8]) {
 const SPILL: &str = "spill file";
 
 impl Worker {
-    /// The thread's spill file and where it ends. It has lost its name as soon as it is there: the system
-    /// removes it whatever becomes of the process.
-    fn spill(&mut self, dir: &Path) -> Result<(Arc<File>, u64)> {
-        static NUMBER: AtomicU64 = AtomicU64::new(0);
-        if let Some((file, end)) = &self.spill {
-            return Ok((file.clone(), *end));
+    /// The thread's spill file and where it ends. One that no other process opens has lost its name as soon as it is
+    /// there: the system removes it whatever becomes of the process.
+    fn spill(&mut self, dir: &Path, is_named: bool) -> Result<(Arc<Spill>, u64)> {
+        if let Some((spill, end)) = &self.spill {
+            return Ok((spill.clone(), *end));
         }
-        let path = dir.join(format!(".spill-{}-{}", std::process::id(), NUMBER.fetch_add(1, Relaxed)));
+        let name = format!("{SPILLS}{}", random());
+        let path = dir.join(&name);
         let create = || {
             let file = OpenOptions::new().read(true).write(true).create_new(true).open(&path)?;
-            fs::remove_file(&path)?;
+            if !is_named {
+                fs::remove_file(&path)?;
+            }
             Ok(file)
         };
-        let file = Arc::new(create().map_err(|e| files::unwritten(&path, &e))?);
-        Ok((self.spill.insert((file, 0)).0.clone(), 0))
+        let file = create().map_err(|e| files::unwritten(&path, &e))?;
+        let spill = Arc::new(Spill { file, name: is_named.then_some(name) });
+        Ok((self.spill.insert((spill, 0)).0.clone(), 0))
     }
 }

@@ -4,6 +4,7 @@
 //! samples from random places, since the data is not sorted beforehand. They are pairs of code and position,
 //! which are all different: however often a value occurs, buckets come out even.
 
+use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
 use sieva_types::{Buffer, Result};
@@ -13,7 +14,7 @@ use super::run::Run;
 use super::source::{Schema, Source};
 
 /// A code and the position that tells it from its equals.
-pub(super) type Pivot = (u64, u64);
+pub type Pivot = (u64, u64);
 
 /// Segments that are read for samples, at most.
 const SAMPLED_SEGMENTS: usize = 128;
@@ -35,26 +36,47 @@ pub(super) fn choose(
     if buckets < 2 {
         return Ok(Vec::new());
     }
-    let read = source.segments().min(SAMPLED_SEGMENTS);
+    let all = sample(run, source, schema, buckets, 0..sampled(source))?;
+    Ok(select(all, buckets))
+}
+
+/// How many segments are read for samples.
+pub(super) fn sampled(source: &dyn Source) -> usize {
+    source.segments().min(SAMPLED_SEGMENTS)
+}
+
+/// The samples of some of the segments that are read for them.
+pub(super) fn sample(
+    run: &Run<'_>,
+    source: &dyn Source,
+    schema: &Schema,
+    buckets: usize,
+    some: Range<usize>,
+) -> Result<Vec<Pivot>> {
+    let read = sampled(source);
     let each = samples(buckets).div_ceil(read.max(1));
-    let all = Mutex::new(Vec::with_capacity(read * each));
-    run.parallel(read, |_, i| {
-        let taken = sample(source, schema, i * source.segments() / read, each)?;
+    let all = Mutex::new(Vec::with_capacity(some.len() * each));
+    run.parallel(some.len(), |_, i| {
+        let taken = sample_segment(source, schema, (some.start + i) * source.segments() / read, each)?;
         all.lock().unwrap_or_else(PoisonError::into_inner).extend(taken);
         Ok(())
     })?;
-    let mut all = all.into_inner().unwrap_or_else(PoisonError::into_inner);
+    Ok(all.into_inner().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// The pivots among all samples.
+pub(super) fn select(mut all: Vec<Pivot>, buckets: usize) -> Vec<Pivot> {
     all.sort_unstable();
     all.dedup();
     // Never the first sample: a bucket below it might be empty, and a bucket that is cut again must shrink.
     let mut pivots: Vec<Pivot> =
         (1..buckets).filter_map(|b| all.get((b * all.len() / buckets).max(1)).copied()).collect();
     pivots.dedup();
-    Ok(pivots)
+    pivots
 }
 
 /// `count` rows of a segment at pseudo-random places, the same ones each time.
-fn sample(source: &dyn Source, schema: &Schema, segment: usize, count: usize) -> Result<Vec<Pivot>> {
+fn sample_segment(source: &dyn Source, schema: &Schema, segment: usize, count: usize) -> Result<Vec<Pivot>> {
     let (mut keys, mut positions) = (Buffer::default(), Buffer::default());
     source.read(segment, 0, &mut keys)?;
     source.read(segment, schema.positions(), &mut positions)?;

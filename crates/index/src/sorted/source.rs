@@ -1,5 +1,7 @@
 //! What is partitioned: segments of rows, from the caller's table or from a bucket that was too large.
 
+use std::ops::Range;
+
 use sieva_types::{Buffer, Bx, DType, Error, ErrorKind, Result, checked_len};
 
 use super::Table;
@@ -53,7 +55,7 @@ pub(super) trait Source: Sync {
 /// The caller's table, whose segments are its regions.
 pub(super) struct TableSource<'a> {
     table: &'a dyn Table,
-    schema: &'a Schema,
+    schema: Schema,
     shape: &'a [u64],
     lens: Vec<usize>,
     /// Whether the regions, one after the other, hold the positions in ascending order.
@@ -63,7 +65,7 @@ pub(super) struct TableSource<'a> {
 impl<'a> TableSource<'a> {
     /// # Errors
     /// `invalid-value` where the regions cannot be a cover of the shape, `memory-limit` where one has more than 2^32 elements.
-    pub fn new(table: &'a dyn Table, schema: &'a Schema, shape: &'a [u64]) -> Result<Self> {
+    pub fn new(table: &'a dyn Table, schema: &Schema, shape: &'a [u64]) -> Result<Self> {
         let wrong =
             || Error::new(ErrorKind::InvalidValue, format!("regions do not cover the shape {shape:?}"));
         let (mut lens, mut ordered, mut rows) = (Vec::new(), true, 0_u64);
@@ -82,7 +84,10 @@ impl<'a> TableSource<'a> {
             };
             lens.push(u32::try_from(len).map_err(too_long)? as usize);
         }
-        if rows == schema.rows { Ok(Self { table, schema, shape, lens, ordered }) } else { Err(wrong()) }
+        if rows != schema.rows {
+            return Err(wrong());
+        }
+        Ok(Self { table, schema: schema.clone(), shape, lens, ordered })
     }
 }
 
@@ -109,6 +114,26 @@ impl Source for TableSource<'_> {
             ErrorKind::Internal,
             format!("column {column} of region {segment} has {} bytes, not {want}", out.bytes().len()),
         ))
+    }
+}
+
+/// Some successive segments of a source.
+pub(super) struct Segments<'a> {
+    pub all: &'a dyn Source,
+    pub range: Range<usize>,
+}
+
+impl Source for Segments<'_> {
+    fn segments(&self) -> usize {
+        self.range.len()
+    }
+
+    fn rows(&self, segment: usize) -> usize {
+        self.all.rows(self.range.start + segment)
+    }
+
+    fn read(&self, segment: usize, column: usize, out: &mut Buffer) -> Result<()> {
+        self.all.read(self.range.start + segment, column, out)
     }
 }
 
@@ -158,7 +183,7 @@ pub(super) struct BucketSource<'a> {
 
 impl<'a> BucketSource<'a> {
     pub fn new(partition: &'a Partition, bucket: usize, schema: &'a Schema, segment_rows: usize) -> Self {
-        let cut = |(batch, run): (usize, std::ops::Range<usize>)| {
+        let cut = |(batch, run): (usize, Range<usize>)| {
             run.clone().step_by(segment_rows).map(move |at| (batch, at, segment_rows.min(run.end - at)))
         };
         Self { partition, schema, segments: partition.runs(bucket).flat_map(cut).collect() }

@@ -9,7 +9,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Mutex, PoisonError};
 
 use serde_json::json;
-use sieva_types::{DType, Result};
+use sieva_types::{DType, Error, ErrorKind, Result};
 
 use super::arrays::shard_path;
 use super::files;
@@ -26,7 +26,9 @@ pub(super) struct NewArray {
     dir: PathBuf,
     size: usize,
     len: u64,
-    /// Chunks that are not yet written, of each shard.
+    /// Chunks that are written here.
+    chunks: Range<u64>,
+    /// Those of them that are not yet written, of each shard.
     missing: Vec<AtomicUsize>,
 }
 
@@ -36,8 +38,19 @@ impl NewArray {
         fs::create_dir(&dir).map_err(|e| files::unwritten(&dir, &e))?;
         files::create_dir(&dir.join("c"))?;
         files::write_small(&dir.join("zarr.json"), &array_text(layout, dtype, len, json!({"name": name}))?)?;
-        let missing = (0..layout.shards(len)).map(|s| AtomicUsize::new(layout.chunks_in(s, len))).collect();
-        Ok(Self { dir, size: dtype.size(), len, missing })
+        Ok(Self::open(dir, layout, dtype, len, 0..len))
+    }
+
+    /// An array that was created, of which `rows` are written here; they begin and end where chunks do.
+    pub fn open(dir: PathBuf, layout: Layout, dtype: DType, len: u64, rows: Range<u64>) -> Self {
+        let chunks = rows.start / layout.chunk as u64..layout.chunks(rows.end);
+        let of = |shard: u64| {
+            let first = shard * layout.shard as u64;
+            let end = first + layout.chunks_in(shard, len) as u64;
+            chunks.end.min(end).saturating_sub(chunks.start.max(first)) as usize
+        };
+        let missing = (0..layout.shards(len)).map(|shard| AtomicUsize::new(of(shard))).collect();
+        Self { dir, size: dtype.size(), len, chunks, missing }
     }
 }
 
@@ -60,7 +73,7 @@ struct Part {
 
 impl Writer {
     /// Also the shards that are complete, for [`make_durable`].
-    pub fn new(layout: Layout, arrays: Vec<NewArray>) -> (Self, Receiver<(File, PathBuf)>) {
+    fn new(layout: Layout, arrays: Vec<NewArray>) -> (Self, Receiver<(File, PathBuf)>) {
         let (complete, waiting) = sync_channel(SHARDS_WAITING);
         let chunks = arrays.first().map_or(0, |a| layout.chunks(a.len));
         let fences = (0..chunks).map(|_| AtomicU64::new(0)).collect();
@@ -170,7 +183,7 @@ impl Writer {
 
     /// Writes chunks to their place, and the index of the shard where they were the last ones of it.
     fn put(&self, array: usize, chunk: u64, chunks: &[u8]) -> Result<()> {
-        let NewArray { dir, size, len, missing } = &self.arrays[array];
+        let NewArray { dir, size, len, missing, .. } = &self.arrays[array];
         let (shard, within) = (chunk / self.layout.shard as u64, chunk % self.layout.shard as u64);
         let (path, stride) = (shard_path(dir, shard), self.layout.stride(*size));
         let file = files::open_to_write(&path)?;
@@ -178,22 +191,46 @@ impl Writer {
         let written = chunks.len() / stride;
         if missing[shard as usize].fetch_sub(written, Relaxed) == written {
             let chunks = self.layout.chunks_in(shard, *len);
-            files::write_at(&file, &path, (chunks * stride) as u64, &self.layout.index(chunks, *size))?;
+            // Whoever writes the last chunk of a shard writes its index, which depends on nothing else.
+            if shard * self.layout.shard as u64 + chunks as u64 <= self.arrays[array].chunks.end {
+                files::write_at(&file, &path, (chunks * stride) as u64, &self.layout.index(chunks, *size))?;
+            }
             // A receiver that is gone has failed, which is the error that counts.
             let _ = self.complete.send((file, path));
         }
         Ok(())
     }
 
-    /// The first element of each chunk of array 0, in native byte order.
+    /// The first element of each chunk of array 0 that was written here, in native byte order.
     pub fn fences(&self) -> Vec<u8> {
-        let size = self.arrays[0].size;
-        self.fences.iter().flat_map(|f| f.load(Relaxed).to_ne_bytes()[..size].to_vec()).collect()
+        let NewArray { size, chunks, .. } = &self.arrays[0];
+        let written = &self.fences[chunks.start as usize..chunks.end as usize];
+        let size = *size;
+        written.iter().flat_map(|f| f.load(Relaxed).to_ne_bytes()[..size].to_vec()).collect()
     }
 }
 
-/// Makes shards durable as they come, beside the threads that sort; stops working where the build is over.
-pub(super) fn make_durable(shards: Receiver<(File, PathBuf)>, cancel: &AtomicBool) -> Result<()> {
+/// Does `work` with a writer of arrays; shards are made durable as they come, beside the threads that work.
+pub(super) fn written<R>(
+    layout: Layout,
+    arrays: Vec<NewArray>,
+    cancel: &AtomicBool,
+    work: impl FnOnce(&Writer) -> Result<R>,
+) -> Result<R> {
+    let (writer, complete) = Writer::new(layout, arrays);
+    std::thread::scope(|scope| {
+        let durable = scope.spawn(|| make_durable(complete, cancel));
+        let done = work(&writer);
+        drop(writer);
+        let durable = durable.join();
+        let done = done?;
+        durable.map_err(|_| Error::new(ErrorKind::Internal, "making shards durable failed"))??;
+        Ok(done)
+    })
+}
+
+/// Stops working where the build is over.
+fn make_durable(shards: Receiver<(File, PathBuf)>, cancel: &AtomicBool) -> Result<()> {
     for (file, path) in shards {
         if !cancel.load(Relaxed) {
             file.sync_all().map_err(|e| files::unwritten(&path, &e))?;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use sieva_store::local::{Dir, Readers};
-use sieva_types::Result;
+use sieva_types::{Error, ErrorKind, Result};
 
 use super::Home;
 use super::files::{Locked, lock_new_file, write_error};
@@ -142,6 +142,11 @@ impl SortedDraft {
         self.0.dir.through().join(&self.0.name)
     }
 
+    /// Its name within the store, by which other processes find it ([`SharedDraft`]).
+    pub fn name(&self) -> String {
+        self.0.name()
+    }
+
     /// What to list: the replica of `columns`, sorted by the array `key`. Its files are complete, and synced
     /// where that is wanted.
     ///
@@ -152,6 +157,47 @@ impl SortedDraft {
         let done = self.0.give().and_then(|()| size(&self.path()));
         let bytes = done.map_err(|e| write_error(&dir, &e))?;
         Ok(SortedEntry { key: key.into(), dir, columns, bytes, draft: Some(Arc::new(self.0)) })
+    }
+}
+
+/// A directory that another process has made to have a sorted replica built in it; it stays that one's.
+#[derive(Debug)]
+pub struct SharedDraft {
+    dir: Dir,
+    name: String,
+}
+
+impl SharedDraft {
+    /// The directory of this name in the store `home`.
+    ///
+    /// # Errors
+    /// `invalid-value` for a name that no build gives; `file-not-found` where it is not there, as where the build was
+    /// given up, or its store lies elsewhere for this process.
+    pub fn open(home: &Home, name: &str) -> Result<Self> {
+        let place = home.path().join(name);
+        if !names::is_ours(name, names::SORTED) {
+            let message = format!("'{}' is no directory of a build", place.display());
+            return Err(Error::new(ErrorKind::InvalidValue, message));
+        }
+        let dir = home.open()?.filter(|dir| {
+            let meta = fs::symlink_metadata(dir.through().join(name));
+            meta.is_ok_and(|m| m.is_dir())
+        });
+        match dir {
+            Some(dir) => Ok(Self { dir, name: name.to_string() }),
+            None => Err(Error::new(
+                ErrorKind::FileNotFound,
+                format!("there is no '{}', where the parts of a sorted replica are put", place.display()),
+            )
+            .hint(
+                "the build was given up, or this process sees another store: store= on a shared file system",
+            )),
+        }
+    }
+
+    /// The directory to build in: a path that leads to it whatever is renamed meanwhile.
+    pub fn path(&self) -> PathBuf {
+        self.dir.through().join(&self.name)
     }
 }
 

@@ -39,13 +39,14 @@ mod summary;
 #[cfg(test)]
 mod tests;
 
-pub use draft::SortedDraft;
+pub use draft::{SharedDraft, SortedDraft};
 pub use fingerprint::Fingerprint;
 pub use header::ArrayHeader;
 pub use heads::Head;
 pub use home::Home;
 pub use locations::{Locations, locations};
 pub use manifest::{Listing, SegmentName, SortedEntry};
+pub(crate) use names::random;
 pub use open::{Found, Store};
 pub use records::ArrayRecords;
 pub use segment::{Record, SegmentWriter};

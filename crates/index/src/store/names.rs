@@ -17,7 +17,7 @@ pub(super) const ASIDE: &str = ".tmp";
 
 /// 16 hexadecimal digits that no other call gives, in this process or another, save by a chance of 2^-64 (whoever
 /// makes a file of it refuses one that exists).
-pub(super) fn random() -> String {
+pub(crate) fn random() -> String {
     // The standard library seeds this from the operating system's randomness.
     format!("{:016x}", RandomState::new().hash_one(std::process::id()))
 }

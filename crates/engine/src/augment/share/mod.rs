@@ -6,6 +6,7 @@
 //! and the next job leaves it out. A sorted replica is published in the end, by the process that asks.
 
 mod regions;
+mod replica;
 mod wire;
 
 use std::collections::VecDeque;
@@ -17,6 +18,7 @@ use super::build::{BuildOptions, BuildReport, IndexKind};
 use super::check_state;
 use crate::open::Source;
 use regions::Regions;
+use replica::ReplicaJob;
 use wire::{Done, Step};
 
 /// What is to be built, by whoever runs its tasks.
@@ -54,6 +56,7 @@ pub struct IndexJob {
 /// What can be done at the same time.
 enum Stage {
     Regions(Vec<Regions>),
+    Replica(Box<ReplicaJob>),
 }
 
 /// A part of the work of an [`IndexJob`], which takes one source.
@@ -92,6 +95,9 @@ impl Source {
             }
             job.stages.push_back(Stage::Regions(all));
         }
+        if options.kinds.contains(&IndexKind::Sorted) {
+            job.add_replicas(arrays)?;
+        }
         Ok(job)
     }
 
@@ -104,12 +110,29 @@ impl Source {
         check_state(self, task.state)?;
         let done = match &task.step {
             Step::Regions(part) => self.build_regions(part, options)?,
+            Step::Replica(part) => self.build_replica(part, options)?,
         };
         Ok(done.to_bytes())
     }
 }
 
 impl IndexJob {
+    /// Notes the replicas that are to be built.
+    fn add_replicas(&mut self, names: &[String]) -> Result<()> {
+        let source = self.source.clone();
+        if let Some(many) = source.many() {
+            many.check_kinds(&self.options)?;
+        }
+        let keys = source.indexable(names)?;
+        source.reader().store().check_unchanged()?;
+        source.check_is_used()?;
+        for key in keys {
+            let job = ReplicaJob::new(&source, key, &self.options)?;
+            self.stages.extend(job.map(|job| Stage::Replica(Box::new(job))));
+        }
+        Ok(())
+    }
+
     /// The tasks that may run now, about `n`; none where all is done. What they give is to be [taken](IndexJob::take)
     /// before there are more.
     ///
@@ -123,6 +146,7 @@ impl IndexJob {
         while let Some(stage) = self.stages.front_mut() {
             let tasks = match stage {
                 Stage::Regions(of) => regions::cut(of, n, &self.options),
+                Stage::Replica(job) => job.tasks(n, &self.options)?,
             };
             if !tasks.is_empty() {
                 self.out = Some(tasks.len());
@@ -144,14 +168,22 @@ impl IndexJob {
             return Err(Error::new(ErrorKind::InvalidValue, message).hint("give what each task gave, once"));
         }
         let done = done.iter().map(|bytes| Done::from_bytes(bytes)).collect::<Result<Vec<_>>>()?;
-        match self.stages.front_mut() {
+        let is_over = match self.stages.front_mut() {
             Some(Stage::Regions(_)) => {
                 for done in done {
                     self.report.add_done(done.regions()?);
                 }
-                self.stages.pop_front();
+                true
             }
-            None => {}
+            Some(Stage::Replica(job)) => {
+                let is_over = job.take(done, &self.options)?;
+                self.report.replicas += u64::from(is_over);
+                is_over
+            }
+            None => false,
+        };
+        if is_over {
+            self.stages.pop_front();
         }
         self.out = None;
         Ok(())

@@ -1,9 +1,11 @@
 //! Tasks of building and what they give, as bytes (docs/reference/tasks.md).
 
 use std::ops::Range;
+use std::sync::Arc;
 
+use sieva_index::sorted::{Pivot, Runs};
 use sieva_types::wire::{Reader, Subject, Writer};
-use sieva_types::{ErrorKind, Result};
+use sieva_types::{Error, ErrorKind, Result};
 
 use super::IndexTask;
 use crate::frame::{framed, opened};
@@ -12,6 +14,8 @@ const TASK: [u8; 4] = *b"SVIT";
 const DONE: [u8; 4] = *b"SVIR";
 /// What reading either may take.
 const MEMORY: u64 = 1 << 30;
+/// More than any build has.
+const MOST_BUCKETS: usize = 1 << 16;
 
 const TASK_SUBJECT: Subject = Subject {
     name: "task of building an index",
@@ -28,6 +32,7 @@ const DONE_SUBJECT: Subject = Subject {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Step {
     Regions(RegionsPart),
+    Replica(ReplicaPart),
 }
 
 /// Regions whose zone maps and bitmaps are to be built.
@@ -40,10 +45,34 @@ pub(super) struct RegionsPart {
     pub arrays: Vec<(String, Vec<Range<u64>>)>,
 }
 
+/// A part of a sorted replica.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct ReplicaPart {
+    /// Paths of arrays, the key first.
+    pub columns: Vec<String>,
+    pub step: SortStep,
+}
+
+/// What is done of a replica; `draft` is the name of the directory that it is built in.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum SortStep {
+    /// Samples, for so many buckets, of some of the segments that are read for them.
+    Sample { buckets: usize, some: Range<usize> },
+    /// Segments are partitioned into spill files.
+    Partition { draft: String, pivots: Arc<Vec<Pivot>>, segments: Range<usize> },
+    /// A span of rows is sorted out of all that was partitioned.
+    Sort { draft: String, runs: Arc<Vec<Runs>>, span: Range<u64> },
+}
+
 /// What a task gave.
 #[derive(Debug)]
 pub(super) enum Done {
     Regions(RegionsDone),
+    /// Of so many buckets.
+    Sampled(usize, Vec<Pivot>),
+    Partitioned(usize, Runs),
+    /// The first keys of chunks.
+    Sorted(Vec<u8>),
 }
 
 /// What was done of regions; see [`BuildReport`](super::BuildReport).
@@ -68,6 +97,14 @@ impl IndexTask {
                 let ranges = part.arrays.iter().flat_map(|(_, ranges)| ranges);
                 format!("{} regions", ranges.map(|range| range.end - range.start).sum::<u64>())
             }
+            Step::Replica(ReplicaPart { columns, step }) => {
+                let key = columns.first().map(String::as_str).unwrap_or_default();
+                match step {
+                    SortStep::Sample { some, .. } => format!("samples {some:?} of '{key}'"),
+                    SortStep::Partition { segments, .. } => format!("partition {segments:?} by '{key}'"),
+                    SortStep::Sort { span, .. } => format!("rows {span:?} sorted by '{key}'"),
+                }
+            }
         }
     }
 
@@ -79,6 +116,10 @@ impl IndexTask {
         match &self.step {
             Step::Regions(part) => {
                 w.byte(0);
+                part.write(&mut w);
+            }
+            Step::Replica(part) => {
+                w.byte(1);
                 part.write(&mut w);
             }
         }
@@ -95,6 +136,7 @@ impl IndexTask {
         let state = [r.uint()?, r.uint()?, r.uint()?];
         let step = match r.byte()? {
             0 => Step::Regions(RegionsPart::read(&mut r)?),
+            1 => Step::Replica(ReplicaPart::read(&mut r)?),
             code => return Err(r.damaged(format!("{code} is nothing that is done"))),
         };
         r.finish()?;
@@ -125,6 +167,53 @@ impl RegionsPart {
     }
 }
 
+impl ReplicaPart {
+    fn write(&self, w: &mut Writer) {
+        w.list(&self.columns, |w, name| w.text(name));
+        match &self.step {
+            SortStep::Sample { buckets, some } => {
+                w.byte(0);
+                w.uint(*buckets as u64);
+                write_range(w, &(some.start as u64..some.end as u64));
+            }
+            SortStep::Partition { draft, pivots, segments } => {
+                w.byte(1);
+                w.text(draft);
+                w.list(pivots, write_pivot);
+                write_range(w, &(segments.start as u64..segments.end as u64));
+            }
+            SortStep::Sort { draft, runs, span } => {
+                w.byte(2);
+                w.text(draft);
+                w.uint(runs.iter().map(Runs::buckets).max().unwrap_or(1) as u64);
+                w.list(runs, |w, runs| runs.encode(w));
+                write_range(w, span);
+            }
+        }
+    }
+
+    fn read(r: &mut Reader<'_>) -> Result<Self> {
+        let columns = r.list(|r| r.text())?;
+        let step = match r.byte()? {
+            0 => SortStep::Sample { buckets: read_buckets(r)?, some: read_indices(r)? },
+            1 => {
+                let (draft, pivots) = (r.text()?, Arc::new(r.list(read_pivot)?));
+                if !pivots.is_sorted() {
+                    return Err(r.damaged("pivots that do not ascend"));
+                }
+                SortStep::Partition { draft, pivots, segments: read_indices(r)? }
+            }
+            2 => {
+                let (draft, buckets) = (r.text()?, read_buckets(r)?);
+                let runs = Arc::new(r.list(|r| Runs::decode(r, buckets))?);
+                SortStep::Sort { draft, runs, span: r.uint()?..r.uint()? }
+            }
+            code => return Err(r.damaged(format!("{code} is no step of sorting"))),
+        };
+        Ok(Self { columns, step })
+    }
+}
+
 impl Done {
     /// What a task gave, as bytes.
     pub fn to_bytes(&self) -> Vec<u8> {
@@ -137,6 +226,20 @@ impl Done {
                     w.text(path);
                     w.text(why);
                 });
+            }
+            Self::Sampled(buckets, samples) => {
+                w.byte(1);
+                w.uint(*buckets as u64);
+                w.list(samples, write_pivot);
+            }
+            Self::Partitioned(buckets, runs) => {
+                w.byte(2);
+                w.uint(*buckets as u64);
+                runs.encode(&mut w);
+            }
+            Self::Sorted(fences) => {
+                w.byte(3);
+                w.blob(fences);
             }
         }
         framed(DONE, w)
@@ -154,6 +257,12 @@ impl Done {
                 let unreadable = r.list(|r| Ok((r.text()?, r.text()?)))?;
                 Self::Regions(RegionsDone { built, renewed, bytes, unreadable })
             }
+            1 => Self::Sampled(read_buckets(&mut r)?, r.list(read_pivot)?),
+            2 => {
+                let buckets = read_buckets(&mut r)?;
+                Self::Partitioned(buckets, Runs::decode(&mut r, buckets)?)
+            }
+            3 => Self::Sorted(r.blob()?.to_vec()),
             code => return Err(r.damaged(format!("{code} is nothing that is given"))),
         };
         r.finish()?;
@@ -164,8 +273,66 @@ impl Done {
     pub fn regions(self) -> Result<RegionsDone> {
         match self {
             Self::Regions(done) => Ok(done),
+            other => Err(other.of_another()),
         }
     }
+
+    /// That of a task that takes samples: the number of buckets, samples.
+    pub fn sampled(self) -> Result<(usize, Vec<Pivot>)> {
+        match self {
+            Self::Sampled(buckets, samples) => Ok((buckets, samples)),
+            other => Err(other.of_another()),
+        }
+    }
+
+    /// That of a task that partitions.
+    pub fn partitioned(self) -> Result<Runs> {
+        match self {
+            Self::Partitioned(_, runs) => Ok(runs),
+            other => Err(other.of_another()),
+        }
+    }
+
+    /// That of a task that sorts: first keys of chunks.
+    pub fn sorted(self) -> Result<Vec<u8>> {
+        match self {
+            Self::Sorted(fences) => Ok(fences),
+            other => Err(other.of_another()),
+        }
+    }
+
+    fn of_another(&self) -> Error {
+        let what = match self {
+            Self::Regions(_) => "regions",
+            Self::Sampled(..) => "samples",
+            Self::Partitioned(..) => "a partition",
+            Self::Sorted(_) => "sorted rows",
+        };
+        let message = format!("{what} were given for tasks of another stage");
+        Error::new(ErrorKind::InvalidValue, message).hint("give what each task gave, once, in their order")
+    }
+}
+
+fn write_pivot(w: &mut Writer, pivot: &Pivot) {
+    w.uint(pivot.0);
+    w.uint(pivot.1);
+}
+
+fn read_pivot(r: &mut Reader<'_>) -> Result<Pivot> {
+    Ok((r.uint()?, r.uint()?))
+}
+
+/// Number of buckets, which no table has more of.
+fn read_buckets(r: &mut Reader<'_>) -> Result<usize> {
+    match r.index()? {
+        buckets @ 1..=MOST_BUCKETS => Ok(buckets),
+        buckets => Err(r.damaged(format!("{buckets} buckets"))),
+    }
+}
+
+fn read_indices(r: &mut Reader<'_>) -> Result<Range<usize>> {
+    let range = r.index()?..r.index()?;
+    if range.start <= range.end { Ok(range) } else { Err(r.damaged(format!("the range {range:?}"))) }
 }
 
 fn write_range(w: &mut Writer, range: &Range<u64>) {

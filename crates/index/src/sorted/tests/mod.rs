@@ -1,6 +1,7 @@
 //! Replicas against a stable sort of the rows in memory.
 
 mod damage;
+mod shared;
 
 use std::fs;
 use std::path::Path;
