@@ -17,7 +17,7 @@ RUST_SOURCES := $(shell find crates python/src -type f \( -name '*.rs' -o -name 
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup build demo services valgrind libhdf5 install uninstall gridftp gridftp-packages mpi-packages test test-rust test-python conformance lint cargo-deny advisories \
+.PHONY: help setup build demo services valgrind libhdf5 install uninstall gridftp gridftp-packages mpi-packages slurm-packages test test-rust test-python conformance lint cargo-deny advisories \
 	bench bench-check bench-kernels bench-objects bench-groups bench-regret bench-many bench-catalog bench-remote bench-memory sdquery fuzz mutants mutants-isolated clean
 
 help: ## list the targets
@@ -65,6 +65,18 @@ gridftp-packages: ## install what the GridFTP plug-in needs (Debian, as root), o
 		echo "gridftp: missing:$$missing" >&2; exit 1; \
 	fi
 
+SLURM_PACKAGES := slurm-wlm munge
+slurm-packages: ## install Slurm (Debian, as root), which the tests start on loopback, or name what is missing
+	@missing=; for package in $(SLURM_PACKAGES); do \
+		dpkg -s $$package >/dev/null 2>&1 || missing="$$missing $$package"; \
+	done; \
+	test -z "$$missing" && exit 0; \
+	if test "$$(id -u)" = 0 && command -v apt-get >/dev/null; then \
+		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing; \
+	else \
+		echo "slurm: missing:$$missing" >&2; exit 1; \
+	fi
+
 MPI_PACKAGES := openmpi-bin libopenmpi-dev mpich libmpich-dev gfortran
 mpi-packages: ## install Open MPI, MPICH and a Fortran compiler (Debian, as root), or name what is missing
 	@missing=; for package in $(MPI_PACKAGES); do \
@@ -104,6 +116,7 @@ conformance: build ## the files that the conformance cases ask about, in target/
 test-python: build services ## the tests of the package and the conformance suite
 	@if $(MAKE) --no-print-directory gridftp-packages; then $(MAKE) --no-print-directory gridftp; \
 	else echo 'gridftp: not built; its tests are skipped' >&2; fi
+	@$(MAKE) --no-print-directory slurm-packages || echo 'slurm: not there; its tests are skipped' >&2
 	@$(MAKE) --no-print-directory mpi-packages || echo 'mpi: not there; its tests are skipped' >&2
 	$(BIN)/pytest
 

@@ -10,6 +10,7 @@ import os
 import signal
 import sys
 from contextlib import contextmanager, suppress
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -95,6 +96,8 @@ def query(
     stats: bool,
     engine: str | None,
     workers: int | None,
+    batch_option: tuple[str, ...],
+    time_left: float | None,
     **how: Any,  # noqa: ANN401 - the options of running and opening
 ) -> None:
     """Answer a query: SELECT ... FROM 'file.nc' WHERE ..."""
@@ -102,7 +105,8 @@ def query(
     kind = _format(path, kind, layout, deflate)
     import sieva
 
-    asked = sieva.sql(sql, engine=engine_given(engine, workers), **given(how))
+    by = engine_given(engine, workers=workers, batch_option=batch_option, time_left=time_left)
+    asked = sieva.sql(sql, engine=by, **given(how))
     with _stderr_note(asked, path):
         if path is None:
             from sieva._output.rows import write
@@ -302,24 +306,37 @@ def doctor() -> None:
 
 
 class _Later(click.Group):
-    """The commands of ``sieva catalog``, loaded when they are asked for."""
+    """Commands such as those of ``sieva catalog``, loaded when they are asked for: of ``_catalog_cli.py``."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - as click calls it
         """Return the names in their order."""
-        from sieva._catalog_cli import catalog
-
-        return list(catalog.commands)
+        return list(self._group().commands)
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         """Return the command of a name."""
-        from sieva._catalog_cli import catalog
+        return self._group().get_command(ctx, name)
 
-        return catalog.get_command(ctx, name)
+    def _group(self) -> click.Group:
+        found: click.Group = getattr(import_module(f"sieva._{self.name}_cli"), str(self.name))
+        return found
 
 
 @cli.group(cls=_Later)
 def catalog() -> None:
     """Know what files hold without opening them: register, tag, find."""
+
+
+@cli.group(cls=_Later, invoke_without_command=True)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.pass_context
+def jobs(context: click.Context, as_json: bool) -> None:
+    """List what was given to a batch system; show, cancel, resume and remove it."""
+    if context.invoked_subcommand is None:
+        from sieva._jobs_cli import list_
+
+        context.invoke(list_, as_json=as_json)
+    elif as_json:
+        raise click.UsageError("--json stands behind the command: sieva jobs show ID --json")
 
 
 def _format(path: Path | None, kind: str | None, layout: str | None, deflate: int | None) -> str:
@@ -401,7 +418,8 @@ def main(args: Sequence[str] | None = None) -> int:
             signal.signal(number, _stop)
     given = list(sys.argv[1:] if args is None else args)
     try:
-        with cli.make_context("sieva", given) as context:
+        # The words are kept: what is given to a batch system may be asked again.
+        with cli.make_context("sieva", given, obj=tuple(given)) as context:
             cli.invoke(context)
             sys.stdout.flush()
     except click.exceptions.Exit as stop:

@@ -82,6 +82,7 @@ def here(demo_files, tmp_path, monkeypatch):
     shutil.copytree(demo_files, tmp_path / "demo")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("SIEVA_JOBS", str(tmp_path / "jobs"))
     return tmp_path
 
 

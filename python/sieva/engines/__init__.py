@@ -30,6 +30,10 @@ class Engine(Protocol):
 
     ``reduce(work) -> bytes``
         Runs work of the kind ``"query"`` and merges the partial results where they are: one comes back.
+    ``priced(price, memory)``
+        Is told what the query that comes next is expected to take, and the bytes that it may.
+    ``reads_here``
+        The most rows whose values are better read by who asks than by workers.
     ``keeps_regions``
         True where it is better to fetch values where their region was looked at than to share out evenly.
 
@@ -60,6 +64,9 @@ class Engine(Protocol):
 # What an engine is called, and the function that makes it, which takes options by name.
 NAMES = {
     "local": "sieva.engines.local:LocalEngine",
+    "slurm": "sieva.engines.batch.systems:slurm",
+    "pbs": "sieva.engines.batch.systems:pbs",
+    "plain": "sieva.engines.batch.systems:plain",
 }
 # The package of an object that stands for an engine, and the function that makes the engine of it.
 OBJECTS: dict[str, str] = {}

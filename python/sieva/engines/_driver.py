@@ -8,6 +8,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from sieva import _native, errors
+from sieva._memory import memory_bytes
+from sieva._price import Price
 from sieva.engines._frames import pack, unpack_columns, unpack_values
 from sieva.engines._places import affinity_of
 from sieva.engines._work import Work
@@ -71,11 +73,21 @@ class Asking:
             It is not to be had in parts.
         """
         query = self.native if native is None else native
+        self._tell_price(query)
         work = [self._work_of(task) for task in query.tasks(self.parts(), kind)]
         reduce = getattr(self.engine, "reduce", None)
         if reduce is not None:
             return query.finish([_native.Partial.from_bytes(reduce(work))])
         return query.finish([_native.Partial.from_bytes(found) for _, found in self._run(work)])
+
+    def _tell_price(self, query: _native.Query) -> None:
+        priced = getattr(self.engine, "priced", None)
+        if priced is not None:
+            priced(Price.of(query.price()), memory_bytes(self._running.get("memory")))
+
+    def reads_here(self, selection: _native.Selection) -> bool:
+        """Return whether values at these positions are better read here than by workers."""
+        return len(selection) <= int(getattr(self.engine, "reads_here", 0))
 
     def _work_of(self, task: _native.Task) -> Work:
         path = "\n".join(self.source.files)

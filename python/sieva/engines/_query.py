@@ -99,7 +99,7 @@ class EngineQuery(Query):
         if asked is self._native or asked.grouped:
             return asked.read(item)
         selection = asked.selection()
-        if not len(selection):
+        if not len(selection) or self._asking.reads_here(selection):
             return asked.read(item)
         parts = list(self._asking.values(selection, None if item is None else str(item)))
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
@@ -109,6 +109,8 @@ class EngineQuery(Query):
         if asked is self._native or not self._is_plain():
             return super()._open(size)
         selection = asked.selection()
+        if self._asking.reads_here(selection):
+            return super()._open(size)
         empty = reader_of(self._native.at(selection.part(0, 0)), size)
         return empty.schema, self._told(_batches(self._asking.tables(selection), size))
 

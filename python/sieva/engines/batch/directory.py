@@ -1,0 +1,290 @@
+"""A job on disk: its work, its results, and what was submitted for it. All that is known of it lies there.
+
+::
+
+    ID/job.json             what is asked, of which engine, by which command
+    ID/work/000000          work, each in its file
+    ID/result/000000        what came of it
+    ID/failed/000000.json   why nothing came of it
+    ID/submission/000.json  an array of tasks: which work each does, and what it may take
+    ID/submission/000.id    the batch system's name of it, once it is known
+    ID/submission/000.sh    its script, and in 000.out/ the output of its tasks
+    ID/done, ID/cancelled   are there when that is so
+
+Every file appears whole, by a rename, and is never changed: asking side and tasks may be on different nodes,
+end at any moment, and be there twice. ID is of the work's bytes, so that the same question finds its job.
+"""
+
+from __future__ import annotations
+
+import getpass
+import json
+import os
+import shutil
+import socket
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sieva import errors
+from sieva.engines.batch.files import digest, packed, unpacked, write_whole
+from sieva.engines.batch.system import Needs
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sieva.engines._work import Work
+
+_VERSION = 1
+
+
+@dataclass(frozen=True)
+class Submission:
+    """An array of tasks that was submitted, or is about to be.
+
+    Attributes
+    ----------
+    number
+        From 0.
+    tasks
+        The numbers of the work that each task does, in order.
+    needs
+        What each may take.
+    at
+        Seconds since 1970.
+    """
+
+    number: int
+    tasks: tuple[tuple[int, ...], ...]
+    needs: Needs
+    at: float
+
+
+class JobDirectory:
+    """The directory of a job."""
+
+    def __init__(self, path: Path) -> None:
+        # A job that was made elsewhere is listed by a link.
+        self.path = path.resolve()
+        try:
+            self.about: dict[str, Any] = json.loads((path / "job.json").read_text())
+        except (FileNotFoundError, NotADirectoryError) as error:
+            raise errors.FileNotFound(
+                f"there is no job in {str(path)!r}", "`sieva jobs` lists those of yours"
+            ) from error
+        if path.stat().st_uid != os.geteuid():
+            # A job is a command that is run again, and results that are believed.
+            raise errors.PermissionDenied(f"the job in {str(path)!r} is of somebody else")
+        if self.about["version"] > _VERSION:
+            raise errors.Unsupported(f"the job in {str(path)!r} is of a later version of sieva")
+
+    @property
+    def id(self) -> str:
+        """What `sieva jobs` calls it."""
+        return str(self.about["id"])
+
+    @property
+    def works(self) -> int:
+        """How many pieces of work there are."""
+        return int(self.about["works"])
+
+    @property
+    def name(self) -> str:
+        """What the batch system calls its arrays."""
+        return f"sieva-{self.id}"
+
+    # What is asked.
+
+    @classmethod
+    def of(cls, root: Path, work: Sequence[Work], about: dict[str, Any]) -> JobDirectory:
+        """Return the job of this work, made if there is none yet.
+
+        Parameters
+        ----------
+        root
+            Where it is made; others cannot read it.
+        work
+            All of it.
+        about
+            ``engine``, and what else is to be kept of it.
+        """
+        files = [packed(bytes(piece)) for piece in work]
+        name = digest(b"".join([about["engine"].encode(), *map(digest, files)])).hex()[:8]
+        root.mkdir(parents=True, exist_ok=True, mode=0o700)
+        path = root / name
+        if not (path / "job.json").exists():
+            cls._make(path, files, {**about, "id": name})
+        return cls(path)
+
+    @staticmethod
+    def _make(path: Path, files: Sequence[bytes], about: dict[str, Any]) -> None:
+        """Make a directory aside and give it its name; who comes second takes that of the first."""
+        aside = path.with_name(f".{path.name}.{socket.gethostname()}.{os.getpid()}")
+        shutil.rmtree(aside, ignore_errors=True)
+        aside.mkdir(mode=0o700)
+        for part in ("work", "result", "failed", "submission"):
+            (aside / part).mkdir()
+        for number, data in enumerate(files):
+            write_whole(aside / "work" / _name(number), data)
+        known: dict[str, Any] = {"version": _VERSION, "works": len(files), "created": time.time()}
+        known |= {"host": socket.gethostname(), "user": getpass.getuser()}
+        write_whole(aside / "job.json", json.dumps(known | about, indent=1).encode())
+        try:
+            aside.rename(path)
+        except OSError:
+            shutil.rmtree(aside)
+            if not (path / "job.json").exists():
+                raise
+
+    def work(self, number: int) -> Work:
+        """Return a piece of work."""
+        from sieva.engines._work import Work
+
+        path = self.path / "work" / _name(number)
+        return Work.from_bytes(unpacked(path.read_bytes(), path))
+
+    # What came of it.
+
+    def results(self) -> set[int]:
+        """Return the numbers of the work that has a result."""
+        return _numbers(self.path / "result")
+
+    def has_result(self, number: int) -> bool:
+        """Whether a piece of work has its result, and that is whole."""
+        try:
+            self.result(number)
+        except (FileNotFoundError, errors.CorruptFile):
+            return False
+        return True
+
+    def result(self, number: int) -> bytes:
+        """Return the result of a piece of work."""
+        path = self.path / "result" / _name(number)
+        return unpacked(path.read_bytes(), path)
+
+    def publish(self, number: int, result: bytes) -> None:
+        """Put the result of a piece of work there."""
+        write_whole(self.path / "result" / _name(number), packed(result))
+
+    def fail(self, number: int, error: errors.SievaError, task: int) -> None:
+        """Put there why nothing came of a piece of work."""
+        told = {"kind": error.kind, "message": error.message, "hint": error.hint}
+        told |= {"task": str(task), "host": socket.gethostname()}
+        write_whole(self.path / "failed" / f"{_name(number)}.json", json.dumps(told).encode())
+
+    def failures(self) -> dict[int, dict[str, Any]]:
+        """Return why nothing came of work, by its number."""
+        folder = self.path / "failed"
+        return {n: json.loads((folder / f"{_name(n)}.json").read_text()) for n in sorted(_numbers(folder))}
+
+    # What was submitted.
+
+    def submissions(self) -> list[Submission]:
+        """Return what was submitted, in order."""
+        found = []
+        for number in sorted(_numbers(self.path / "submission", ".json")):
+            told: dict[str, Any] = json.loads(self._submission(number, ".json").read_text())
+            tasks = tuple(tuple(task) for task in told["tasks"])
+            found.append(Submission(number, tasks, Needs(**told["needs"]), told["at"]))
+        return found
+
+    def claim(self, tasks: Sequence[Sequence[int]], needs: Needs) -> Submission | None:
+        """Return a new submission, which this process has to submit; None where another process was first."""
+        number = len(self.submissions())
+        at = time.time()
+        told = {"tasks": tasks, "needs": vars(needs), "at": at}
+        path = self._submission(number, ".json")
+        aside = path.with_name(f".{path.name}.{socket.gethostname()}.{os.getpid()}")
+        aside.write_text(json.dumps(told))
+        try:
+            # Unlike a rename it fails where the name is there, on NFS, too.
+            os.link(aside, path)
+        except FileExistsError:
+            return None
+        finally:
+            aside.unlink()
+        self.output(number).mkdir(exist_ok=True)
+        return Submission(number, tuple(map(tuple, tasks)), needs, at)
+
+    def submitted(self, number: int, name: str) -> None:
+        """Keep the batch system's name of a submission."""
+        write_whole(self._submission(number, ".id"), name.encode())
+
+    def batch_id(self, number: int) -> str | None:
+        """Return the batch system's name of a submission; None: it is not known yet."""
+        try:
+            return self._submission(number, ".id").read_text()
+        except FileNotFoundError:
+            return None
+
+    def take_back(self, number: int) -> None:
+        """Forget a submission that the batch system refused."""
+        self._submission(number, ".json").unlink()
+
+    def script(self, number: int) -> Path:
+        """Return the file with the script of a submission."""
+        return self._submission(number, ".sh")
+
+    def output(self, number: int) -> Path:
+        """Return the directory with the output of a submission's tasks."""
+        return self._submission(number, ".out")
+
+    def last_lines(self, number: int, task: int, lines: int = 20) -> str:
+        """Return the end of a task's output."""
+        try:
+            with (self.output(number) / f"{task}.txt").open("rb") as file:
+                file.seek(max(0, file.seek(0, os.SEEK_END) - 16384))
+                told = file.read().decode(errors="replace")
+        except FileNotFoundError:
+            return ""
+        return "\n".join(told.rstrip().splitlines()[-lines:])
+
+    # Its end.
+
+    @property
+    def is_done(self) -> bool:
+        """Whether all of its results were there."""
+        return (self.path / "done").exists()
+
+    @property
+    def is_cancelled(self) -> bool:
+        """Whether it was cancelled by `sieva jobs cancel`."""
+        return (self.path / "cancelled").exists()
+
+    def mark(self, what: str) -> None:
+        """Note that it is ``"done"`` or ``"cancelled"``."""
+        write_whole(self.path / what, b"")
+
+    def take_up_again(self) -> set[int]:
+        """Forget that it failed or was cancelled, and damaged results; return the numbers of these."""
+        with suppress(FileNotFoundError):
+            (self.path / "cancelled").unlink()
+        for number in _numbers(self.path / "failed"):
+            with suppress(FileNotFoundError):
+                (self.path / "failed" / f"{_name(number)}.json").unlink()
+        damaged = {number for number in self.results() if not self.has_result(number)}
+        for number in damaged:
+            (self.path / "result" / _name(number)).unlink(missing_ok=True)
+        return damaged
+
+    def remove(self) -> None:
+        """Remove it with all that is in it."""
+        shutil.rmtree(self.path)
+
+    def _submission(self, number: int, suffix: str) -> Path:
+        return self.path / "submission" / f"{number:03}{suffix}"
+
+
+def _name(number: int) -> str:
+    return f"{number:06}"
+
+
+def _numbers(folder: Path, suffix: str | None = None) -> set[int]:
+    """Return the numbers that files are named by; names of those that are being written begin with a dot."""
+    try:
+        names = [Path(name) for name in os.listdir(folder)]  # noqa: PTH208 - the names alone
+    except FileNotFoundError:
+        return set()
+    return {int(n.stem) for n in names if n.stem.isdecimal() and suffix in (None, n.suffix)}

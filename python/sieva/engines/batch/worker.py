@@ -1,0 +1,97 @@
+"""What a task of an array runs: ``python -m sieva.engines.batch.worker DIRECTORY SUBMISSION TASK``.
+
+It does its work piece by piece, each published when it is done. Told to end (SIGTERM), or short of time, it
+ends with `UNFINISHED`: what it published stays, and the rest is submitted again. Work that has its result is
+skipped, so that a task which starts again after its node failed does not begin anew.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import socket
+import sys
+import time
+import traceback
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+from sieva import __version__, errors
+from sieva._interrupt import uninterrupted
+from sieva.engines._work import configure, execute
+from sieva.engines.batch.directory import JobDirectory
+from sieva.engines.batch.needs import for_queries
+from sieva.engines.batch.system import UNFINISHED
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Do the work of a task; return the exit code."""
+    begun = time.monotonic()
+    parser = argparse.ArgumentParser(prog="python -m sieva.engines.batch.worker")
+    parser.add_argument("directory", type=Path)
+    parser.add_argument("submission", type=int)
+    parser.add_argument("task", type=int)
+    parser.add_argument("--time-left", type=float, default=float("inf"), metavar="SECONDS")
+    given = parser.parse_args(arguments)
+    signal.signal(signal.SIGTERM, _end)
+    job = JobDirectory(given.directory)
+    submission = job.submissions()[given.submission]
+    numbers = submission.tasks[given.task]
+    # A node has more cores and memory than a task may take of it.
+    configure(memory=for_queries(submission.needs), cache=0, threads=submission.needs.cpus)
+    _say(
+        f"sieva {__version__}, job {job.id}, task {given.task}: "
+        f"{len(numbers)} pieces of work on {socket.gethostname()}, process {os.getpid()}"
+    )
+    return _work(job, numbers, given.task, begun + given.time_left)
+
+
+def _work(job: JobDirectory, numbers: Sequence[int], task: int, until: float) -> int:
+    longest = 0.0
+    for number in numbers:
+        if job.has_result(number):
+            _say(f"work {number}: has its result")
+            continue
+        begun = time.monotonic()
+        if longest and begun + longest > until:
+            _say(f"work {number}: left, as {until - begun:.0f} s do not do")
+            return UNFINISHED
+        try:
+            _do(job, number)
+        except errors.SievaError as error:
+            job.fail(number, error, task)
+            _say(f"work {number}: {error.kind}: {error}")
+            return 1
+        except Exception as error:
+            traceback.print_exc()
+            job.fail(number, errors.Internal(f"{type(error).__name__}: {error}"), task)
+            return 1
+        longest = max(longest, time.monotonic() - begun)
+    return 0
+
+
+def _do(job: JobDirectory, number: int) -> None:
+    work = job.work(number)
+    begun = time.monotonic()
+    result = execute(work)
+    with uninterrupted():
+        job.publish(number, result)
+    _say(f"work {number}: {work.kind}, {len(result)} bytes in {time.monotonic() - begun:.2f} s")
+
+
+def _end(*_: object) -> NoReturn:
+    # Not by print, which the signal may have come in the middle of.
+    os.write(1, b"told to end: what is done is published\n")
+    raise SystemExit(UNFINISHED)
+
+
+def _say(text: str) -> None:
+    print(text, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,300 @@
+"""Queries by a real Slurm of two nodes on this host: answers, and what happens when something dies.
+
+Skipped where Slurm is not installed: see ``make slurm-packages``. Tasks that a test wants to find running
+wait for a file, the gate.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+import sieva
+from batch_work import answer, ask_in_parts, work_of
+from services.slurm import await_that, running_cluster
+from sieva import errors
+from sieva.cli import main
+from sieva.engines.batch.directory import JobDirectory
+from sieva.engines.batch.engine import BatchEngine
+from sieva.engines.batch.slurm import Slurm
+from sieva.engines.batch.system import Needs, Order, State, TaskState
+
+SECONDS = 300
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """Return a running cluster."""
+    with running_cluster() as found:
+        yield found
+
+
+@pytest.fixture(autouse=True)
+def jobs(tmp_path, monkeypatch):
+    """Return where the directories of jobs are made."""
+    # With characters that mean something to a shell, and to Slurm.
+    place = tmp_path / "my jobs 5%a"
+    monkeypatch.setenv("SIEVA_JOBS", str(place))
+    return place
+
+
+@pytest.fixture
+def query(ocean_path):
+    """Return a query of rows."""
+    return sieva.open(ocean_path).query("TEMP > 10", select=["TEMP", "z_t"])
+
+
+def engine_of_slurm(**options):
+    """Return an engine of two small tasks, and what it told."""
+    told = []
+    known = {"time_left": SECONDS, "tasks": 2, "memory": "512MiB", "tell": told.append}
+    return BatchEngine("slurm", **{**known, **options}), told
+
+
+class Asking:
+    """Asks in a thread."""
+
+    def __init__(self, query, path, engine):
+        self.found = None
+        self.error = None
+        self._thread = threading.Thread(target=self._ask, args=(query, path, engine), daemon=True)
+        self._thread.start()
+
+    def _ask(self, *words):
+        try:
+            self.found = answer(ask_in_parts(*words))
+        except errors.SievaError as error:
+            self.error = error
+
+    def wait(self):
+        """Wait for the end, and return the answer."""
+        self._thread.join(SECONDS)
+        assert not self._thread.is_alive()
+        return self.found
+
+
+def gate(tmp_path):
+    """Return a file, and a line of shell that waits for it."""
+    path = tmp_path / "gate"
+    return path, f"while [ ! -e {path} ]; do sleep 0.1; done"
+
+
+def only_job():
+    """Return the only job that there is."""
+    (path,) = Path(os.environ["SIEVA_JOBS"]).glob("[!.]*")
+    return JobDirectory(path)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT count(*) AS n WHERE TEMP > 10",
+        "SELECT z_t, avg(TEMP) AS a, stddev(TEMP) AS s, median(SALT) AS m GROUP BY z_t",
+        "SELECT TEMP, SALT WHERE TEMP > 10 AND z_t < 5000 ORDER BY TEMP DESC LIMIT 7",
+        "SELECT TEMP WHERE TEMP > 1000",
+    ],
+)
+def test_answers_are_those_of_this_process(cluster, ocean_path, text):
+    del cluster
+    query = sieva.open(ocean_path).sql(text)
+    engine, _ = engine_of_slurm()
+    assert answer(ask_in_parts(query, ocean_path, engine)) == answer(query)
+
+
+def test_a_query_with_an_engine_and_a_command(cluster, ocean_path, capsys):
+    del cluster
+    text = "SELECT TEMP, SALT WHERE TEMP > 10"
+    engine, told = engine_of_slurm()
+    source = sieva.open(ocean_path)
+    assert answer(source.sql(text, engine=engine)) == answer(source.sql(text))
+    assert source.sql(text, engine=engine).count() == source.sql(text).count()
+    assert len(told) == 2
+    words = ["query", text.replace(" WHERE", f" FROM '{ocean_path}' WHERE")]
+    assert main(words) == 0
+    alone = capsys.readouterr().out
+    options = [f"--batch-option={option}" for option in ("tasks=2", "memory=512MiB", "partition=main")]
+    assert main([*words, "--engine", "slurm", *options]) == 0
+    assert capsys.readouterr().out == alone
+
+
+def test_tasks_run_on_both_nodes_and_are_told_of(cluster, query, ocean_path, tmp_path, capsys):
+    path, setup = gate(tmp_path)
+    engine, told = engine_of_slurm(setup=setup, cpus=4)
+    asking = Asking(query, ocean_path, engine)
+    await_that(lambda: cluster.running() == 2, "two tasks that run", cluster.said)
+    job = only_job()
+    batch_id = job.batch_id(0)
+    assert f"2 tasks are slurm's {batch_id}" in told[0]
+    for asks_json in (True, False):
+        slurm = Slurm()
+        slurm._asks_json = asks_json
+        states = slurm.states(batch_id, 2)
+        assert {state.state for state in states.values()} == {State.RUNNING}
+        assert {state.node for state in states.values()} == {"n1", "n2"}
+    assert Slurm().find(job.name) == [batch_id]
+    assert main(["jobs", "show", job.id, "--json"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert (shown["state"], shown["tasks"], shown["batch_ids"]) == ("running", {"running": 2}, [batch_id])
+    path.touch()
+    assert asking.wait() == answer(query)
+    await_that(lambda: not Slurm().find(job.name), "the end of the tasks")
+    assert Slurm().states(batch_id, 2)[0] == TaskState(State.DONE, node="n1", exit_code=0)
+
+
+def test_a_node_that_dies_costs_time_not_the_answer(cluster, query, ocean_path, tmp_path):
+    path, setup = gate(tmp_path)
+    engine, _ = engine_of_slurm(setup=setup, cpus=3)
+    asking = Asking(query, ocean_path, engine)
+    await_that(lambda: cluster.running() == 2, "two tasks that run", cluster.said)
+    job = only_job()
+    cluster.kill_node("n2")
+    waiting = ("squeue", "-h", "-r", "-t", "pending", "-o", "%i")
+    await_that(lambda: cluster.ask(*waiting), "a task that is queued again", cluster.said)
+    # Slurm lets two minutes go by, which need not be waited for here.
+    cluster.ask("scontrol", "update", f"JobId={cluster.ask(*waiting).strip()}", "StartTime=now")
+    path.touch()
+    assert asking.wait() == answer(query)
+    assert job.results() == set(range(job.works))
+    cluster.start_node("n2")
+    await_that(lambda: cluster.idle_nodes() == 2, "two idle nodes", cluster.said)
+
+
+def test_a_controller_that_is_started_again_is_waited_for(cluster, query, ocean_path, tmp_path):
+    path, setup = gate(tmp_path)
+    engine, told = engine_of_slurm(setup=setup)
+    asking = Asking(query, ocean_path, engine)
+    await_that(lambda: cluster.running() == 2, "two tasks that run", cluster.said)
+    cluster.kill("slurmctld")
+    await_that(lambda: any("does not answer" in line for line in told), "the silence to be noticed")
+    cluster.start_controller()
+    await_that(lambda: any("answers again" in line for line in told), "the answer to be noticed")
+    path.touch()
+    assert asking.wait() == answer(query)
+    assert sum("tasks are slurm's" in line for line in told) == 1
+
+
+def test_who_asks_may_be_killed_and_ask_again(cluster, query, ocean_path, tmp_path):
+    path, setup = gate(tmp_path)
+    script = (
+        "import sys; sys.path.insert(0, sys.argv[3])\n"
+        "import sieva\n"
+        "from batch_work import ask_in_parts\n"
+        "from sieva.engines.batch.engine import BatchEngine\n"
+        "query = sieva.open(sys.argv[1]).query('TEMP > 10', select=['TEMP', 'z_t'])\n"
+        "engine = BatchEngine('slurm', tasks=2, memory='512MiB', setup=sys.argv[2])\n"
+        "ask_in_parts(query, sys.argv[1], engine)\n"
+    )
+    words = [sys.executable, "-c", script, str(ocean_path), setup, str(Path(__file__).parent)]
+    with subprocess.Popen(words) as asking:
+        await_that(lambda: cluster.running() == 2, "two tasks that run", cluster.said)
+        await_that(lambda: only_job().batch_id(0), "the name of the array")
+        asking.send_signal(signal.SIGKILL)
+    path.touch()
+    engine, told = engine_of_slurm(setup=setup)
+    assert answer(ask_in_parts(query, ocean_path, engine)) == answer(query)
+    assert told == []
+    assert len(only_job().submissions()) == 1
+
+
+def test_an_array_whose_name_was_not_kept_is_found(cluster, query, ocean_path, tmp_path, monkeypatch):
+    """Who asked was killed between submitting and keeping the name."""
+    monkeypatch.setattr("sieva.engines.batch.follow._LATE", 0.0)
+    path, setup = gate(tmp_path)
+    engine, _ = engine_of_slurm(setup=setup, time_left=1)
+    with pytest.raises(errors.Cancelled):
+        ask_in_parts(query, ocean_path, engine)
+    job = only_job()
+    kept = job.batch_id(0)
+    (job.path / "submission" / "000.id").unlink()
+    again, told = engine_of_slurm(setup=setup)
+    asking = Asking(query, ocean_path, again)
+    await_that(lambda: job.batch_id(0), "the name of the array", cluster.said)
+    path.touch()
+    assert asking.wait() == answer(query)
+    assert (job.batch_id(0), told) == (kept, [])
+
+
+def test_a_job_is_cancelled_and_resumed(cluster, query, ocean_path, tmp_path, capsys):
+    path, setup = gate(tmp_path)
+    engine, _ = engine_of_slurm(setup=setup)
+    asking = Asking(query, ocean_path, engine)
+    await_that(lambda: cluster.running() == 2, "two tasks that run", cluster.said)
+    job = only_job()
+    assert main(["jobs", "cancel", job.id]) == 0
+    asking.wait()
+    assert isinstance(asking.error, errors.Cancelled)
+    await_that(lambda: cluster.running() == 0, "no task that runs", cluster.said)
+    assert {s.state for s in Slurm().states(job.batch_id(0), 2).values()} == {State.CANCELLED}
+    path.touch()
+    assert main(["jobs", "resume", job.id]) == 0
+    assert f"job {job.id}: done" in capsys.readouterr().err
+    again, told = engine_of_slurm(setup=setup)
+    assert answer(ask_in_parts(query, ocean_path, again)) == answer(query)
+    assert told == []
+
+
+def test_a_task_that_is_told_to_end_is_submitted_again(cluster, query, ocean_path, tmp_path):
+    path, setup = gate(tmp_path)
+    engine, told = engine_of_slurm(setup=setup)
+    asking = Asking(query, ocean_path, engine)
+    await_that(lambda: cluster.running() == 2, "two tasks that run", cluster.said)
+    cluster.ask("scancel", "--batch", "--signal=TERM", f"{only_job().batch_id(0)}_1")
+    await_that(lambda: any("again" in line for line in told), "a submission of what is left", cluster.said)
+    path.touch()
+    assert asking.wait() == answer(query)
+
+
+def test_a_task_that_fails_tells_its_last_lines(cluster, query, ocean_path, capsys):
+    del cluster
+    engine, _ = engine_of_slurm(setup="echo module: no such thing as python/3.99; exit 3")
+    with pytest.raises(errors.IoError, match=r"NonZeroExitCode, exit code 3, on n[12]") as found:
+        ask_in_parts(query, ocean_path, engine)
+    assert found.value.message.endswith("module: no such thing as python/3.99")
+    job = only_job()
+    assert main(["jobs", "show", job.id]) == 0
+    shown = capsys.readouterr().out
+    assert "state       failed" in shown
+    assert "    module: no such thing as python/3.99" in shown
+
+
+def test_a_source_that_was_replaced_fails_the_work(cluster, ocean_path, tmp_path):
+    copy = tmp_path / "ocean.nc"
+    copy.write_bytes(ocean_path.read_bytes())
+    work = work_of(sieva.open(copy).query("TEMP > 10"), copy, 4)
+    copy.write_bytes(ocean_path.read_bytes() + b"more")
+    engine, _ = engine_of_slurm()
+    with pytest.raises(errors.StaleSource, match=r"task [01] of job [0-9a-f]{8} on"):
+        list(engine.run(work))
+    await_that(lambda: cluster.running() == 0, "no task that runs", cluster.said)
+
+
+def test_what_slurm_refuses_leaves_nothing(cluster, query, ocean_path, jobs):
+    del cluster
+    engine, _ = engine_of_slurm(partition="none-such")
+    with pytest.raises(errors.IoError, match="invalid partition"):
+        ask_in_parts(query, ocean_path, engine)
+    assert list(jobs.iterdir()) == []
+
+
+def test_a_job_waits_for_another_to_end_well(cluster, tmp_path):
+    """``afterok``: what follows a job that fails is not kept waiting."""
+
+    def order(name, command, after=None):
+        (tmp_path / name).mkdir()
+        needs = Needs(memory=64 << 20, seconds=60, cpus=1)
+        script, output = tmp_path / f"{name}.sh", tmp_path / name
+        return Order(name, ["bash", "-c", command, "bash"], 1, needs, script, output, after=after)
+
+    slurm = Slurm()
+    good = slurm.submit(order("good", f"echo first >> {tmp_path}/log"))
+    then = slurm.submit(order("then", f"echo second >> {tmp_path}/log", after=good))
+    bad = slurm.submit(order("bad", "exit 1"))
+    never = slurm.submit(order("never", f"echo never >> {tmp_path}/log", after=bad))
+    for job, state in ((then, State.DONE), (never, State.CANCELLED)):
+        await_that(lambda job=job: slurm.states(job, 1)[0].state.is_over, f"the end of {job}", cluster.said)
+        assert slurm.states(job, 1)[0].state is state
+    assert (tmp_path / "log").read_text() == "first\nsecond\n"
