@@ -53,57 +53,6 @@ def options(stage: str, *names: str) -> Decorator:
     return decorate
 
 
-# The names of `sieva.engines.NAMES`, which are not loaded for a line of help.
-ENGINES = ("local", "slurm", "pbs", "plain")
-_BATCH = ("slurm", "pbs", "plain")
-
-
-def engine_options(function: Any) -> Any:  # noqa: ANN401 - any command
-    """Give a command the options that say who runs its work."""
-    for option in (
-        click.option(
-            "--time-left",
-            type=click.FloatRange(min=0),
-            metavar="SECONDS",
-            help="With slurm, pbs and plain: how long they are followed; what is not done goes on.",
-        ),
-        click.option(
-            "--batch-option",
-            multiple=True,
-            metavar="NAME=VALUE",
-            help="Of slurm, pbs and plain: partition, account, time, memory, cpus, tasks, setup ...",
-        ),
-        click.option(
-            "--workers",
-            type=click.IntRange(min=1),
-            help="With --engine local: processes; by default one a core.",
-        ),
-        click.option(
-            "--engine", type=click.Choice(ENGINES), help="Who runs the work; by default this process."
-        ),
-    ):
-        function = option(function)
-    return function
-
-
-def engine_given(engine: str | None, **options: Any) -> object:  # noqa: ANN401 - those of the engine
-    """Return the engine that was named on the command line; None where there was none."""
-    options = {name: value for name, value in options.items() if value not in (None, ())}
-    taken = {"local": {"workers"}, **{name: {"batch_option", "time_left"} for name in _BATCH}}
-    for name in options.keys() - taken.get(engine or "", set()):
-        flag = f"--{name.replace('_', '-')}"
-        raise click.UsageError(f"{flag} is not of --engine {engine}" if engine else f"{flag} is of --engine")
-    if engine is None:
-        return None
-    from sieva.engines import engine_of
-
-    if engine not in _BATCH:
-        return engine_of(engine, **options)
-    from sieva.engines.batch.engine import from_command
-
-    return from_command(engine, options.get("batch_option", ()), options.get("time_left"))
-
-
 def given(how: dict[str, Any]) -> dict[str, Any]:
     """Return the options that were given as Python has them."""
     found: dict[str, Any] = {}

@@ -32,9 +32,11 @@ class Collection:
     >>> q.to_pandas()  # doctest: +SKIP
     """
 
-    def __init__(self, native: _native.Collection, catalog: str) -> None:
+    def __init__(self, native: _native.Collection, catalog: str, plain: dict[str, Any] | None = None) -> None:
         self._native = native
         self.catalog = catalog
+        # Options of opening it once more, in another process.
+        self._plain = plain or {}
 
     @property
     def name(self) -> str:
@@ -42,7 +44,7 @@ class Collection:
         return self._native.name
 
     @takes("collection_query")
-    def sql(self, text: str, **options: Unpack[Running]) -> CollectionQuery:
+    def sql(self, text: str, *, engine: object = None, **options: Unpack[Running]) -> CollectionQuery:
         """Return the query of a SELECT over the objects.
 
         The catalog answers the conditions on keys (attributes and tags) at once; files are opened when rows
@@ -53,6 +55,8 @@ class Collection:
         text
             Names are keys of the catalog, or arrays by their path within the object. ``object`` is the path
             of the object, ``source`` the location of its file. FROM may be left out.
+        engine
+            Who evaluates the condition: as of `Source.query`. All workers have to reach the catalog.
         access, fetch, memory, spill, threads, cross
             As in `Source.query`. Nothing is spilled so far: rows have no order of their own, and groups stay
             within the limit of memory.
@@ -64,7 +68,13 @@ class Collection:
         AmbiguousName
             A name is both: ``tag(NAME)`` is the key, ``"NAME"`` in double quotes the array.
         """
-        return CollectionQuery(self._native.sql(text, options), self, text)
+        native = self._native.sql(text, options)
+        if engine is None:
+            return CollectionQuery(native, self, text)
+        from sieva.engines import engine_of
+        from sieva.engines._collection import EngineCollectionQuery
+
+        return EngineCollectionQuery(native, self, text, engine_of(engine), {**options})
 
     @takes("collection_query")
     def query(self, plan: _native.Plan, **options: Unpack[Running]) -> CollectionQuery:
@@ -312,11 +322,13 @@ def collection(name: str, **options: Unpack[OpeningCollection]) -> Collection:
     <sieva.Collection 'h5boss' of boss.sqlite>
     """
     from sieva._open import WORKER
+    from sieva._opened import Opened
 
     given: dict[str, Any] = {**options}
     url = catalog_place(given.pop("catalog", None))
+    plain = Opened.of([], given).options
     given["isolated"] = WORKER if given.get("isolated") else []
-    return Collection(_native.Collection.open(url, name, given), url)
+    return Collection(_native.Collection.open(url, name, given), url, plain)
 
 
 def catalog_place(catalog: str | os.PathLike[str] | None) -> str:
@@ -329,11 +341,17 @@ def catalog_place(catalog: str | os.PathLike[str] | None) -> str:
     return str(Path(data) / "sieva" / "catalog.sqlite")
 
 
-def sql_of_collection(text: str, name: str, run: Any, options: Any) -> CollectionQuery:  # noqa: ANN401 - checked there
+def sql_of_collection(
+    text: str,
+    name: str,
+    run: Any,  # noqa: ANN401 - checked there
+    options: Any,  # noqa: ANN401
+    engine: object = None,
+) -> CollectionQuery:
     """Return the query of a SELECT ... FROM collection('name'); what no collection takes may not be set."""
     for row in _native.options():
         why = row["not_of"].get("collection")
         # Scans of small arrays leave nothing, whatever is said.
         if why is not None and row["name"] != "learn" and options.get(row["name"]):
             raise errors.Unsupported(f"{row['name']}= with FROM collection(...)", why)
-    return collection(name, **some("collection", options)).sql(text, **run)
+    return collection(name, **some("collection", options)).sql(text, engine=engine, **run)

@@ -7,17 +7,20 @@ from typing import TYPE_CHECKING, TypedDict
 import click
 
 from sieva import _native, _open, errors
+from sieva._engine_cli import engine_given, is_other_rank
 from sieva._index import summary
 from sieva._printable import say
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from sieva._source import Source
 
 _DEFAULT_KINDS = ("zonemap", "bitmap")
+# Engines that build indexes.
+_ENGINES = ("local", "dask", "mpi")
 # What makes no sense beside --status, --verify or --drop.
-_OF_BUILDING = ("jobs", "engine", "memory", "precision", "columns", "lock_timeout")
+_OF_BUILDING = ("jobs", "engine", "scheduler", "memory", "precision", "columns", "lock_timeout")
 
 
 class Given(TypedDict):
@@ -27,6 +30,7 @@ class Given(TypedDict):
     kinds: Sequence[str]
     jobs: int | None
     engine: str
+    scheduler: str | None
     memory: int
     precision: int
     columns: str | None
@@ -46,12 +50,10 @@ class Given(TypedDict):
 def run(source: str, given: Given) -> None:
     """Do what the options of ``sieva index`` ask for."""
     _check_usage(click.get_current_context(), given)
-    if given["engine"] != "local":
-        raise errors.Unsupported(
-            f"--engine {given['engine']} is not supported yet",
-            "use --engine local with --jobs, on one machine",
-        )
-    opened = _open.open(
+    name = given["engine"]
+    if name not in _ENGINES:
+        raise errors.Unsupported(f"--engine {name} is not supported yet", f"there are {', '.join(_ENGINES)}")
+    opened = _opener(name)(
         source,
         dims=dict(given["dims"]),
         external=given["external"],
@@ -70,6 +72,22 @@ def run(source: str, given: Given) -> None:
         say(f"{source}: {'removed' if dropped else 'there was nothing to remove'}", err=True)
     else:
         _build(opened, given)
+
+
+def _opener(engine: str) -> Callable[..., Source]:
+    """Return what opens a source: with MPI all ranks together."""
+    if engine != "mpi":
+        return _open.open
+    import sieva.mpi
+
+    return sieva.mpi.open
+
+
+def _engine(given: Given) -> object:
+    """Return the engine that builds; None is this process. A source of MPI has its own."""
+    if given["engine"] in ("local", "mpi"):
+        return None
+    return engine_given(given["engine"], {"scheduler": given["scheduler"]})
 
 
 def _check_usage(context: click.Context, given: Given) -> None:
@@ -93,6 +111,8 @@ def _check_usage(context: click.Context, given: Given) -> None:
         told += [name for name in _OF_BUILDING if _is_told(context, name)]
         if told:
             raise click.UsageError(f"--{told[0]} does not go with --{modes[0]}", context)
+    elif given["scheduler"] is not None and given["engine"] != "dask":
+        raise click.UsageError("--scheduler is for --engine dask", context)
     elif "sorted" in given["kinds"] and not given["arrays"]:
         raise click.UsageError("--kind sorted needs --var: the array to sort by", context)
     elif given["columns"] is not None and "sorted" not in given["kinds"]:
@@ -115,11 +135,14 @@ def _build(source: Source, given: Given) -> None:
             columns=None if columns is None else [c.strip() for c in columns.split(",") if c.strip()],
             lock_timeout=given["lock_timeout"],
             progress=True,
+            engine=_engine(given),
         )
     except KeyboardInterrupt:
         shown = _native.redacted(source.path)
         say(f"{shown}: {_state(source)}; the same command goes on from there", err=True)
         raise
+    if is_other_rank():
+        return
     paths = [source[name].path for name in given["arrays"]]
     say(summary(paths, report, source.index_status(), kinds), err=True)
     for path, why in report.unreadable:

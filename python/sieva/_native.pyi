@@ -496,8 +496,10 @@ class Source:
         self,
         task: Task,
         options: Mapping[str, Any] | None = None,
+        *,
+        alone: bool = False,
     ) -> Query:
-        """Return the whole query that a task is a part of, of the state that the task is of."""
+        """Return the query that a task is a part of, or (``alone``) that of the task's rows."""
 
     def state(self) -> tuple[int, int, int]:
         """Return what tells its state from others: length, and hashes of its version and content."""
@@ -753,8 +755,8 @@ class Query:
     ) -> list[Task]:
         """Return the work in parts: at most ``n``, or of boxes of the rows."""
 
-    def at(self, selection: Selection) -> Query:
-        """Return the query at positions that were found elsewhere; the condition is not evaluated."""
+    def at(self, selection: Selection | None) -> Query:
+        """Return the query at positions that were found elsewhere; None: at no position."""
 
     def finish(self, parts: Sequence[Partial]) -> Query:
         """Return the query that knows its answer by what all its tasks found."""

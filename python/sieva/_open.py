@@ -202,9 +202,7 @@ def sql_in(session: _native.Session | None, text: str, options: Asking, engine: 
     if name is not None:
         from sieva._collection import sql_of_collection
 
-        if engine is not None:
-            raise errors.Unsupported("engine= of a query of a collection", "ask it without engine=")
-        return sql_of_collection(text, name, run, opening)
+        return sql_of_collection(text, name, run, opening, engine)
     if path is None:
         raise errors.SyntaxError_("the query has no FROM", "write SELECT ... FROM 'file.nc' WHERE ...")
     source = open_in(session, path, opening)

@@ -38,7 +38,9 @@ class Opened:
     @staticmethod
     def of(names: Sequence[str], options: Mapping[str, Any]) -> Opened:
         """Return what was given to `sieva.open`, for other directories than the current one."""
-        plain = {name: _plain(name, value) for name, value in options.items() if value is not None}
+        # A manifest is what opening gave, and may be large: who opens it again reads for itself.
+        given = {name: value for name, value in options.items() if name != "manifest" and value is not None}
+        plain = {name: _plain(name, value) for name, value in given.items()}
         return Opened(tuple(_absolute(name) for name in names), plain)
 
     def to_json(self) -> str:

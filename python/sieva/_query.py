@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     import os
     from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 
+    import dask.array as da
+    import dask.dataframe as dd
     import numpy as np
     import pandas as pd
     import polars as pl
@@ -290,7 +292,7 @@ class Query:
                 self._on_rows(batch.num_rows)
 
     def _reader(self, size: int = BATCH_ROWS) -> pa.RecordBatchReader:
-        return reader_of(self._native, size)
+        return reader_of(self._asked(), size)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """Return the rows as an Arrow stream, for whatever reads one: pyarrow, Polars, DuckDB, pandas."""
@@ -301,7 +303,7 @@ class Query:
         import pyarrow as pa
 
         reader = self._reader(TABLE_ROWS)
-        return pa.Table.from_batches(told_errors(self._native, reader), reader.schema)
+        return pa.Table.from_batches(told_errors(self._asked(), reader), reader.schema)
 
     def to_pandas(self) -> pd.DataFrame:
         """Return the rows as a pandas data frame."""
@@ -328,6 +330,53 @@ class Query:
         from sieva._output.memory import to_dataset
 
         return to_dataset(self, layout)
+
+    def to_dask_array(
+        self, name: str | Expr | None = None, *, parts: int | None = None, known: bool = False
+    ) -> da.Array:
+        """Return the values of an array or expression at the points as a Dask array; nothing is read yet.
+
+        Parameters
+        ----------
+        name
+            As of `read`.
+        parts
+            The most chunks; None: four for each core.
+        known
+            Whether the lengths of chunks are to be known. The condition is evaluated for it, once and here;
+            else each chunk evaluates its part, and its length is NaN until it is computed.
+
+        Returns
+        -------
+        (n,) dask.array.Array
+            In C order of the points. Integers are float64 where values may be missing.
+
+        Examples
+        --------
+        >>> warm = src.query("TEMP > 25").to_dask_array("SALT")  # doctest: +SKIP
+        >>> warm.mean().compute()  # doctest: +SKIP
+        """
+        from sieva.engines._lazy import to_dask_array
+
+        return to_dask_array(self, name, parts, known)
+
+    def to_dask_dataframe(self, *, parts: int | None = None, known: bool = False) -> dd.DataFrame:
+        """Return the rows as a Dask data frame; nothing is read yet.
+
+        Parameters
+        ----------
+        parts, known
+            As of `to_dask_array`. With ``known`` the index numbers the rows, and divisions are known; else
+            the index of each partition begins at 0.
+
+        Returns
+        -------
+        dask.dataframe.DataFrame
+            Of one partition where rows are groups, sorted, distinct or limited.
+        """
+        from sieva.engines._lazy import to_dask_dataframe
+
+        return to_dask_dataframe(self, parts, known)
 
     def to_netcdf(
         self,

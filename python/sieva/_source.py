@@ -44,6 +44,8 @@ class Source:
         self._native = native
         # How to open it once more; None where Python code reads it.
         self._opened = opened
+        # Who runs its queries where they do not say.
+        self._engine: Any = None
         self.arrays = Arrays(native)
 
     @property
@@ -168,6 +170,7 @@ class Source:
     def _by(self, engine: object, native: _native.Query, text: str, options: Running) -> Query:
         """Return a query that an engine runs; None is this process."""
         running: dict[str, Any] = {**options}
+        engine = self._engine if engine is None else engine
         if engine is None:
             return Query(native, self, text, running)
         from sieva.engines import engine_of
@@ -253,6 +256,7 @@ class Source:
         columns: Sequence[str | Array] | None = None,
         lock_timeout: float = 60,
         progress: bool | Callable[[int, int], None] = False,
+        engine: object = None,
     ) -> BuildReport:
         """Build indexes of arrays, as far as they are not there; answers do not depend on them.
 
@@ -282,6 +286,9 @@ class Source:
         progress
             True shows a bar on stderr, if that is a terminal. A function is called with the bytes that are
             done and those in all, from any thread; an exception that it raises stops the build.
+        engine
+            Who builds: None, threads of this process; else as of `query`. `jobs` and `memory` are those of
+            each worker then, and there is no progress to be told.
 
         Raises
         ------
@@ -300,6 +307,21 @@ class Source:
         <sieva.BuildReport 48 regions built, 0 kept; 37.6 MiB read in 0.2 s>
         >>> src.build_index("TEMP", kinds=["sorted"], columns=["SALT"])  # doctest: +SKIP
         """
+        engine = self._engine if engine is None else engine
+        if engine is not None:
+            job = self.index_job(
+                *arrays,
+                kinds=kinds,
+                memory=memory,
+                precision=precision,
+                columns=columns,
+                lock_timeout=lock_timeout,
+            )
+            from sieva.engines import engine_of
+            from sieva.engines._driver import build_index
+
+            given = {"jobs": jobs, "memory": memory, "lock_timeout": lock_timeout}
+            return build_index(self, job, engine_of(engine), given)
         return _index.build(
             self._native,
             [_path_of(array) for array in arrays],
@@ -480,6 +502,20 @@ class Source:
         from sieva._references import export
 
         return export(self, path, url)
+
+    def by(self, engine: object) -> Source:
+        """Return the same open source, whose queries and indexes an engine makes; `engine` as of `query`.
+
+        Examples
+        --------
+        >>> src = sieva.open("pop.nc").by(client)  # doctest: +SKIP
+        >>> src.query("TEMP > 25").count()  # doctest: +SKIP
+        """
+        from sieva.engines import engine_of
+
+        source = Source(self._native, self._opened)
+        source._engine = engine_of(engine)
+        return source
 
     def __reduce__(self) -> tuple[object, ...]:
         if self._opened is None:

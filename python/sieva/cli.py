@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from sieva import __version__, errors
-from sieva._cli_options import engine_given, engine_options, given, options
+from sieva._cli_options import given, options
 from sieva._cli_types import MemoryType
+from sieva._engine_cli import ask, end_ranks, engine_options, is_told_elsewhere
 from sieva._memory import size_text
 from sieva._output import (
     ARRAY_FORMATS,
@@ -98,15 +99,21 @@ def query(
     workers: int | None,
     batch_option: tuple[str, ...],
     time_left: float | None,
+    scheduler: str | None,
     **how: Any,  # noqa: ANN401 - the options of running and opening
 ) -> None:
     """Answer a query: SELECT ... FROM 'file.nc' WHERE ..."""
     path = None if output in (None, "-") else Path(output or "")
     kind = _format(path, kind, layout, deflate)
-    import sieva
-
-    by = engine_given(engine, workers=workers, batch_option=batch_option, time_left=time_left)
-    asked = sieva.sql(sql, engine=by, **given(how))
+    given_to_engine = {
+        "workers": workers,
+        "scheduler": scheduler,
+        "batch_option": batch_option,
+        "time_left": time_left,
+    }
+    asked = ask(sql, engine, given_to_engine, given(how))
+    if asked is None:
+        return
     with _stderr_note(asked, path):
         if path is None:
             from sieva._output.rows import write
@@ -171,7 +178,10 @@ def explain(
     type=click.Choice(("local", "dask", "mpi", "slurm")),
     default="local",
     show_default=True,
-    help="Where the workers run.",
+    help="Who builds: local are threads of this process.",
+)
+@click.option(
+    "--scheduler", metavar="ADDRESS", help="With --engine dask: by default a cluster of this machine."
 )
 @click.option(
     "--memory", type=MemoryType(), default="1GiB", show_default=True, help="Limit of a sort's memory."
@@ -436,7 +446,9 @@ def main(args: Sequence[str] | None = None) -> int:
     except Exception as error:
         if os.environ.get("SIEVA_DEBUG"):
             raise
-        return _failed(*_told(error))
+        code = 1 if is_told_elsewhere(error) else _failed(*_told(error))
+        end_ranks(error)
+        return code
     return 0
 
 

@@ -64,9 +64,19 @@ impl Query {
         tasks::tasks_of(py, &self.0, n, kind, boxes)
     }
 
-    /// The same query at positions that were found elsewhere.
-    fn at(&self, py: Python<'_>, selection: &Selection) -> PyResult<Self> {
-        py.detach(|| self.0.at(selection.0.as_ref().clone())).map(Self::of).map_err(to_python)
+    /// The same query at positions that were found elsewhere; none: at no position.
+    fn at(&self, py: Python<'_>, selection: Option<&Selection>) -> PyResult<Self> {
+        let made = || {
+            let selection = match selection {
+                Some(found) => found.0.as_ref().clone(),
+                None => {
+                    let (names, shape) = self.0.rows().into_iter().unzip();
+                    sieva::Selection::empty(names, shape)?
+                }
+            };
+            self.0.at(selection)
+        };
+        py.detach(made).map(Self::of).map_err(to_python)
     }
 
     fn finish(&self, py: Python<'_>, parts: Vec<PyRef<'_, Partial>>) -> PyResult<Self> {

@@ -240,10 +240,16 @@ impl Source {
         tasks::run(py, &self.0, task, &options::query_options(options, Call::RunTask)?)
     }
 
-    /// The whole query that a task is a part of.
-    #[pyo3(signature = (task, options=None))]
-    fn query_of(&self, py: Python<'_>, task: &Task, options: Option<&Bound<'_, PyDict>>) -> PyResult<Query> {
-        tasks::query_of(py, &self.0, task, &options::query_options(options, Call::RunTask)?)
+    /// The query that a task is a part of, or that of the task's rows alone.
+    #[pyo3(signature = (task, options=None, *, alone=false))]
+    fn query_of(
+        &self,
+        py: Python<'_>,
+        task: &Task,
+        options: Option<&Bound<'_, PyDict>>,
+        alone: bool,
+    ) -> PyResult<Query> {
+        tasks::query_of(py, &self.0, task, alone, &options::query_options(options, Call::RunTask)?)
     }
 
     /// What tells its state from others: length, and hashes of its version and content.

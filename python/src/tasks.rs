@@ -182,14 +182,19 @@ pub fn run(py: Python<'_>, source: &sieva::Source, task: &Task, options: &QueryO
     interruptible(py, &work.query().cancel_flag(), || work.run()).map(Partial::of)
 }
 
-/// The query that a task is a part of.
+/// The query that a task is a part of, or that of the task's rows alone.
 pub fn query_of(
     py: Python<'_>,
     source: &sieva::Source,
     task: &Task,
+    alone: bool,
     options: &QueryOptions,
 ) -> PyResult<Query> {
-    py.detach(|| source.query_of(&task.0, options)).map(Query::of).map_err(to_python)
+    let made = || match alone {
+        true => source.part_of(&task.0, options),
+        false => source.query_of(&task.0, options),
+    };
+    py.detach(made).map(Query::of).map_err(to_python)
 }
 
 /// The query that knows its answer by all partial results.

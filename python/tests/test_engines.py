@@ -11,8 +11,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import sieva
+from collection_files import make_files
 from engine_cases import ASKED, CASES, check
-from sieva import _cli_options, errors
+from sieva import _engine_cli, errors
 from sieva.engines import NAMES, Engine, LocalEngine, Work, _places, engine_of
 from sieva.engines._frames import pack, unpack, unpack_values
 from sieva.engines._query import EngineQuery
@@ -98,6 +99,39 @@ def test_outputs_have_what_workers_found(ocean, engine, tmp_path):
             ask(tmp_path / folder / name)
     assert (tmp_path / "here/a.csv").read_bytes() == (tmp_path / "there/a.csv").read_bytes()
     assert there.stats()["evaluations"] == 0
+
+
+OF_OBJECTS = (
+    "SELECT object, avg(flux), count(*) WHERE plate > 4000 AND ivar > 0 GROUP BY object",
+    "SELECT object, flux WHERE flux > 15 AND RADEG = 150.25",
+    "SELECT object, flux WHERE flux > 15 LIMIT 4",
+    "SELECT min(flux), max(ivar), sum(ivar) WHERE class = 'GALAXY'",
+    "SELECT min(flux), max(ivar), sum(ivar) WHERE class = 'STAR'",
+)
+
+
+@pytest.fixture(scope="module")
+def objects(tmp_path_factory):
+    """Return the catalog of a collection of many small objects."""
+    folder = tmp_path_factory.mktemp("objects")
+    catalog = folder / "catalog.sqlite"
+    sieva.Catalog(catalog).add(*make_files(folder), collection="boss")
+    return catalog
+
+
+@pytest.mark.parametrize("sql", OF_OBJECTS)
+def test_objects_of_a_collection(sql, objects, engine):
+    stars = sieva.collection("boss", catalog=str(objects))
+    here, there = stars.sql(sql), stars.sql(sql, engine=engine)
+    assert there.count() == here.count() > 0
+    assert shown(there) == shown(here)
+    in_sql = sql.replace(" WHERE", " FROM collection('boss') WHERE")
+    assert shown(sieva.sql(in_sql, catalog=str(objects), engine=engine)) == shown(here)
+
+
+def shown(query):
+    """Return the rows as text, in which NaN equals itself."""
+    return str(query.to_arrow().to_pydict())
 
 
 def test_a_killed_process_costs_a_retry(ocean, engine):
@@ -216,7 +250,7 @@ def test_regions_stay_where_they_are():
 
 
 def test_engines_by_name_and_object(engine):
-    assert tuple(NAMES) == _cli_options.ENGINES
+    assert tuple(NAMES) == _engine_cli.ENGINES
     assert engine_of(engine) is engine
     assert isinstance(engine, Engine)
     with pytest.raises(errors.InvalidValue, match="no engine 'hadoop'"):
@@ -242,4 +276,4 @@ def test_command_line(ocean):
     ]
     assert outputs[0] == outputs[1] != b""
     wrong = subprocess.run([*command, "--workers", "2"], capture_output=True, text=True, check=False)
-    assert (wrong.returncode, "--workers is of --engine local" in wrong.stderr) == (2, True)
+    assert (wrong.returncode, "--workers is of --engine" in wrong.stderr) == (2, True)

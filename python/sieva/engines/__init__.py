@@ -64,12 +64,17 @@ class Engine(Protocol):
 # What an engine is called, and the function that makes it, which takes options by name.
 NAMES = {
     "local": "sieva.engines.local:LocalEngine",
+    "dask": "sieva.engines.dask:make",
+    "mpi": "sieva.engines.mpi:MpiEngine",
     "slurm": "sieva.engines.batch.systems:slurm",
     "pbs": "sieva.engines.batch.systems:pbs",
     "plain": "sieva.engines.batch.systems:plain",
 }
 # The package of an object that stands for an engine, and the function that makes the engine of it.
-OBJECTS: dict[str, str] = {}
+OBJECTS = {
+    "distributed": "sieva.engines.dask:make",
+    "mpi4py": "sieva.engines.mpi:MpiEngine",
+}
 
 _lock = threading.Lock()
 _made: dict[Any, Engine] = {}
@@ -103,7 +108,8 @@ def engine_of(given: object, **options: Any) -> Engine:  # noqa: ANN401 - those 
     if package not in OBJECTS:
         raise TypeError(f"engine= is one of {_names()}, or an engine, got {given!r} ({type(given).__name__})")
     make = _maker(OBJECTS, package)
-    return _once(given, lambda: make(given))
+    # What holds the object holds its place in memory; communicators have no hash.
+    return _once((package, id(given)), lambda: make(given))
 
 
 def _names() -> str:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
+    from sieva._index import BuildReport
+    from sieva._index_job import IndexJob
     from sieva._source import Source
     from sieva.engines import Engine
 
@@ -133,8 +135,10 @@ class Asking:
         n = len(selection)
         if getattr(self.engine, "keeps_regions", False) and (bounds := self._region_bounds(selection)):
             return [cut for a, b, region in bounds for cut in _pieces(a, b, FETCHED_ROWS, region)]
-        each = min(FETCHED_ROWS, max(1, -(-n // self.engine.workers())))
-        return _pieces(0, n, each, None)
+        # As many pieces for each worker, so that all have as many rows, within one of each piece.
+        workers = self.engine.workers()
+        pieces = workers * -(-n // (workers * FETCHED_ROWS))
+        return _pieces(0, n, max(1, -(-n // max(1, pieces))), None)
 
     def _region_bounds(self, selection: _native.Selection) -> list[tuple[int, int, int]]:
         """Return the ranks of each region's positions; none where regions are no runs of rows."""
@@ -147,6 +151,26 @@ class Asking:
             ranks = selection.rank(run[0]), selection.rank(run[1])
             found.append((*ranks, affinity_of(path, task.start, task.shape)))
         return sorted(found)
+
+
+def build_index(source: Source, job: IndexJob, engine: Engine, running: Mapping[str, Any]) -> BuildReport:
+    """Build indexes by the workers of an engine, stage by stage; what they built is told as one.
+
+    Parameters
+    ----------
+    source
+        The open source; workers open it once more.
+    job
+        What is to be built, see `Source.index_job`.
+    running
+        Options of `Source.run_index_task`, for each worker.
+    """
+    how = how_of(source, running)
+    while tasks := job.tasks(engine.workers() * int(getattr(engine, "parts_of_each", PARTS))):
+        work = [Work("index", bytes(task), None, 0, how) for task in tasks]
+        done = dict(engine.run(work))
+        job.take([done[number] for number in range(len(work))])
+    return job.finish()
 
 
 def how_of(source: Source, running: Mapping[str, Any]) -> str:

@@ -111,7 +111,7 @@ class EngineQuery(Query):
         selection = asked.selection()
         if self._asking.reads_here(selection):
             return super()._open(size)
-        empty = reader_of(self._native.at(selection.part(0, 0)), size)
+        empty = reader_of(self._native.at(None), size)
         return empty.schema, self._told(_batches(self._asking.tables(selection), size))
 
     def _is_plain(self) -> bool:
@@ -140,13 +140,17 @@ class EngineQuery(Query):
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         return self._reader().__arrow_c_stream__(requested_schema)
 
+    def settled(self) -> Query:
+        """Return the query that knows its answer, to be asked here."""
+        return Query(self._asked(), self.source, self.text, self._running)
+
     def cancel(self) -> None:
         """Stop what is asked of the query, from any thread; it raises `Cancelled`, and stays stopped."""
         self._stopped = True
         super().cancel()
 
     def _again(self) -> Query:
-        again = EngineQuery(self._native.again(), self.source, self.text, self._running, self.engine)
+        again = type(self)(self._native.again(), self.source, self.text, self._running, self.engine)
         again._answer, again._counted = self._answer, self._counted
         return again
 

@@ -101,18 +101,33 @@ class Worker:
         StaleSource
             The source is in another state than that of which the work was made.
         """
+        if work.kind == "collection":
+            return self._of_collection(work)
         run = KINDS.get(work.kind)
         if run is None:
-            raise errors.InvalidValue(f"there is no work {work.kind!r}", f"there is {', '.join(KINDS)}")
+            raise errors.InvalidValue(
+                f"there is no work {work.kind!r}", f"there is collection, {', '.join(KINDS)}"
+            )
         how = json.loads(work.how)
         opened = Opened.from_json(json.dumps(how["open"]))
         running = how.get("run", {})
         try:
             return run(self._source(opened), work.payload, running)
         except errors.StaleSource:
+            if work.kind == "index":
+                raise
             # It may be this worker that opened it before it was replaced.
             self._forget(opened)
             return run(self._source(opened), work.payload, running)
+
+    def _of_collection(self, work: Work) -> bytes:
+        """Run a task of a collection, whose sources are opened for it."""
+        from sieva._collection import collection
+
+        how = json.loads(work.how)
+        place = how["collection"]
+        asked = collection(place["name"], catalog=place["catalog"], **place["options"])
+        return bytes(asked.run_task(_native.CollectionTask.from_bytes(work.payload), **how.get("run", {})))
 
     def counters(self) -> dict[str, int]:
         """Return what was read of all sources so far, and what the session did."""
@@ -121,6 +136,12 @@ class Worker:
             for source in self._sources.values():
                 _add(total, source._native.traffic())
         return total | self.session.stats()
+
+    def adopt(self, opened: Opened, source: Source) -> None:
+        """Take over a source that was opened in this process, in the worker's session."""
+        with self._lock:
+            self._drop(opened.to_json())
+            self._sources[opened.to_json()] = source
 
     def _source(self, opened: Opened) -> Source:
         key = opened.to_json()
@@ -164,10 +185,13 @@ def _query(source: Source, payload: bytes, running: dict[str, Any]) -> bytes:
 
 
 def _fetch(source: Source, payload: bytes, running: dict[str, Any]) -> bytes:
-    """Return the columns of a query (no names), or the values of one name, at a selection."""
-    task, selection, wanted = unpack(payload, 3)
-    query = source._native.query_of(_native.Task.from_bytes(task), running)
-    part = query.at(_native.Selection.from_bytes(selection))
+    """Return the columns of a query, or the values of one name: at a selection, or in the rows of a task."""
+    data, selection, wanted = unpack(payload, 3)
+    task = _native.Task.from_bytes(data)
+    if selection:
+        part = source._native.query_of(task, running).at(_native.Selection.from_bytes(selection))
+    else:
+        part = source._native.query_of(task, running, alone=True)
     what = json.loads(wanted)
     if what["columns"]:
         from sieva._query import Query
@@ -176,10 +200,16 @@ def _fetch(source: Source, payload: bytes, running: dict[str, Any]) -> bytes:
     return pack_values(part.read(what["value"]))
 
 
+def _index(source: Source, payload: bytes, running: dict[str, Any]) -> bytes:
+    """Build a part of an index."""
+    return source.run_index_task(payload, **running)
+
+
 # What a worker can be asked to do.
 KINDS: dict[str, Callable[[Source, bytes, dict[str, Any]], bytes]] = {
     "query": _query,
     "fetch": _fetch,
+    "index": _index,
 }
 
 _lock = threading.Lock()

@@ -45,6 +45,14 @@ impl Source {
         Ok(query)
     }
 
+    /// The query of a task's rows alone.
+    ///
+    /// # Errors
+    /// As [`Source::run_task`].
+    pub fn part_of(&self, task: &Task, options: &QueryOptions) -> Result<Query> {
+        Ok(self.start_task(task, options)?.query)
+    }
+
     /// The work of a task, to be run or stopped.
     ///
     /// # Errors
