@@ -549,6 +549,10 @@ SIEVA_API int32_t sieva_selection_from_bytes(const sieva_query *query, const uin
  * sieva_plan_bytes(). */
 SIEVA_API int32_t sieva_selection_bytes(const sieva_selection *selection, uint8_t *bytes, uint64_t capacity, uint64_t *needed);
 
+/* The hits from number first on, count of them at most: of use where they are shared out. *part is a new selection, to be freed.
+ * Errors: invalid-value where there are fewer than first. */
+SIEVA_API int32_t sieva_selection_part(const sieva_selection *selection, uint64_t first, uint64_t count, sieva_selection **part);
+
 /* Frees a selection; requests that read it go on. */
 SIEVA_API void sieva_selection_free(sieva_selection *selection);
 

@@ -29,6 +29,7 @@ pub mod result;
 pub mod result_stream;
 pub mod selection;
 pub mod selection_made;
+pub mod selection_part;
 pub mod session;
 pub mod source;
 pub mod start;

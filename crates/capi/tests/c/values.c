@@ -215,6 +215,23 @@ void test_values(const sieva_source *source)
     for (int i = 0; i < N; i++)
         between += ocean.u8[i] > 50 && ocean.u8[i] < 100;
     EXPECT(of_both == between && of_either == N && of_rest == n - between);
+    /* Parts, one behind the other, are the whole. */
+    sieva_selection *part = NULL;
+    uint64_t whole[8], of_part[8], got;
+    OK(sieva_selection_positions(a, n - 8, 8, whole, &got));
+    OK(sieva_selection_part(a, n - 8, 5, &part));
+    OK(sieva_selection_positions(part, 0, 8, of_part, &got));
+    EXPECT(got == 5 && !memcmp(whole, of_part, sizeof(uint64_t) * 5));
+    sieva_selection_free(part);
+    OK(sieva_selection_part(a, n - 3, 100, &part));
+    OK(sieva_selection_nhits(part, &got));
+    EXPECT(got == 3);
+    sieva_selection_free(part);
+    OK(sieva_selection_part(a, n, 1, &part));
+    OK(sieva_selection_nhits(part, &got));
+    EXPECT(got == 0);
+    sieva_selection_free(part);
+    EXPECT(sieva_selection_part(a, n + 1, 1, &part) == SIEVA_ERROR_INVALID_VALUE);
     /* A combined selection outlives what it was made of, and can be read. */
     sieva_selection_free(a);
     sieva_selection_free(b);
