@@ -17,7 +17,7 @@ RUST_SOURCES := $(shell find crates python/src -type f \( -name '*.rs' -o -name 
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup build demo services valgrind libhdf5 install uninstall gridftp gridftp-packages mpi-packages slurm-packages test test-rust test-python conformance lint cargo-deny advisories \
+.PHONY: help setup build demo services valgrind libhdf5 install uninstall gridftp gridftp-packages mpi mpi-packages slurm-packages test test-rust test-python conformance lint cargo-deny advisories \
 	bench bench-check bench-kernels bench-objects bench-groups bench-regret bench-many bench-catalog bench-remote bench-memory sdquery fuzz mutants mutants-isolated clean
 
 help: ## list the targets
@@ -39,12 +39,15 @@ services: .venv-services/.ready ## the object stores that the tests of remote st
 		echo 'services: not installed; the tests that need them are skipped' >&2
 
 # Where the C interface goes: PREFIX, LIBDIR, INCLUDEDIR, BINDIR; DESTDIR before all of them, for packages.
-install: $(VENV)/.ready ## build the C interface and install it; PREFIX=/usr/local, DESTDIR= for packages
+# MPICC=mpicc puts the library for that MPI beside it, with the Fortran modules.
+install: $(VENV)/.ready ## build the C interface and install it; PREFIX=/usr/local, DESTDIR= for packages, MPICC=mpicc with that for MPI
 	cargo build --release --locked -p sieva-capi
 	$(MAKE) -C crates/capi install
+	$(if $(MPICC),$(MAKE) -C plugins/mpi install)
 
 uninstall: ## remove what make install has put there, with the same PREFIX and DESTDIR
 	$(MAKE) -C crates/capi uninstall
+	$(MAKE) -C plugins/mpi uninstall
 
 # With the binding, as CARGO_TEST has it: the same features, Parquet among them.
 gridftp: build ## compile the GridFTP plug-in and the library that it loads
@@ -89,6 +92,12 @@ mpi-packages: ## install Open MPI, MPICH and a Fortran compiler (Debian, as root
 		echo "mpi: missing:$$missing" >&2; exit 1; \
 	fi
 
+# Once for each MPI that is there, as libraries of MPI do not fit one another; Debian's have names.
+MPICCS := $(or $(notdir $(foreach name,openmpi mpich,$(shell command -v mpicc.$(name)))),mpicc)
+mpi: build ## compile the library for MPI programs, its Fortran modules and examples, with each MPI that is there
+	cargo build --release --locked -p sieva-capi -p sieva-python
+	@set -e; for mpicc in $(MPICCS); do $(MAKE) --no-print-directory -C plugins/mpi MPICC=$$mpicc all tests; done
+
 test: lint test-rust test-python ## every test and check
 
 test-rust: conformance valgrind libhdf5 ## the tests of the crates
@@ -117,7 +126,8 @@ test-python: build services ## the tests of the package and the conformance suit
 	@if $(MAKE) --no-print-directory gridftp-packages; then $(MAKE) --no-print-directory gridftp; \
 	else echo 'gridftp: not built; its tests are skipped' >&2; fi
 	@$(MAKE) --no-print-directory slurm-packages || echo 'slurm: not there; its tests are skipped' >&2
-	@$(MAKE) --no-print-directory mpi-packages || echo 'mpi: not there; its tests are skipped' >&2
+	@if $(MAKE) --no-print-directory mpi-packages; then $(MAKE) --no-print-directory mpi; \
+	else echo 'mpi: not there; its tests are skipped' >&2; fi
 	$(BIN)/pytest
 
 lint: build ## formatting, lints, types and the repository's own checks
