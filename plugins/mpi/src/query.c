@@ -89,22 +89,51 @@ void sieva_mpi_query_free(sieva_mpi_query *query)
     free(query);
 }
 
-/* Tasks that count hold no positions. Rows that these cannot count, such as groups, are found first. */
-static int32_t find_number(sieva_mpi_query *query, struct found *counted)
+/* Whether rows are positions, so that who has found these knows how many there are; of groups and of different rows they are not. */
+static int32_t are_rows_positions(const sieva_mpi_query *query, int *they_are)
 {
+    const struct world *world = &query->source->world;
+    sieva_tasks *tasks = NULL;
+    int32_t status = SIEVA_OK;
+    *they_are = 0;
+    if (world->rank == 0) {
+        status = sieva_plan_tasks(query->source->here, query->plan, SIEVA_TASK_COUNT, 1, &tasks);
+        *they_are = status == SIEVA_OK;
+        status = status == SIEVA_ERROR_UNSUPPORTED ? SIEVA_OK : said(status);
+    }
+    sieva_tasks_free(tasks);
+    status = agree(world, status);
+    if (status == SIEVA_OK)
+        memory_broadcast(world, 0, they_are, sizeof *they_are);
+    return status;
+}
+
+/* What tells the number of rows: what was found before, or else tasks that count, which hold no positions. Rows that these cannot
+ * count, such as groups, are found first. */
+static int32_t find_number(sieva_mpi_query *query, struct found *counted, const struct found **teller)
+{
+    int they_are = 0;
+    int32_t status = SIEVA_OK;
+    *teller = &query->answer;
     if (query->answer.is_there)
         return SIEVA_OK;
-    int32_t status = find(query, SIEVA_TASK_COUNT, counted);
+    if (query->hits.is_there)
+        status = are_rows_positions(query, &they_are);
+    if (they_are)
+        *teller = &query->hits;
+    if (status != SIEVA_OK || they_are)
+        return status;
+    status = find(query, SIEVA_TASK_COUNT, counted);
     if (status == SIEVA_OK && counted->is_uncut)
-        status = find(query, SIEVA_TASK_ANY, &query->answer);
+        return find(query, SIEVA_TASK_ANY, &query->answer);
+    *teller = counted;
     return status;
 }
 
 /* Rank 0 knows how many there are. */
-static int32_t count_rows(sieva_mpi_query *query, const struct found *counted)
+static int32_t count_rows(const struct found *teller, uint64_t *nhits)
 {
-    const sieva_query *whole = query->answer.is_there ? query->answer.whole : counted->whole;
-    return whole == NULL ? SIEVA_OK : said(sieva_query_nhits(whole, &query->nhits));
+    return teller->whole == NULL ? SIEVA_OK : said(sieva_query_nhits(teller->whole, nhits));
 }
 
 int32_t sieva_mpi_query_nhits(sieva_mpi_query *query, uint64_t *nhits)
@@ -115,9 +144,10 @@ int32_t sieva_mpi_query_nhits(sieva_mpi_query *query, uint64_t *nhits)
     int32_t status = agree(world, nhits == NULL ? fail(SIEVA_ERROR_INVALID_VALUE, "nhits is NULL") : SIEVA_OK);
     if (status == SIEVA_OK && !query->is_counted) {
         struct found counted = {0, 0, NULL, NULL};
-        status = find_number(query, &counted);
+        const struct found *teller = NULL;
+        status = find_number(query, &counted, &teller);
         if (status == SIEVA_OK)
-            status = agree(world, count_rows(query, &counted));
+            status = agree(world, count_rows(teller, &query->nhits));
         found_free(&counted);
         if (status == SIEVA_OK) {
             memory_broadcast(world, 0, &query->nhits, sizeof query->nhits);

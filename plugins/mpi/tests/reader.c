@@ -1,9 +1,10 @@
 /*
  * Counts what reading takes of each rank: a share of the bytes, one evaluation, no metadata; shares that are even.
  *
- *   reader FILE CONDITION ARRAY OUT
+ *   reader FILE CONDITION ARRAY OUT [shared]
  *
- * ARRAY is of float64. Rank 0 writes all its values at the hits, which it gathers, to OUT. Each rank tells its share.
+ * ARRAY is of float64. Rank 0 writes all its values at the hits, which it gathers, to OUT. Each rank tells its share, which it asks for
+ * before it counts where it is told to (shared).
  */
 #include "check.h"
 
@@ -45,15 +46,17 @@ int main(int argc, char **argv)
     sieva_selection *selection = NULL;
     uint64_t hits = 0, first = 0, count = 0;
     begin(&argc, &argv);
-    if (argc != 5)
+    if (argc != 5 && argc != 6)
         MPI_Abort(MPI_COMM_WORLD, 2);
     options.no_learning = 1;
     OK(sieva_mpi_open(MPI_COMM_WORLD, argv[1], &options, &source));
     OK(sieva_query_text(sieva_mpi_source_here(source), argv[2], &before));
     uint64_t opening = bytes_read(before);
     OK(sieva_mpi_query_text(source, argv[2], &query));
-    OK(sieva_mpi_query_nhits(query, &hits));
+    if (argc == 5)
+        OK(sieva_mpi_query_nhits(query, &hits));
     OK(sieva_mpi_query_share(query, &first, &count));
+    OK(sieva_mpi_query_nhits(query, &hits));
     uint64_t scanned = bytes_read(before);
     OK(sieva_mpi_query_selection(query, SIEVA_MPI_SHARED, &selection));
     write_values(query, argv[3], hits, argv[4]);
