@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import click
 
+from sieva import _native
 from sieva._memory import memory_bytes
 
 if TYPE_CHECKING:
@@ -59,16 +60,13 @@ class StorageOptionType(click.ParamType[tuple[str, Any]]):
 
     name = "name=value"
     _KINDS: ClassVar[dict[str, Callable[[str], Any]]] = {
-        "retries": int,
-        "parallel": int,
-        "deadline": float,
-        "connect_timeout": float,
-        "read_timeout": float,
-        "cache_bytes": memory_bytes,
-        "disk_bytes": memory_bytes,
-        "cache_dir": str,
-        "public_only": {"true": True, "false": False}.__getitem__,
+        "count": int,
+        "seconds": float,
+        "bytes": memory_bytes,
+        "directory": str,
+        "flag": lambda text: {"true": True, "false": False}[text],
     }
+    _OPTIONS: ClassVar[dict[str, str]] = {row["name"]: row["kind"] for row in _native.remote_option_rows()}
 
     def convert(
         self,
@@ -80,10 +78,12 @@ class StorageOptionType(click.ParamType[tuple[str, Any]]):
         if isinstance(value, tuple):
             return value
         name, _, text = value.partition("=")
-        if name not in self._KINDS or not text:
-            known = ", ".join(self._KINDS)
+        if name not in self._OPTIONS or not text:
+            known = ", ".join(self._OPTIONS)
             self.fail(f"{value!r} is not of the form name=value, with one of the names {known}", param, ctx)
         try:
-            return name, self._KINDS[name](text)
+            return name, self._KINDS[self._OPTIONS[name]](text)
         except ValueError as error:
             self.fail(f"{name}: {error}", param, ctx)
+        except KeyError:
+            self.fail(f"{name}: expected true or false, got {text!r}", param, ctx)

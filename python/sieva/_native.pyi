@@ -851,6 +851,30 @@ class Encoded:
     def split(self, n: int) -> list[tuple[int, int]]:
         """Return ``n`` ranges of the file, or fewer, of about the same length."""
 
+class RemoteOptionRow(TypedDict):
+    """An option of remote storage."""
+
+    name: str
+    kind: Literal["seconds", "count", "bytes", "directory", "flag"]
+    default: str
+    """What holds where it is not given, in words."""
+    means: str
+
+def remote_option_rows() -> list[RemoteOptionRow]:
+    """Return the options of remote storage, in the order in which they are listed."""
+
+class StoreRow(TypedDict):
+    """A place where bytes are kept, known by the schemes of its addresses."""
+
+    schemes: list[str]
+    form: str
+    """Its addresses, as messages show them."""
+    variables: list[str]
+    """Variables of the environment that say where it is and who asks; none: the address says it."""
+
+def stores() -> list[StoreRow]:
+    """Return the stores, in the order in which messages list them."""
+
 class FormatRow(TypedDict):
     """A format of results: a row of the engine's list."""
 

@@ -66,6 +66,8 @@ mod native {
     #[pymodule_export]
     use super::references::{open_tables, references_json, references_tables};
     #[pymodule_export]
+    use super::remote::{remote_option_rows, stores};
+    #[pymodule_export]
     use super::rows::{RowWriter, formats, row_texts};
     #[pymodule_export]
     use super::selection::Selection;

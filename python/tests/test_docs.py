@@ -195,6 +195,24 @@ def test_the_formats_that_servers_send_are_those_of_the_engine():
     assert sent == {row["name"]: [f".{s}" for s in row["suffixes"]] for row in _native.formats()}
 
 
+REMOTE = (REFERENCE.parent / "guides" / "remote.md").read_text(encoding="utf-8")
+
+
+def test_the_stores_are_those_of_the_engine():
+    rows = re.findall(r"^\| (`[^|]*`) \| `(\w+://[^|]*)` \| (.*) \|$", REMOTE, re.MULTILINE)
+    wanted = _native.stores()
+    assert [schemes.replace("`", "").split() for schemes, _, _ in rows] == [s["schemes"] for s in wanted]
+    for (_, form, variables), store in zip(rows, wanted, strict=True):
+        assert store["form"].endswith(form.split("://")[1])
+        assert re.findall(r"`([A-Z_]+)`", variables) == store["variables"]
+
+
+def test_the_options_of_remote_storage_are_those_of_the_engine():
+    _, _, table = REMOTE.partition("| option | default | what |\n|---|---|---|\n")
+    rows = re.findall(r"^\| `(\w+)` \| (.*?) \| (.*) \|$", table, re.MULTILINE)
+    assert rows == [(o["name"], o["default"], o["means"]) for o in _native.remote_option_rows()]
+
+
 def test_every_error_has_a_remedy():
     text = (DOCS / "guides" / "troubleshooting.md").read_text(encoding="utf-8")
     kinds = re.findall(r"^\| `([a-z-]+)` \|", text, re.MULTILINE)

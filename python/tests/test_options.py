@@ -5,6 +5,7 @@ import typing
 
 import pytest
 import sieva
+from click.testing import CliRunner
 from sieva import _native, _options, cli
 
 ROWS = _native.options()
@@ -88,3 +89,45 @@ def test_a_task_may_be_told_what_it_spills(ocean_path):
     query = source.query("TEMP > 5")
     parts = [source.run_task(task, spill=0, memory="64MiB") for task in query.tasks(2)]
     assert query.finish(parts).count() == query.count() > 0
+
+
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        ("public_only=maybe", "public_only: expected true or false, got 'maybe'"),
+        ("retries=few", "retries: invalid literal"),
+        ("deadline=", "is not of the form name=value, with one of the names retries, deadline"),
+        ("colour=blue", ", ".join(row["name"] for row in _native.remote_option_rows())),
+    ],
+)
+def test_wrong_options_of_remote_storage_are_told(ocean_path, option, said):
+    ran = CliRunner().invoke(cli.cli, ["schema", str(ocean_path), "--storage-option", option])
+    assert ran.exit_code == 2
+    assert said in " ".join(ran.output.split())
+
+
+@pytest.mark.parametrize("row", _native.remote_option_rows(), ids=lambda row: row["name"])
+def test_options_of_remote_storage_are_read_by_their_kind(ocean_path, row, tmp_path):
+    """A local file has none of them, but they are read."""
+    right, wrong = {
+        "seconds": (1.5, -1.0),
+        "count": (3, -1),
+        "bytes": (1 << 20, 2**70),
+        "directory": (str(tmp_path), 5),
+        "flag": (True, "yes"),
+    }[row["kind"]]
+    sieva.open(ocean_path, storage_options={row["name"]: right}).close()
+    with pytest.raises((sieva.errors.InvalidValue, TypeError)):
+        sieva.open(ocean_path, storage_options={row["name"]: wrong})
+    text = str(right).lower() if row["kind"] == "flag" else str(right)
+    ran = CliRunner().invoke(
+        cli.cli, ["schema", str(ocean_path), "--storage-option", f"{row['name']}={text}"]
+    )
+    assert ran.exit_code == 0, ran.output
+
+
+def test_an_address_of_no_store_is_told_with_all_of_them():
+    with pytest.raises(sieva.errors.Unsupported, match="no storage of scheme 'gopher://'") as raised:
+        sieva.open("gopher://host/a.nc")
+    forms = ", ".join(store["form"] for store in _native.stores())
+    assert raised.value.hint == f"use a local path, {forms}"

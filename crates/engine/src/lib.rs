@@ -84,7 +84,8 @@ pub use sieva_query::mask::Mask;
 pub use sieva_query::optimizer::{Expected, Price, UNBOUNDED};
 pub use sieva_query::{ast, parse, with_data};
 pub use sieva_store::{
-    RemoteOptions, check_name, guard, local, redacted, redacted_database, unnamed_file, without_secrets,
+    RemoteOption, RemoteOptions, RemoteValue, Store, check_name, guard, local, redacted, redacted_database,
+    unnamed_file, without_secrets,
 };
 pub use sieva_types::keys;
 pub use sieva_types::{Bx, DType, Error, ErrorKind, Result, Selection, lookup3, printable, printable_lines};

@@ -6,9 +6,27 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use sieva_types::{Error, ErrorKind, Result};
+use url::Url;
 
 use crate::guard::{Gate, Purpose};
+use crate::location::{Location, invalid};
+use crate::stores::Store;
 use crate::{Counters, RangedRead};
+
+/// The store of `file://`; a place without a scheme is a path, too.
+pub(crate) const STORE: Store = Store {
+    schemes: &["file"],
+    form: "file:///directory/file",
+    variables: &[],
+    locate: |location, _| {
+        let url = Url::parse(location).map_err(|e| invalid(location, &e.to_string()))?;
+        let path = url.to_file_path().map_err(|()| {
+            invalid(location, "a file URL names no host and a whole path")
+                .hint("write file:///directory/file")
+        })?;
+        Ok(Location::Local(path))
+    },
+};
 
 /// A local file open for reading.
 #[derive(Debug)]

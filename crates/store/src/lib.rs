@@ -11,6 +11,7 @@ pub mod local;
 mod location;
 mod memory;
 mod remote;
+mod stores;
 mod tree;
 mod unnamed;
 
@@ -21,7 +22,8 @@ pub use counters::{Counters, CountersSnapshot};
 pub use file::{FileStore, id as file_id};
 pub use location::{check_name, is_url, redacted, redacted_database, without_secrets};
 pub use memory::MemoryStore;
-pub use remote::{RemoteOptions, open, open_tree, open_tree_within, open_within};
+pub use remote::{RemoteOption, RemoteOptions, RemoteValue, open, open_tree, open_tree_within, open_within};
+pub use stores::Store;
 pub use tree::{DirTree, Entry, ObjectTree, Span, Want};
 pub use unnamed::unnamed_file;
 pub use url::Url;

@@ -5,16 +5,42 @@ use std::path::PathBuf;
 use sieva_types::{Error, ErrorKind, Result};
 use url::Url;
 
-/// The schemes that [`crate::open`] knows, as messages list them.
-const KNOWN: &str = "a local path, file://, http://, https://, s3://bucket/key, swift://container/object";
+use crate::remote::service::Service;
+use crate::stores::Store;
 
 /// A place of bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Location {
     Local(PathBuf),
-    Http(Url),
-    S3 { bucket: String, key: String },
-    Swift { container: String, key: String },
+    Remote(Remote),
+}
+
+/// An object, or a place of many, behind a network.
+#[derive(Clone)]
+pub(crate) struct Remote {
+    /// The address in its normal form, by which places are compared.
+    pub url: Url,
+    /// The container; empty where the address says all.
+    pub container: String,
+    /// The object in the container, or what the names of its objects begin with; none where there is no container.
+    pub key: Option<String>,
+    /// The server.
+    pub connect: fn(&Remote) -> Result<Box<dyn Service>>,
+}
+
+impl PartialEq for Remote {
+    fn eq(&self, other: &Self) -> bool {
+        (&self.url, &self.container, &self.key) == (&other.url, &other.container, &other.key)
+    }
+}
+
+impl Eq for Remote {}
+
+impl std::fmt::Debug for Remote {
+    /// Without what the address may hold of secrets.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&redacted(self.url.as_str()))
+    }
 }
 
 /// Whether `location` is a URL rather than a local path: `scheme://...`.
@@ -38,59 +64,44 @@ fn scheme(location: &str) -> Option<(&str, &str)> {
 impl Location {
     pub(crate) fn parse(location: &str) -> Result<Self> {
         let Some((scheme, rest)) = scheme(location) else { return Ok(Self::Local(PathBuf::from(location))) };
-        match scheme.to_ascii_lowercase().as_str() {
-            "file" => file_path(location),
-            "http" | "https" => match Url::parse(location) {
-                Ok(url) if url.host().is_some() => Ok(Self::Http(url)),
-                Ok(_) => Err(invalid(location, "it names no host")),
-                Err(e) => Err(invalid(location, &e.to_string())),
-            },
-            "s3" => container_and_key(location, rest).map(|(bucket, key)| Self::S3 { bucket, key }),
-            "swift" => {
-                container_and_key(location, rest).map(|(container, key)| Self::Swift { container, key })
-            }
-            other => Err(Error::new(ErrorKind::Unsupported, format!("no storage of scheme '{other}://'"))
-                .hint(format!("use {KNOWN}"))),
-        }
+        (Store::of_scheme(scheme)?.locate)(location, rest)
     }
-}
 
-impl Location {
     /// The address in its normal form, by which places are compared; none of a local path. The key of an object in a
     /// container is what it is, whatever looks like a step or an escape in it.
     pub(crate) fn url(&self) -> Option<Url> {
-        let within = |scheme: &str, container: &str, key: &str| {
-            Url::parse(&format!("{scheme}://{container}/{}", encoded(key, '/'))).ok()
-        };
         match self {
             Self::Local(_) => None,
-            Self::Http(url) => Some(url.clone()),
-            Self::S3 { bucket, key } => within("s3", bucket, key),
-            Self::Swift { container, key } => within("swift", container, key),
+            Self::Remote(place) => Some(place.url.clone()),
         }
     }
 }
 
-fn invalid(location: &str, why: &str) -> Error {
+/// The error of an address that is none.
+pub(crate) fn invalid(location: &str, why: &str) -> Error {
     Error::new(ErrorKind::InvalidValue, format!("'{}' is no valid address: {why}", redacted(location)))
 }
 
-fn file_path(location: &str) -> Result<Location> {
-    let url = Url::parse(location).map_err(|e| invalid(location, &e.to_string()))?;
-    let path = url.to_file_path().map_err(|()| {
-        invalid(location, "a file URL names no host and a whole path").hint("write file:///directory/file")
-    })?;
-    Ok(Location::Local(path))
-}
-
-fn container_and_key(location: &str, rest: &str) -> Result<(String, String)> {
+/// An object in a container: what follows `scheme://`.
+///
+/// # Errors
+/// `invalid-value` for a container that no server has; `link-refused` for a key that leads elsewhere.
+pub(crate) fn container_and_key(
+    scheme: &str,
+    location: &str,
+    rest: &str,
+    connect: fn(&Remote) -> Result<Box<dyn Service>>,
+) -> Result<Location> {
     let (container, key) = rest.split_once('/').unwrap_or((rest, ""));
     let plain = |c: char| c.is_ascii_alphanumeric() || "-._".contains(c);
     if container.is_empty() || matches!(container, "." | "..") || !container.chars().all(plain) {
         return Err(invalid(location, "a container's name has letters, digits, '-', '.' and '_' only"));
     }
     check_key(key, location)?;
-    Ok((container.to_owned(), key.to_owned()))
+    let url = Url::parse(&format!("{scheme}://{container}/{}", encoded(key, '/')))
+        .map_err(|e| invalid(location, &e.to_string()))?;
+    let (container, key) = (container.to_owned(), Some(key.to_owned()));
+    Ok(Location::Remote(Remote { url, container, key, connect }))
 }
 
 /// Refuses keys that a URL's path would resolve to elsewhere.
@@ -264,7 +275,7 @@ pub fn without_secrets(location: &str) -> String {
         name.starts_with("x-amz-") || name.starts_with("x-goog-") || SECRETS.contains(&name.as_str())
     };
     match Location::parse(location) {
-        Ok(Location::Http(url)) => {
+        Ok(Location::Remote(Remote { url, .. })) if matches!(url.scheme(), "http" | "https") => {
             let mut kept = url.clone();
             let _ = (kept.set_username(""), kept.set_password(None));
             let is_azure = url.query_pairs().any(|(name, _)| name == "sig");
@@ -326,10 +337,15 @@ mod tests {
 
     #[test]
     fn schemes_are_told_apart() {
-        let s3 = Location::S3 { bucket: "b".into(), key: "a/b c.nc".into() };
-        assert_eq!(Location::parse("s3://b/a/b c.nc").unwrap(), s3);
-        let swift = Location::Swift { container: "c".into(), key: "o".into() };
-        assert_eq!(Location::parse("swift://c/o").unwrap(), swift);
+        for (address, url, container, key) in [
+            ("s3://b/a/b c.nc", "s3://b/a/b%20c.nc", "b", Some("a/b c.nc")),
+            ("swift://c/o", "swift://c/o", "c", Some("o")),
+            ("SWIFT://c", "swift://c/", "c", Some("")),
+            ("https://h/a?x=1", "https://h/a?x=1", "", None),
+        ] {
+            let Location::Remote(place) = Location::parse(address).unwrap() else { panic!("{address}") };
+            assert_eq!((place.url.as_str(), &*place.container, place.key.as_deref()), (url, container, key));
+        }
         assert_eq!(Location::parse("/a/b").unwrap(), Location::Local("/a/b".into()));
         assert_eq!(Location::parse("file:///a/b%20c").unwrap(), Location::Local("/a/b c".into()));
         let e = Location::parse("gopher://x/y").unwrap_err();

@@ -15,31 +15,31 @@ mod options;
 mod redirect;
 mod retry;
 mod runtime;
-mod s3;
-mod service;
-mod swift;
+pub(crate) mod s3;
+pub(crate) mod service;
+pub(crate) mod swift;
 mod target;
 mod transport;
 mod tree;
 mod validator;
+pub(crate) mod web;
 
 use std::sync::Arc;
 
 use sieva_types::{Error, ErrorKind, Result};
 
-pub use options::RemoteOptions;
+pub use options::{RemoteOption, RemoteOptions, RemoteValue};
 
 use crate::guard::{Gate, Purpose};
 use crate::location::{Location, redacted};
 use crate::{DirTree, FileStore, ObjectTree, RangedRead};
 use object::RemoteObject;
-use service::Service;
 use transport::Transport;
 use tree::RemoteTree;
 
-/// Opens the object at a path or URL: `file://`, `http://`, `https://`, `s3://bucket/key` (the `AWS_*` variables of the
-/// environment say where and who, requests are unsigned without keys), `swift://container/object` (`ST_AUTH`, `ST_USER`,
-/// `ST_KEY`, or `OS_STORAGE_URL`, `OS_AUTH_TOKEN`).
+/// Opens the object at a path, or at a URL of one of the stores ([`crate::Store`]): `file://`, `http://`, `https://`,
+/// `s3://bucket/key` (the `AWS_*` variables of the environment say where and who, requests are unsigned without keys),
+/// `swift://container/object` (`ST_AUTH`, `ST_USER`, `ST_KEY`, or `OS_STORAGE_URL`, `OS_AUTH_TOKEN`).
 ///
 /// A remote object is read through the process's cache; every byte is of the version that was opened.
 ///
@@ -60,15 +60,17 @@ pub fn open_within(
     gate: &Gate,
     purpose: Purpose,
 ) -> Result<Arc<dyn RangedRead>> {
-    let (service, key) = match Location::parse(location)? {
+    let place = match Location::parse(location)? {
         Location::Local(path) => return Ok(Arc::new(FileStore::open_within(&path, gate, purpose)?)),
-        Location::Http(url) => (Service::Http(url), String::new()),
-        Location::S3 { bucket, key } => (Service::S3(s3::S3::from_env(&bucket)?), object_key(location, key)?),
-        Location::Swift { container, key } => {
-            (Service::Swift(swift::Swift::from_env(&container)?), object_key(location, key)?)
-        }
+        Location::Remote(place) => place,
     };
-    Ok(Arc::new(RemoteObject::open(&Transport::new(service, options, gate, purpose)?, &key)?))
+    let key = place.key.as_deref().unwrap_or_default();
+    if place.key.is_some() && key.is_empty() {
+        let message = format!("'{}' names no object", redacted(location));
+        return Err(Error::new(ErrorKind::InvalidValue, message).hint("write scheme://container/object"));
+    }
+    let service = (place.connect)(&place)?;
+    Ok(Arc::new(RemoteObject::open(&Transport::new(service, options, gate, purpose)?, key)?))
 }
 
 /// Opens the tree of objects below a directory, a URL, `s3://bucket/prefix` or `swift://container/prefix`; see [`open`].
@@ -90,20 +92,12 @@ pub fn open_tree_within(
     gate: &Gate,
     purpose: Purpose,
 ) -> Result<Arc<dyn ObjectTree>> {
-    let (service, prefix) = match Location::parse(location)? {
+    let place = match Location::parse(location)? {
         Location::Local(path) => return Ok(Arc::new(DirTree::open_within(&path, gate, purpose)?)),
-        Location::Http(url) => (Service::Http(url), String::new()),
-        Location::S3 { bucket, key } => (Service::S3(s3::S3::from_env(&bucket)?), key),
-        Location::Swift { container, key } => (Service::Swift(swift::Swift::from_env(&container)?), key),
+        Location::Remote(place) => place,
     };
+    let service = (place.connect)(&place)?;
     gate.check_url(location, purpose)?;
-    Ok(Arc::new(RemoteTree::new(Transport::new(service, options, gate, Purpose::Member)?, &prefix)?))
-}
-
-fn object_key(location: &str, key: String) -> Result<String> {
-    if key.is_empty() {
-        let message = format!("'{}' names no object", redacted(location));
-        return Err(Error::new(ErrorKind::InvalidValue, message).hint("write scheme://container/object"));
-    }
-    Ok(key)
+    let prefix = place.key.as_deref().unwrap_or_default();
+    Ok(Arc::new(RemoteTree::new(Transport::new(service, options, gate, Purpose::Member)?, prefix)?))
 }

@@ -3,21 +3,33 @@
 use object_store::CredentialProvider;
 use object_store::aws::{AmazonS3Builder, AwsAuthorizer, AwsCredential, AwsCredentialProvider};
 use object_store::client::{HttpRequest, HttpRequestBody};
-use reqwest::{Method, Request};
+use reqwest::{Client, Method, Request};
 use serde::Deserialize;
 use sieva_types::{Error, ErrorKind, Result};
 use std::sync::Arc;
 use url::Url;
 
 use super::failure::Failure;
-use super::service::{address, variable};
+use super::service::{Listing, Page, Pending, Service, address, variable, within};
 use crate::Entry;
+use crate::location::container_and_key;
+use crate::stores::Store;
+
+/// The store of `s3://`.
+pub(crate) const STORE: Store = Store {
+    schemes: &["s3"],
+    form: "s3://bucket/key",
+    variables: &["AWS_ENDPOINT_URL", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"],
+    locate: |location, rest| {
+        container_and_key("s3", location, rest, |place| Ok(Box::new(S3::from_env(&place.container)?)))
+    },
+};
 
 /// A bucket.
 #[derive(Debug)]
-pub(crate) struct S3 {
-    pub(crate) bucket: String,
-    pub(crate) base: Url,
+struct S3 {
+    bucket: String,
+    base: Url,
     region: String,
     /// None: requests go unsigned.
     credentials: Option<AwsCredentialProvider>,
@@ -29,7 +41,7 @@ struct Fixed(Arc<AwsCredential>);
 
 impl S3 {
     /// The bucket as the environment's AWS variables describe it.
-    pub(crate) fn from_env(bucket: &str) -> Result<Self> {
+    fn from_env(bucket: &str) -> Result<Self> {
         let region = ["AWS_REGION", "AWS_DEFAULT_REGION"].iter().find_map(|name| variable(name));
         let region = region.unwrap_or_else(|| "us-east-1".to_owned());
         let endpoint = ["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"]
@@ -40,23 +52,52 @@ impl S3 {
         let base = base(bucket, &region, endpoint.as_deref(), hosted)?;
         Ok(Self { bucket: bucket.to_owned(), base, region, credentials: credentials(bucket)? })
     }
+}
 
-    pub(crate) async fn request(
-        &self,
-        key: &str,
-        query: &[(&str, &str)],
-    ) -> std::result::Result<Request, Failure> {
-        let url = address(&self.base, key, query)?;
-        let mut request = Request::new(Method::GET, url);
-        if let Some(credentials) = &self.credentials {
-            let again = |e: object_store::Error| Failure::Again {
-                cause: format!("no credentials: {e}"),
-                after: None,
-            };
-            let credential = credentials.get_credential().await.map_err(again)?;
-            sign(&mut request, &credential, &self.region)?;
-        }
-        Ok(request)
+impl Service for S3 {
+    fn request<'a>(
+        &'a self,
+        _client: &'a Client,
+        key: &'a str,
+        query: &'a [(&'a str, &'a str)],
+    ) -> Pending<'a, std::result::Result<Request, Failure>> {
+        Box::pin(async move {
+            let url = address(&self.base, key, query)?;
+            let mut request = Request::new(Method::GET, url);
+            if let Some(credentials) = &self.credentials {
+                let again = |e: object_store::Error| Failure::Again {
+                    cause: format!("no credentials: {e}"),
+                    after: None,
+                };
+                let credential = credentials.get_credential().await.map_err(again)?;
+                sign(&mut request, &credential, &self.region)?;
+            }
+            Ok(request)
+        })
+    }
+
+    fn root(&self) -> String {
+        format!("s3://{}", self.bucket)
+    }
+
+    fn identity(&self, key: &str) -> String {
+        format!("{} {key}", self.base)
+    }
+
+    fn authority(&self) -> String {
+        self.base.authority().to_owned()
+    }
+
+    fn access(&self) -> &'static str {
+        "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (and AWS_SESSION_TOKEN); without them requests are anonymous"
+    }
+
+    fn place(&self, key: &str) -> Result<Url> {
+        within("s3", &self.bucket, key)
+    }
+
+    fn listing(&self) -> Option<&'static Listing> {
+        Some(&Listing { asks: ("list-type", "2"), next: "continuation-token", page })
     }
 }
 
@@ -154,7 +195,7 @@ struct Contents {
 }
 
 /// One page of a listing (ListObjectsV2), and the token of the next.
-pub(crate) fn page(body: &[u8]) -> std::result::Result<(Vec<Entry>, Option<String>), String> {
+fn page(body: &[u8]) -> Page {
     let text = std::str::from_utf8(body).map_err(|e| e.to_string())?;
     let result: ListBucketResult = quick_xml::de::from_str(text).map_err(|e| e.to_string())?;
     let entry = |c: Contents| Entry { key: c.key, size: c.size, version: c.etag };

@@ -12,16 +12,28 @@ use url::Url;
 
 use super::failure::{Failure, refused};
 use super::retry;
-use super::service::{address, variable};
+use super::service::{Listing, Page, Pending, Service, address, variable, within};
 use crate::Entry;
+use crate::location::container_and_key;
+use crate::stores::Store;
 
 pub(crate) const TOKEN: &str = "x-auth-token";
 const HINT: &str = "set ST_AUTH, ST_USER and ST_KEY, or OS_STORAGE_URL and OS_AUTH_TOKEN";
 
+/// The store of `swift://`.
+pub(crate) const STORE: Store = Store {
+    schemes: &["swift"],
+    form: "swift://container/object",
+    variables: &["ST_AUTH", "ST_USER", "ST_KEY", "OS_STORAGE_URL", "OS_AUTH_TOKEN"],
+    locate: |location, rest| {
+        container_and_key("swift", location, rest, |place| Ok(Box::new(Swift::from_env(&place.container)?)))
+    },
+};
+
 /// A container.
 #[derive(Debug)]
-pub(crate) struct Swift {
-    pub(crate) container: String,
+struct Swift {
+    container: String,
     login: Option<Login>,
     session: Arc<Sessions>,
     account: String,
@@ -65,7 +77,7 @@ impl std::fmt::Debug for Session {
 
 impl Swift {
     /// The container as the environment's variables describe the account.
-    pub(crate) fn from_env(container: &str) -> Result<Self> {
+    fn from_env(container: &str) -> Result<Self> {
         let container = container.to_owned();
         if let (Some(storage), Some(token)) = (variable("OS_STORAGE_URL"), variable("OS_AUTH_TOKEN")) {
             let session = Session {
@@ -96,33 +108,6 @@ impl Swift {
         Ok(Self { container, login: Some(login), session, account })
     }
 
-    /// Account and container, for caches.
-    pub(crate) fn identity(&self) -> String {
-        format!("{} {}", self.account, self.container)
-    }
-
-    pub(crate) async fn request(
-        &self,
-        client: &Client,
-        key: &str,
-        query: &[(&str, &str)],
-    ) -> std::result::Result<Request, Failure> {
-        let session = self.session(client).await?;
-        let container = address(&session.storage, &self.container, &[])?;
-        let mut request = Request::new(Method::GET, address(&container, key, query)?);
-        request.headers_mut().insert(TOKEN, session.token);
-        Ok(request)
-    }
-
-    /// Forgets the token if it is the one that was refused: another request may have renewed it meanwhile.
-    pub(crate) async fn renew(&self, refused: Option<&HeaderValue>) -> bool {
-        let mut session = self.session.lock().await;
-        if self.login.is_some() && session.as_ref().map(|s| &s.token) == refused {
-            *session = None;
-        }
-        self.login.is_some()
-    }
-
     /// The present token, or a new one. The lock is held meanwhile, so that many requests ask for one token once.
     async fn session(&self, client: &Client) -> std::result::Result<Session, Failure> {
         let mut session = self.session.lock().await;
@@ -136,6 +121,66 @@ impl Swift {
         *session = Some(new.clone());
         Ok(new)
     }
+}
+
+impl Service for Swift {
+    fn request<'a>(
+        &'a self,
+        client: &'a Client,
+        key: &'a str,
+        query: &'a [(&'a str, &'a str)],
+    ) -> Pending<'a, std::result::Result<Request, Failure>> {
+        Box::pin(async move {
+            let session = self.session(client).await?;
+            let container = address(&session.storage, &self.container, &[])?;
+            let mut request = Request::new(Method::GET, address(&container, key, query)?);
+            request.headers_mut().insert(TOKEN, session.token);
+            Ok(request)
+        })
+    }
+
+    /// Forgets the token if it is the one that was refused: another request may have renewed it meanwhile.
+    fn renew<'a>(&'a self, refused: Option<&'a HeaderValue>) -> Pending<'a, bool> {
+        Box::pin(async move {
+            let mut session = self.session.lock().await;
+            if self.login.is_some() && session.as_ref().map(|s| &s.token) == refused {
+                *session = None;
+            }
+            self.login.is_some()
+        })
+    }
+
+    fn root(&self) -> String {
+        format!("swift://{}", self.container)
+    }
+
+    fn identity(&self, key: &str) -> String {
+        format!("{} {key}", self.authority())
+    }
+
+    /// Account and container.
+    fn authority(&self) -> String {
+        format!("{} {}", self.account, self.container)
+    }
+
+    fn access(&self) -> &'static str {
+        HINT
+    }
+
+    fn place(&self, key: &str) -> Result<Url> {
+        within("swift", &self.container, key)
+    }
+
+    fn listing(&self) -> Option<&'static Listing> {
+        Some(&Listing { asks: ("format", "json"), next: "marker", page: page_and_marker })
+    }
+}
+
+/// Swift gives pages until an empty one; the last name marks where to go on.
+fn page_and_marker(body: &[u8]) -> Page {
+    let page = page(body)?;
+    let next = page.last().map(|entry| entry.key.clone());
+    Ok((page, next))
 }
 
 impl Login {
@@ -189,7 +234,7 @@ struct Listed {
 }
 
 /// One page of a listing; the last name is the marker of the next.
-pub(crate) fn page(body: &[u8]) -> std::result::Result<Vec<Entry>, String> {
+fn page(body: &[u8]) -> std::result::Result<Vec<Entry>, String> {
     if body.is_empty() {
         return Ok(Vec::new());
     }

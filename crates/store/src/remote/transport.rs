@@ -23,7 +23,7 @@ use crate::{Counters, Span};
 /// A server and how it is talked to.
 #[derive(Debug)]
 pub(crate) struct Transport {
-    pub(crate) service: Service,
+    pub(crate) service: Box<dyn Service>,
     pub(crate) options: RemoteOptions,
     /// Who is asked before a request is sent, and what for.
     pub(crate) gate: Gate,
@@ -34,7 +34,7 @@ pub(crate) struct Transport {
 
 impl Transport {
     pub(crate) fn new(
-        service: Service,
+        service: Box<dyn Service>,
         options: &RemoteOptions,
         gate: &Gate,
         purpose: Purpose,

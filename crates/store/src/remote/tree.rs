@@ -167,12 +167,11 @@ impl ObjectTree for RemoteTree {
     }
 
     fn list(&self, prefix: &str) -> Result<Option<Vec<Entry>>> {
-        if !list::can_list(&self.transport.service) {
-            return Ok(None);
-        }
+        let Some(listing) = self.transport.service.listing() else { return Ok(None) };
         let (transport, counters) = (Arc::clone(&self.transport), Arc::clone(&self.counters));
         let (root, prefix) = (self.prefix.clone(), format!("{}{prefix}", self.prefix));
-        let mut entries = runtime::wait_for(async move { list::all(&transport, &prefix, &counters).await })?;
+        let mut entries =
+            runtime::wait_for(async move { list::all(&transport, listing, &prefix, &counters).await })?;
         entries.retain_mut(|entry| match entry.key.strip_prefix(&root) {
             // Names that end in '/' are how browsers mark folders.
             Some(key) if !key.is_empty() && !key.ends_with('/') => {
