@@ -18,7 +18,7 @@ RUST_SOURCES := $(shell find crates python/src -type f \( -name '*.rs' -o -name 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help setup build demo services valgrind libhdf5 install uninstall gridftp gridftp-packages mpi mpi-packages slurm-packages test test-rust test-python conformance lint cargo-deny advisories \
-	bench bench-check bench-kernels bench-objects bench-groups bench-regret bench-many bench-catalog bench-remote bench-memory sdquery fuzz mutants mutants-isolated clean
+	bench bench-check bench-kernels bench-objects bench-groups bench-regret bench-many bench-catalog bench-remote bench-memory sds sdquery fuzz mutants mutants-isolated clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1	\2/p' $(MAKEFILE_LIST) | expand -t 23
@@ -193,6 +193,10 @@ target/rivals-venv/.ready:
 # Needs root, for network namespaces, and the plug-in with the packages of its server and client.
 sdquery: gridftp ## repeat section 5 of SDQuery: results of queries by GridFTP on three networks; 25 minutes
 	$(BIN)/python benches/sdquery/run.py
+
+SDS :=
+sds: build ## repeat section IV of SDS by MPI: indexes built and queried by several ranks; SDS='--particles 10000000' for less
+	$(BIN)/python benches/parallel/sds.py --page docs/reproduction/sds.md $(SDS)
 
 # Inputs that are found are kept in fuzz/corpus, what makes a target fail in fuzz/artifacts. Stores and replicas are
 # made in memory where there is a file system for that: their builders wait for the disk.
