@@ -140,6 +140,8 @@ typedef struct sieva_query sieva_query;
 typedef struct sieva_plan sieva_plan;
 typedef struct sieva_tasks sieva_tasks;
 typedef struct sieva_merge sieva_merge;
+typedef struct sieva_index_job sieva_index_job;
+typedef struct sieva_index_result sieva_index_result;
 typedef struct sieva_selection sieva_selection;
 typedef struct sieva_request sieva_request;
 typedef struct sieva_result sieva_result;
@@ -738,6 +740,40 @@ SIEVA_API int32_t sieva_index_drop(const sieva_source *source, uint64_t *dropped
 /* Removes the sorted replicas by count arrays (0: all of them); *dropped is their number. Errors: unknown-array,
  * permission-denied, io-error. */
 SIEVA_API int32_t sieva_index_drop_replicas(const sieva_source *source, const char *const *arrays, uint64_t count, uint64_t *dropped);
+
+/* Indexes that many processes build together. One of them opens a job, with the arrays, kinds and options of
+ * sieva_index_build_with(), of which memory is that of each process. Stage after stage, it asks for tasks, hands them out as bytes,
+ * and takes what they gave; no task reads what another reads. What a task has built of zone maps and bitmaps stays; a sorted
+ * replica is there once the job is finished. Errors: as sieva_index_build_with(). */
+SIEVA_API int32_t sieva_index_job_open(const sieva_source *source, const char *const *arrays, uint64_t count, uint32_t kinds, const sieva_index_options *options, sieva_index_job **job);
+
+/* Makes about so many tasks, which may run at the same time; *count is their number, 0 where all is done. Errors: invalid-value where
+ * what those before gave was not taken. */
+SIEVA_API int32_t sieva_index_job_tasks(const sieva_index_job *job, uint64_t parts, uint64_t *count);
+
+/* The bytes of task number, from 0. bytes, capacity and needed as in sieva_tasks_bytes(). */
+SIEVA_API int32_t sieva_index_job_task(const sieva_index_job *job, uint64_t number, uint8_t *bytes, uint64_t capacity, uint64_t *needed);
+
+/* Runs a task in any process that can open its source; of the options, jobs, memory, lock_timeout_ms, stop and progress count. A
+ * task that is run again finds what it did. Errors: stale-source where the source is in another state than then; as
+ * sieva_index_build_with(). */
+SIEVA_API int32_t sieva_index_task_run(const sieva_source *source, const uint8_t *task, uint64_t count, const sieva_index_options *options, sieva_index_result **result);
+
+/* What a task gave, to be sent back. bytes, capacity and needed as in sieva_tasks_bytes(). */
+SIEVA_API int32_t sieva_index_result_bytes(const sieva_index_result *result, uint8_t *bytes, uint64_t capacity, uint64_t *needed);
+
+/* Frees what a task gave. */
+SIEVA_API void sieva_index_result_free(sieva_index_result *result);
+
+/* Takes what task number gave; with that of the last one the stage is done. Errors: invalid-value for damaged bytes, or those of
+ * another stage. */
+SIEVA_API int32_t sieva_index_job_take(const sieva_index_job *job, uint64_t number, const uint8_t *bytes, uint64_t count);
+
+/* Ends a job that has no more tasks; *report, unless it is NULL, says what was done. Errors: invalid-value where there are tasks. */
+SIEVA_API int32_t sieva_index_job_finish(const sieva_index_job *job, sieva_index_report *report);
+
+/* Frees a job; a replica that is not finished is gone. */
+SIEVA_API void sieva_index_job_free(sieva_index_job *job);
 
 /* ---- Asynchronous requests ---------------------------------------------------------------------------------------------------- */
 

@@ -16,18 +16,24 @@ use crate::start::Place;
 use crate::status::guarded;
 
 /// What is to be built of which arrays.
-struct Building {
-    source: Arc<Opened>,
-    arrays: Vec<String>,
-    options: BuildOptions,
+pub struct Building {
+    /// What it is built of.
+    pub source: Arc<Opened>,
+    /// Paths; none: all numeric arrays.
+    pub arrays: Vec<String>,
+    /// How.
+    pub options: BuildOptions,
 }
 
 impl Building {
     /// What the caller wants built.
     ///
+    /// # Errors
+    /// `invalid-value`, `unknown-array`.
+    ///
     /// # Safety
     /// The promises of sieva.h for `sieva_index_build_with()`.
-    unsafe fn given(
+    pub unsafe fn given(
         source: *const SourceHandle,
         (arrays, count): (*const *const c_char, u64),
         kinds: u32,

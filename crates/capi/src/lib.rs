@@ -15,6 +15,7 @@ pub mod guard;
 pub mod histogram;
 pub mod index;
 pub mod index_care;
+mod index_job;
 pub mod index_options;
 pub mod logical;
 pub mod objects;

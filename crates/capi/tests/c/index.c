@@ -123,6 +123,67 @@ static void test_index_started(const sieva_source *source)
     EXPECT(n == 0 && says(source, "\"exists\":false"));
 }
 
+/* One stage after the other, the tasks of each from the last to the first, as other processes may run them. */
+static void build_in_parts(const sieva_source *source, const char *array, uint32_t kinds, sieva_index_report *report)
+{
+    sieva_index_job *job;
+    sieva_index_result *result;
+    uint64_t count = 0, n = 0, m = 0;
+    OK(sieva_index_job_open(source, &array, 1, kinds, NULL, &job));
+    for (;;) {
+        OK(sieva_index_job_tasks(job, 3, &count));
+        if (count == 0)
+            break;
+        EXPECT(sieva_index_job_tasks(job, 3, &n) == SIEVA_ERROR_INVALID_VALUE);
+        EXPECT(sieva_index_job_task(job, count, NULL, 0, &n) == SIEVA_ERROR_INVALID_VALUE);
+        for (uint64_t i = count; i-- > 0;) {
+            OK(sieva_index_job_task(job, i, NULL, 0, &n));
+            uint8_t *task = malloc(n);
+            OK(sieva_index_job_task(job, i, task, n, &n));
+            OK(sieva_index_task_run(source, task, n, NULL, &result));
+            free(task);
+            OK(sieva_index_result_bytes(result, NULL, 0, &m));
+            uint8_t *bytes = malloc(m);
+            OK(sieva_index_result_bytes(result, bytes, m, &m));
+            OK(sieva_index_job_take(job, i, bytes, m));
+            free(bytes);
+            sieva_index_result_free(result);
+        }
+    }
+    OK(sieva_index_job_finish(job, report));
+    EXPECT(sieva_index_job_finish(job, NULL) == SIEVA_ERROR_INVALID_VALUE);
+    EXPECT(sieva_index_job_tasks(job, 1, &n) == SIEVA_ERROR_INVALID_VALUE);
+    sieva_index_job_free(job);
+}
+
+static void test_in_parts(const sieva_source *source)
+{
+    sieva_index_report report = SIEVA_INDEX_REPORT_INIT;
+    sieva_index_job *job;
+    uint64_t expected = 0, n = 0;
+    const char *array = "f64", *none = "none";
+    for (int i = 0; i < N; i++)
+        expected += ocean.f64[i] > 30000;
+    build_in_parts(source, array, SIEVA_INDEX_ZONEMAP | SIEVA_INDEX_BITMAP, &report);
+    EXPECT(report.regions_built > 0 && report.bytes_read == N * sizeof(double));
+    EXPECT(hits(source, "f64 > 30000", SIEVA_ACCESS_BITMAP) == expected);
+    build_in_parts(source, array, SIEVA_INDEX_SORTED, &report);
+    EXPECT(report.replicas_built == 1 && report.regions_built == 0);
+    EXPECT(hits(source, "f64 > 30000", SIEVA_ACCESS_SORTED) == expected);
+    OK(sieva_index_verify(source, 1, &report, NULL, 0, NULL));
+    EXPECT(report.differences == 0 && report.rows_verified == N);
+    /* All is there: there is nothing to do. */
+    build_in_parts(source, array, SIEVA_INDEX_BITMAP | SIEVA_INDEX_SORTED, &report);
+    EXPECT(report.replicas_built == 0 && report.regions_built == 0 && report.regions_kept > 0);
+    OK(sieva_index_job_open(source, &array, 1, SIEVA_INDEX_BITMAP, NULL, &job));
+    OK(sieva_index_job_tasks(job, 1, &n));
+    EXPECT(n == 0 && sieva_index_job_take(job, 0, (const uint8_t *)"abc", 3) == SIEVA_ERROR_INVALID_VALUE);
+    sieva_index_job_free(job);
+    EXPECT(sieva_index_job_open(source, &none, 1, SIEVA_INDEX_BITMAP, NULL, &job) == SIEVA_ERROR_UNKNOWN_ARRAY);
+    EXPECT(sieva_index_job_open(source, &array, 1, 0, NULL, &job) == SIEVA_ERROR_INVALID_VALUE);
+    OK(sieva_index_drop(source, &n));
+}
+
 void test_index(const char *path)
 {
     sieva_source *source;
@@ -137,5 +198,6 @@ void test_index(const char *path)
     OK(sieva_index_drop(source, &n));
     test_built(source);
     test_index_started(source);
+    test_in_parts(source);
     sieva_close(source);
 }
