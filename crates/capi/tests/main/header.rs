@@ -26,6 +26,8 @@ const NAMES: [(&str, &str); 35] = [
     ("SearchHandle", "sieva_search"),
     ("Added", "sieva_added"),
     ("Object", "sieva_object"),
+    ("IndexJobHandle", "sieva_index_job"),
+    ("IndexResultHandle", "sieva_index_result"),
     ("IndexOptions", "sieva_index_options"),
     ("IndexReport", "sieva_index_report"),
     ("Options", "sieva_options"),
