@@ -17,13 +17,18 @@ _BATCH = ("slurm", "pbs", "plain")
 _TAKEN = {
     "local": {"workers"},
     "dask": {"workers", "scheduler"},
-    **{name: {"batch_option", "time_left"} for name in _BATCH},
+    **{name: {"batch_option", "time_left", "detach"} for name in _BATCH},
 }
 
 
 def engine_options(function: Any) -> Any:  # noqa: ANN401 - any command
     """Give a command the options that say who runs its work."""
     for option in (
+        click.option(
+            "--detach",
+            is_flag=True,
+            help="With slurm, pbs and plain: do not wait; another task finishes when all have ended well.",
+        ),
         click.option(
             "--time-left",
             type=click.FloatRange(min=0),
@@ -54,7 +59,7 @@ def engine_options(function: Any) -> Any:  # noqa: ANN401 - any command
 
 def engine_given(engine: str | None, options: dict[str, Any]) -> object:
     """Return the engine that was named on the command line; None where there was none."""
-    options = {name: value for name, value in options.items() if value not in (None, ())}
+    options = {name: value for name, value in options.items() if value not in (None, (), False)}
     for name in options.keys() - _TAKEN.get(engine or "", set()):
         flag = f"--{name.replace('_', '-')}"
         raise click.UsageError(f"{flag} is not of --engine {engine}" if engine else f"{flag} is of --engine")
@@ -66,7 +71,8 @@ def engine_given(engine: str | None, options: dict[str, Any]) -> object:
         return engine_of(engine, **options)
     from sieva.engines.batch.engine import from_command
 
-    return from_command(engine, options.get("batch_option", ()), options.get("time_left"))
+    words = options.pop("batch_option", ())
+    return from_command(engine, words, options.get("time_left"), "detach" in options)
 
 
 def ask(sql: str, engine: str | None, options: dict[str, Any], how: dict[str, Any]) -> Query | None:

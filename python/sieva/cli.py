@@ -100,6 +100,7 @@ def query(
     batch_option: tuple[str, ...],
     time_left: float | None,
     scheduler: str | None,
+    detach: bool,
     **how: Any,  # noqa: ANN401 - the options of running and opening
 ) -> None:
     """Answer a query: SELECT ... FROM 'file.nc' WHERE ..."""
@@ -110,6 +111,7 @@ def query(
         "scheduler": scheduler,
         "batch_option": batch_option,
         "time_left": time_left,
+        "detach": detach,
     }
     asked = ask(sql, engine, given_to_engine, given(how))
     if asked is None:

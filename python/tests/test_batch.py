@@ -249,10 +249,10 @@ def test_states_of_slurm(told, state):
 
 
 def test_lines_of_squeue():
-    found = slurm.listed("1|FAILED|n2|NonZeroExitCode\nN/A|PENDING||Priority\n", 2)
+    found = slurm.listed("1|FAILED|n2|19200|NonZeroExitCode|\nN/A|PENDING||0|Priority|\n", 2)
     assert found == {
         0: TaskState(State.WAITING, reason="Priority"),
-        1: TaskState(State.FAILED, node="n2", reason="NonZeroExitCode"),
+        1: TaskState(State.FAILED, node="n2", exit_code=75, reason="NonZeroExitCode"),
     }
 
 

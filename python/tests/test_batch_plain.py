@@ -247,3 +247,18 @@ def test_many_rows_are_read_by_tasks(ocean_path, monkeypatch):
     query = sieva.open(ocean_path).query("TEMP > 10", select=["TEMP"], engine=engine)
     assert answer(query) == answer(sieva.open(ocean_path).query("TEMP > 10", select=["TEMP"]))
     assert len(told) == 2
+
+
+def test_a_command_that_does_not_wait(tmp_path, ocean_path, capsys, monkeypatch):
+    gate = tmp_path / "gate"
+    monkeypatch.chdir(tmp_path)
+    text = f"SELECT TEMP FROM '{ocean_path}' WHERE TEMP > 10"
+    setup = f"setup=while [ ! -e {gate} ]; do sleep 0.05; done"
+    words = ["query", text, "-o", "warm.csv", "--engine", "plain", "--batch-option", setup]
+    assert main([*words, "--detach"]) == 0
+    assert "finishes it when it is done" in capsys.readouterr().err
+    assert not (tmp_path / "warm.csv").exists()
+    gate.touch()
+    await_that((tmp_path / "warm.csv").exists, "the file")
+    assert main(["query", text, "-o", "alone.csv"]) == 0
+    assert (tmp_path / "warm.csv").read_bytes() == (tmp_path / "alone.csv").read_bytes()

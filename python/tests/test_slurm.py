@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 import sieva
 from batch_work import answer, ask_in_parts, work_of
+from engine_cases import ASKED, CASES, check
 from services.slurm import await_that, running_cluster
 from sieva import errors
 from sieva.cli import main
@@ -22,6 +23,7 @@ from sieva.engines.batch.directory import JobDirectory
 from sieva.engines.batch.engine import BatchEngine
 from sieva.engines.batch.slurm import Slurm
 from sieva.engines.batch.system import Needs, Order, State, TaskState
+from test_conformance import files  # noqa: F401
 
 SECONDS = 300
 
@@ -121,6 +123,17 @@ def test_a_query_with_an_engine_and_a_command(cluster, ocean_path, capsys):
     assert capsys.readouterr().out == alone
 
 
+def test_a_command_that_does_not_wait(cluster, ocean_path, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = f"SELECT TEMP FROM '{ocean_path}' WHERE TEMP > 10"
+    options = [f"--batch-option={option}" for option in ("tasks=2", "memory=512MiB")]
+    assert main(["query", text, "-o", "warm.csv", "--engine", "slurm", "--detach", *options]) == 0
+    assert "finishes it when it is done" in capsys.readouterr().err
+    await_that((tmp_path / "warm.csv").exists, "the file", cluster.said)
+    assert main(["query", text, "-o", "alone.csv"]) == 0
+    assert (tmp_path / "warm.csv").read_bytes() == (tmp_path / "alone.csv").read_bytes()
+
+
 def test_tasks_run_on_both_nodes_and_are_told_of(cluster, query, ocean_path, tmp_path, capsys):
     path, setup = gate(tmp_path)
     engine, told = engine_of_slurm(setup=setup, cpus=4)
@@ -142,7 +155,9 @@ def test_tasks_run_on_both_nodes_and_are_told_of(cluster, query, ocean_path, tmp
     path.touch()
     assert asking.wait() == answer(query)
     await_that(lambda: not Slurm().find(job.name), "the end of the tasks")
-    assert Slurm().states(batch_id, 2)[0] == TaskState(State.DONE, node="n1", exit_code=0)
+    for asks_json in (True, False):
+        slurm._asks_json = asks_json
+        assert slurm.states(batch_id, 2)[0] == TaskState(State.DONE, node="n1", exit_code=0)
 
 
 def test_a_node_that_dies_costs_time_not_the_answer(cluster, query, ocean_path, tmp_path):
@@ -298,3 +313,30 @@ def test_a_job_waits_for_another_to_end_well(cluster, tmp_path):
         await_that(lambda job=job: slurm.states(job, 1)[0].state.is_over, f"the end of {job}", cluster.said)
         assert slurm.states(job, 1)[0].state is state
     assert (tmp_path / "log").read_text() == "first\nsecond\n"
+
+
+def test_conformance_cases(cluster, files):  # noqa: F811
+    """A part of the cases, as each waits for a job of its own."""
+    del cluster
+    engine, _ = engine_of_slurm()
+    names = ASKED[::25]
+    assert sum(check(CASES[name], files, engine) for name in names) > len(names) * 0.8
+
+
+def test_workers_of_dask_as_jobs_of_slurm(cluster, query, ocean_path):
+    """`SLURMCluster` of dask-jobqueue, as in the guide to Dask."""
+    distributed = pytest.importorskip("distributed", reason="the extra dask is not installed")
+    jobqueue = pytest.importorskip("dask_jobqueue", reason="dask-jobqueue is not installed")
+    del cluster
+    how = {"cores": 1, "processes": 1, "memory": "1GB", "walltime": "00:10:00", "interface": "lo"}
+    quiet = {"dashboard_address": None}
+    with (
+        jobqueue.SLURMCluster(queue="main", python=sys.executable, scheduler_options=quiet, **how) as workers,
+        distributed.Client(workers, set_as_default=False) as client,
+    ):
+        workers.scale(jobs=2)
+        client.wait_for_workers(2, timeout=SECONDS)
+        source = sieva.dask.open(ocean_path, client)
+        found = source.query("TEMP > 10", select=["TEMP", "z_t"])
+        assert answer(found) == answer(query)
+        assert found.count() == query.count()

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
+import sys
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from sieva import errors
 from sieva.engines.batch.directory import JobDirectory
 from sieva.engines.batch.follow import Follower
 from sieva.engines.batch.needs import PIECES, most_tasks, needs_of, tasks_of
 from sieva.engines.batch.options import BatchOptions, jobs_directory
+from sieva.engines.batch.system import Order
 from sieva.engines.batch.systems import system_of
 
 if TYPE_CHECKING:
@@ -21,7 +24,7 @@ if TYPE_CHECKING:
 
     from sieva._price import Price
     from sieva.engines._work import Work
-    from sieva.engines.batch.system import Batch
+    from sieva.engines.batch.system import Batch, Needs
 
 # Results of jobs that are done are kept for so long: the same question asked again has its answer.
 _KEPT = 7 * 86400.0
@@ -44,6 +47,9 @@ class BatchEngine:
     time_left
         Seconds for which this process follows. What was not done by then goes on, and is there for who asks
         again.
+    leave
+        Called once the job is submitted, in place of following it, with a line that says what to expect:
+        another task runs `command` when the job has ended well. None: it is followed.
     **options
         See `BatchOptions`.
 
@@ -64,6 +70,7 @@ class BatchEngine:
         tell: Callable[[str], None] | None = None,
         command: Sequence[str] | None = None,
         time_left: float | None = None,
+        leave: Callable[[str], NoReturn] | None = None,
         **options: Any,  # noqa: ANN401 - checked by BatchOptions
     ) -> None:
         self.batch = system_of(batch) if isinstance(batch, str) else batch
@@ -71,6 +78,7 @@ class BatchEngine:
         self.options = BatchOptions.given(**options)
         self.tell = tell or (lambda _: None)
         self.command = command
+        self._leave = leave
         self._until = None if time_left is None else time.monotonic() + time_left
         self._price: Price | None = None
         self._memory: int | None = None
@@ -108,6 +116,8 @@ class BatchEngine:
             job, self.batch, options=self.options, needs=needs, tell=self.tell, until=self._until
         )
         try:
+            if self._leave is not None and follower.start(tasks):
+                self._leave(self._finish_later(job, needs))
             yield from follower.results(tasks)
         except (KeyboardInterrupt, SystemExit):
             self.tell(
@@ -121,6 +131,30 @@ class BatchEngine:
                 job.remove()
                 unlist(job)
             raise
+
+    def _finish_later(self, job: JobDirectory, needs: Needs) -> str:
+        """Submit what runs the command when all tasks have ended well; return what to expect."""
+        folder = job.path / "submission"
+        output = folder / "finish.out"
+        output.mkdir(exist_ok=True)
+        resume = shlex.join([sys.executable, "-m", "sieva", "jobs", "resume", job.id])
+        order = Order(
+            # Of another name than the array, which is found by its own.
+            name=f"end-{job.id}",
+            command=["/bin/sh", "-c", f"exec {resume}"],
+            tasks=1,
+            needs=needs,
+            script=folder / "finish.sh",
+            output=output,
+            partition=self.options.partition,
+            account=self.options.account,
+            directives=self.options.directives,
+            setup=self.options.setup,
+            after=job.batch_id(len(job.submissions()) - 1),
+            environment={"SIEVA_JOBS": str(jobs_directory())},
+        )
+        name = self.batch.submit(order)
+        return f"job {job.id}: {name} finishes it when it is done, and writes to {order.output_of(0)}"
 
     def close(self) -> None:
         """Leave jobs as they are: they go on."""
@@ -137,17 +171,24 @@ class BatchEngine:
         }
 
 
-def from_command(batch: str, options: Sequence[str], time_left: float | None) -> BatchEngine:
+def from_command(
+    batch: str, options: Sequence[str], time_left: float | None, detach: bool = False
+) -> BatchEngine:
     """Return the engine of a command line, which `sieva jobs resume` runs again."""
     import click
 
     from sieva._printable import say
+
+    def leave(told: str) -> NoReturn:
+        say(told, err=True)
+        raise click.exceptions.Exit(0)
 
     return BatchEngine(
         batch,
         tell=lambda text: say(text, err=True),
         command=click.get_current_context().find_root().obj,
         time_left=time_left,
+        leave=leave if detach else None,
         **vars(BatchOptions.of(options)),
     )
 

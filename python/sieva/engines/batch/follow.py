@@ -78,6 +78,14 @@ class Follower:
         self._attempts = 0
         self._done_at_submission = -1
 
+    def start(self, tasks: int) -> bool:
+        """Submit what nobody is at; return whether there is work without a result."""
+        self._begin()
+        done = self.job.results()
+        if len(done) < self.job.works:
+            self._look(done, tasks)
+        return len(done) < self.job.works
+
     def results(self, tasks: int) -> Iterator[tuple[int, bytes]]:
         """Yield the number of each piece of work and its result, as they appear.
 

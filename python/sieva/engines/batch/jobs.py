@@ -194,13 +194,13 @@ def resume(job: JobDirectory, tell: Callable[[str], None]) -> None:
 
 
 def without_limit(command: Sequence[str]) -> list[str]:
-    """Return the words of a command, to be run again without the time that it had left.
+    """Return the words of a command, to be run again until it has its answer.
 
-    >>> without_limit(["query", "SELECT ...", "--time-left", "60", "--engine", "slurm"])
+    >>> without_limit(["query", "SELECT ...", "--time-left", "60", "--engine", "slurm", "--detach"])
     ['query', 'SELECT ...', '--engine', 'slurm']
     """
     option = "--time-left"
-    words = [word for word in command if not word.startswith(f"{option}=")]
+    words = [word for word in command if not word.startswith(f"{option}=") and word != "--detach"]
     while option in words:
         at = words.index(option)
         del words[at : at + 2]

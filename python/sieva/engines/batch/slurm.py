@@ -113,7 +113,8 @@ class Slurm:
         return self._has_accounts
 
 
-_SQUEUE = ("-h", "-r", "-t", "all", "-o", "%K|%T|%N|%r")
+# The long form, as the short one has no exit codes.
+_SQUEUE = ("-h", "-r", "-t", "all", "-O", "ArrayTaskID:|,State:|,NodeList:|,exit_code:|,Reason:|")
 _SACCT = ("-n", "-X", "-P", "-o", "JobID,State,NodeList,ExitCode")
 
 
@@ -183,11 +184,17 @@ def queued(told: dict[str, Any], job: str, tasks: int) -> dict[int, TaskState]:
 
 
 def listed(lines: str, tasks: int) -> dict[int, TaskState]:
-    """Return the tasks of an array in the lines of squeue."""
+    """Return the tasks of an array in the lines of squeue: ``0|FAILED|n1|19200|NonZeroExitCode|``."""
     found: dict[int, TaskState] = {}
     for line in lines.splitlines():
-        number, state, node, reason = line.split("|", 3)
-        task = TaskState(_state(state), node=node, reason="" if reason == "None" else reason)
+        number, name, node, code, reason = line.removesuffix("|").split("|", 4)
+        state = _state(name)
+        task = TaskState(
+            state,
+            node=node,
+            exit_code=_exit_code(int(code)) if state.is_over else None,
+            reason="" if reason == "None" else reason,
+        )
         if number.isdecimal():
             found[int(number)] = task
         else:
