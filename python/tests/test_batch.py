@@ -123,6 +123,11 @@ def test_needs_follow_the_price(monkeypatch):
     assert needs_module.tasks_of(price(1), told) == 4
 
 
+def test_an_unknown_price_is_an_hour():
+    assert needs_module.needs_of(None, 8, BatchOptions()).seconds == 3600
+    assert needs_module.tasks_of(None, BatchOptions()) == 8
+
+
 def test_needs_that_were_told_come_first():
     told = BatchOptions(tasks=7, cpus=3, memory=5, time=120)
     assert needs_module.tasks_of(price(1e9), told) == 7

@@ -86,7 +86,7 @@ def test_tasks_that_never_come_to_their_work_are_given_up(tmp_path, ocean_path):
         ask_in_parts(query, ocean_path, engine)
     (job,) = (tmp_path / "jobs").iterdir()
     times = [submission.needs.seconds for submission in JobDirectory(job).submissions()]
-    assert times == [300, 600, 1200][: len(times)]
+    assert times == [3600, 7200, 14400][: len(times)]
 
 
 def test_work_that_was_left_is_submitted_again(tmp_path, ocean_path):

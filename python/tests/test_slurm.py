@@ -183,10 +183,15 @@ def test_a_controller_that_is_started_again_is_waited_for(cluster, query, ocean_
     engine, told = engine_of_slurm(setup=setup)
     asking = Asking(query, ocean_path, engine)
     await_that(lambda: cluster.running() == 2, "two tasks that run", cluster.said)
-    cluster.kill("slurmctld")
-    await_that(lambda: any("does not answer" in line for line in told), "the silence to be noticed")
+    # As a service is stopped: it keeps its state. What it was told in the last seconds a crash would lose.
+    cluster.kill("slurmctld", signal.SIGTERM)
+    await_that(
+        lambda: any("does not answer" in line for line in told), "the silence to be noticed", cluster.said
+    )
     cluster.start_controller()
-    await_that(lambda: any("answers again" in line for line in told), "the answer to be noticed")
+    await_that(
+        lambda: any("answers again" in line for line in told), "the answer to be noticed", cluster.said
+    )
     path.touch()
     assert asking.wait() == answer(query)
     assert sum("tasks are slurm's" in line for line in told) == 1

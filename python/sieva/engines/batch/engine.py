@@ -110,8 +110,9 @@ class BatchEngine:
             job.remove()
             job = JobDirectory.of(root, work, self._about(work))
         _list(job)
-        tasks = min(tasks_of(self._price, self.options), len(work))
-        needs = needs_of(self._price, tasks, self.options, self._memory)
+        price = None if work[0].kind == "index" else self._price
+        tasks = min(tasks_of(price, self.options), len(work))
+        needs = needs_of(price, tasks, self.options, self._memory)
         follower = Follower(
             job, self.batch, options=self.options, needs=needs, tell=self.tell, until=self._until
         )

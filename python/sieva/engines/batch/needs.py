@@ -25,6 +25,9 @@ _SAFETY = 4
 _WORTHWHILE = 60
 _MOST = 32
 _FEWEST = 4
+# Of work without a price, such as building indexes: what is not done by then is submitted again.
+_UNKNOWN = 3600
+_SOME = 8
 
 
 def most_tasks(options: BatchOptions) -> int:
@@ -40,7 +43,7 @@ def tasks_of(price: Price | None, options: BatchOptions) -> int:
     if options.tasks is not None:
         return options.tasks
     if price is None:
-        return _FEWEST
+        return _SOME
     return int(min(_MOST, max(_FEWEST, _alone(price) / options.cpus // _WORTHWHILE)))
 
 
@@ -61,12 +64,13 @@ def needs_of(price: Price | None, tasks: int, options: BatchOptions, memory: int
     Returns
     -------
     Needs
-        Its seconds are five minutes, and four times the share of the task at the expected price.
+        Its seconds are five minutes, and four times the share of the task at the expected price; an hour
+        where that is not known.
     """
-    work = 0.0 if price is None else _alone(price) / (tasks * options.cpus)
+    seconds = _UNKNOWN if price is None else _START + _SAFETY * _alone(price) / (tasks * options.cpus)
     return Needs(
         memory=options.memory or (memory or _QUERY) * 5 // 4 + PROCESS,
-        seconds=options.time or _minutes(_START + _SAFETY * work),
+        seconds=options.time or _minutes(seconds),
         cpus=options.cpus,
     )
 
