@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, TypedDict
 
 import click
 
-from sieva import _native, _open, errors
+from sieva import _native, _open
 from sieva._engine_cli import engine_given, is_other_rank
 from sieva._index import summary
 from sieva._printable import say
@@ -17,10 +17,17 @@ if TYPE_CHECKING:
     from sieva._source import Source
 
 _DEFAULT_KINDS = ("zonemap", "bitmap")
-# Engines that build indexes.
-_ENGINES = ("local", "dask", "mpi")
 # What makes no sense beside --status, --verify or --drop.
-_OF_BUILDING = ("jobs", "engine", "scheduler", "memory", "precision", "columns", "lock_timeout")
+_OF_BUILDING = (
+    "jobs",
+    "engine",
+    "scheduler",
+    "batch_option",
+    "memory",
+    "precision",
+    "columns",
+    "lock_timeout",
+)
 
 
 class Given(TypedDict):
@@ -31,6 +38,7 @@ class Given(TypedDict):
     jobs: int | None
     engine: str
     scheduler: str | None
+    batch_option: Sequence[str]
     memory: int
     precision: int
     columns: str | None
@@ -51,8 +59,6 @@ def run(source: str, given: Given) -> None:
     """Do what the options of ``sieva index`` ask for."""
     _check_usage(click.get_current_context(), given)
     name = given["engine"]
-    if name not in _ENGINES:
-        raise errors.Unsupported(f"--engine {name} is not supported yet", f"there are {', '.join(_ENGINES)}")
     opened = _opener(name)(
         source,
         dims=dict(given["dims"]),
@@ -87,7 +93,7 @@ def _engine(given: Given) -> object:
     """Return the engine that builds; None is this process. A source of MPI has its own."""
     if given["engine"] in ("local", "mpi"):
         return None
-    return engine_given(given["engine"], {"scheduler": given["scheduler"]})
+    return engine_given(given["engine"], {name: given[name] for name in ("scheduler", "batch_option")})
 
 
 def _check_usage(context: click.Context, given: Given) -> None:
@@ -111,6 +117,8 @@ def _check_usage(context: click.Context, given: Given) -> None:
         told += [name for name in _OF_BUILDING if _is_told(context, name)]
         if told:
             raise click.UsageError(f"--{told[0]} does not go with --{modes[0]}", context)
+    elif given["batch_option"] and given["engine"] in ("local", "dask", "mpi"):
+        raise click.UsageError("--batch-option is for --engine slurm, pbs and plain", context)
     elif given["scheduler"] is not None and given["engine"] != "dask":
         raise click.UsageError("--scheduler is for --engine dask", context)
     elif "sorted" in given["kinds"] and not given["arrays"]:

@@ -177,13 +177,16 @@ def explain(
 @click.option("--jobs", type=click.IntRange(min=1), help="Number of workers; by default one for each core.")
 @click.option(
     "--engine",
-    type=click.Choice(("local", "dask", "mpi", "slurm")),
+    type=click.Choice(("local", "dask", "mpi", "slurm", "pbs", "plain")),
     default="local",
     show_default=True,
     help="Who builds: local are threads of this process.",
 )
 @click.option(
     "--scheduler", metavar="ADDRESS", help="With --engine dask: by default a cluster of this machine."
+)
+@click.option(
+    "--batch-option", multiple=True, metavar="NAME=VALUE", help="Of slurm, pbs and plain, as of query."
 )
 @click.option(
     "--memory", type=MemoryType(), default="1GiB", show_default=True, help="Limit of a sort's memory."

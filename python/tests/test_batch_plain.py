@@ -262,3 +262,22 @@ def test_a_command_that_does_not_wait(tmp_path, ocean_path, capsys, monkeypatch)
     await_that((tmp_path / "warm.csv").exists, "the file")
     assert main(["query", text, "-o", "alone.csv"]) == 0
     assert (tmp_path / "warm.csv").read_bytes() == (tmp_path / "alone.csv").read_bytes()
+
+
+def test_an_index_is_built_by_tasks(tmp_path, particles_path, capsys):
+    copy = tmp_path / "particles.h5"
+    copy.write_bytes(particles_path.read_bytes())
+    words = ["index", str(copy), "--var", "Energy", "--engine", "plain", "--batch-option", "tasks=2"]
+    assert main(words) == 0
+    assert "tasks are plain's" in capsys.readouterr().err
+    source = sieva.open(copy)
+    (array,) = source.index_status().arrays
+    assert array.with_bitmap == array.regions
+    assert source.verify_index(all=True)
+    there = source.query("Energy > 1.7", access="bitmap")
+    assert there.count() == sieva.open(particles_path).query("Energy > 1.7", access="scan").count()
+    # What was built is gone: a job that was done is no answer.
+    assert source.drop_index()
+    assert main(words) == 0
+    (array,) = sieva.open(copy).index_status().arrays
+    assert array.with_bitmap == array.regions

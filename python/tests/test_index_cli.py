@@ -136,7 +136,6 @@ def test_wrong_usage_is_two(folder, args, text):
     [
         (["index", "nothing.nc"], "nothing.nc"),
         (["index", "ocean.nc", "--var", "TMEP"], "no array or dimension 'TMEP'"),
-        (["index", "ocean.nc", "--engine", "slurm"], "--engine slurm is not supported yet"),
         (["index", "ocean.nc", "--drop", "--kind", "bitmap"], "cannot be dropped alone"),
         (["query", SQL, "--access", "bitmap"], "needs an index"),
     ],

@@ -328,20 +328,21 @@ def test_conformance_cases(cluster, files):  # noqa: F811
     assert sum(check(CASES[name], files, engine) for name in names) > len(names) * 0.8
 
 
-def test_workers_of_dask_as_jobs_of_slurm(cluster, query, ocean_path):
-    """`SLURMCluster` of dask-jobqueue, as in the guide to Dask."""
-    distributed = pytest.importorskip("distributed", reason="the extra dask is not installed")
-    jobqueue = pytest.importorskip("dask_jobqueue", reason="dask-jobqueue is not installed")
+def test_an_index_is_built_by_tasks(cluster, tmp_path, particles_path, capsys):
+    copy = tmp_path / "particles.h5"
+    copy.write_bytes(particles_path.read_bytes())
+    words = ["index", str(copy), "--var", "Energy", "--engine", "slurm", "--batch-option", "tasks=2"]
     del cluster
-    how = {"cores": 1, "processes": 1, "memory": "1GB", "walltime": "00:10:00", "interface": "lo"}
-    quiet = {"dashboard_address": None}
-    with (
-        jobqueue.SLURMCluster(queue="main", python=sys.executable, scheduler_options=quiet, **how) as workers,
-        distributed.Client(workers, set_as_default=False) as client,
-    ):
-        workers.scale(jobs=2)
-        client.wait_for_workers(2, timeout=SECONDS)
-        source = sieva.dask.open(ocean_path, client)
-        found = source.query("TEMP > 10", select=["TEMP", "z_t"])
-        assert answer(found) == answer(query)
-        assert found.count() == query.count()
+    assert main([*words, "--batch-option", "memory=512MiB"]) == 0
+    assert "tasks are slurm's" in capsys.readouterr().err
+    source = sieva.open(copy)
+    (array,) = source.index_status().arrays
+    assert array.with_bitmap == array.regions
+    assert source.verify_index(all=True)
+    there = source.query("Energy > 1.7", access="bitmap")
+    assert there.count() == sieva.open(particles_path).query("Energy > 1.7", access="scan").count()
+    # What was built is gone: a job that was done is no answer.
+    assert source.drop_index()
+    assert main([*words, "--batch-option", "memory=512MiB"]) == 0
+    (array,) = sieva.open(copy).index_status().arrays
+    assert array.with_bitmap == array.regions
