@@ -346,3 +346,26 @@ def test_an_index_is_built_by_tasks(cluster, tmp_path, particles_path, capsys):
     assert main([*words, "--batch-option", "memory=512MiB"]) == 0
     (array,) = sieva.open(copy).index_status().arrays
     assert array.with_bitmap == array.regions
+
+
+def test_workers_of_dask_as_jobs_of_slurm(cluster, query, ocean_path, tmp_path, monkeypatch):
+    """`SLURMCluster` of dask-jobqueue, as in the guide to Dask."""
+    distributed = pytest.importorskip("distributed", reason="the extra dask is not installed")
+    jobqueue = pytest.importorskip("dask_jobqueue", reason="dask-jobqueue is not installed")
+    import sieva.dask  # noqa: PLC0415 - what it needs was looked for
+
+    del cluster
+    # Where Slurm puts the output of the workers.
+    monkeypatch.chdir(tmp_path)
+    how = {"cores": 1, "processes": 1, "memory": "1GB", "walltime": "00:10:00", "interface": "lo"}
+    quiet = {"dashboard_address": "127.0.0.1:0"}
+    with (
+        jobqueue.SLURMCluster(queue="main", python=sys.executable, scheduler_options=quiet, **how) as workers,
+        distributed.Client(workers, set_as_default=False) as client,
+    ):
+        workers.scale(jobs=2)
+        client.wait_for_workers(2, timeout=SECONDS)
+        source = sieva.dask.open(ocean_path, client)
+        found = source.query("TEMP > 10", select=["TEMP", "z_t"])
+        assert answer(found) == answer(query)
+        assert found.count() == query.count()
