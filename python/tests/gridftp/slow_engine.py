@@ -64,6 +64,8 @@ def slow_engine(directory, *what):
         source.write_text("#include <string.h>\n" + SOURCE)
         include = ROOT / "crates" / "capi" / "include"
         words = ["gcc", "-shared", "-fPIC", f"-I{include}", "-o", library, source, "-Wl,--no-as-needed"]
-        subprocess.run([*words, LIBRARY, f"-Wl,-rpath,{LIBRARY.parent}", "-ldl"], check=True)
+        subprocess.run([*words, LIBRARY, f"-Wl,-rpath,{directory}", "-ldl"], check=True)
+        # What is linked asks for the library by its SONAME, which only an installed one lies under.
+        (directory / "libsieva_c.so.0").symlink_to(LIBRARY)
         library.chmod(0o755)
     return {"SIEVA_GRIDFTP_LIBRARY": str(library), "SLOW_ENGINE": " ".join(what)}
