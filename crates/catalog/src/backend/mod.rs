@@ -4,6 +4,7 @@
 //! sort by their bytes, and bytes. Text of a user reaches a database as a parameter only.
 
 mod cell;
+mod journal;
 #[cfg(feature = "postgres")]
 mod postgres;
 mod schema;

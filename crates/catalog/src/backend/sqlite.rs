@@ -1,4 +1,7 @@
 //! Catalogs in one SQLite file, written ahead (WAL), so that readers and a writer do not wait for one another.
+//!
+//! What is written ahead is found by memory that processes of one machine share (sqlite.org/wal.html). On a network file
+//! system a catalog has a rollback journal instead, which needs locks alone; see `journal.rs`.
 
 use std::fs::Metadata;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -18,12 +21,11 @@ use super::{Cell, Row, Session, Table};
 use crate::until;
 
 /// How long a writer waits for another one.
-const PATIENCE: Duration = Duration::from_secs(30);
+pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Pages of 4 KiB: 64 MiB of cache for a session that writes, which is what its random insertions live on.
 /// A schema from elsewhere must not run functions, and cells of damaged pages are checked.
 const SETTINGS: &str = "
-    PRAGMA synchronous = NORMAL;
     PRAGMA cache_size = -65536;
     PRAGMA temp_store = MEMORY;
     PRAGMA wal_autocheckpoint = 16384;
@@ -43,7 +45,7 @@ const LONGEST_VALUE: i32 = crate::limits::MAX_MANIFEST as i32 + (1 << 20);
 /// Rows between two looks at whether the question is still wanted.
 const ROWS: usize = 1024;
 /// How long a writer sleeps between two tries.
-const NAP: Duration = Duration::from_millis(20);
+pub(super) const NAP: Duration = Duration::from_millis(20);
 
 /// Where a database is.
 pub(super) struct Place {
@@ -111,14 +113,7 @@ impl Place {
     fn open_writable(&self) -> Result<Box<dyn Session>> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
         let mut session = self.connect(&self.path, flags)?;
-        // Two that make the same file at once meet here, and SQLite does not wait at this place.
-        let start = Instant::now();
-        while let Err(e) = session.script("PRAGMA journal_mode = WAL") {
-            if start.elapsed() > PATIENCE || !e.message().contains("locked") {
-                return Err(e);
-            }
-            std::thread::sleep(NAP);
-        }
+        session.settle_journal(self.is_on_network())?;
         session.script(SETTINGS)?;
         schema::prepare(&mut session, &self.name, false)?;
         session.check_schema()?;
@@ -129,17 +124,18 @@ impl Place {
     }
 
     fn open_readable(&self) -> Result<Box<dyn Session>> {
-        let plain = self
-            .connect(&self.path, OpenFlags::SQLITE_OPEN_READ_ONLY)
-            .and_then(|session| self.ready(session));
-        match plain {
+        let plain = match self.is_on_network() {
+            true => self.open_over_network(),
+            false => self.connect(&self.path, OpenFlags::SQLITE_OPEN_READ_ONLY),
+        };
+        match plain.and_then(|session| self.ready(session)) {
             Err(e) if e.kind() == ErrorKind::PermissionDenied || e.message().contains("unable to open") => {}
             session => return session,
         }
-        // Readers of a file written ahead share a file beside it, which cannot be made here. Without a log beside it,
+        // Readers of a file that is written ahead share a file beside it, which cannot be made here. Without a log beside it,
         // and with nobody who may write, the file is all there is.
-        let log = self.beside("-wal");
-        if std::fs::metadata(&log).is_ok_and(|m| m.len() > 0) {
+        let is_left = |end: &str| std::fs::metadata(self.beside(end)).is_ok_and(|m| m.len() > 0);
+        if is_left("-wal") || is_left("-journal") {
             let message = format!("catalog '{}' was not closed, and cannot be put right here", self.name);
             let hint = "open it once where its directory may be written";
             return Err(Error::new(ErrorKind::PermissionDenied, message).hint(hint));
@@ -147,6 +143,20 @@ impl Place {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
         let session = self.connect(Path::new(&immutable_uri(&self.path)), flags)?;
         self.ready(session)
+    }
+
+    /// A session that only reads, and may put right what a writer left that was killed.
+    fn open_over_network(&self) -> Result<SqliteSession> {
+        let mut session = self.connect(&self.path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+        session.settle_journal(true)?;
+        session.script("PRAGMA query_only = ON")?;
+        Ok(session)
+    }
+
+    fn is_on_network(&self) -> bool {
+        let parent = self.path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let place = if self.path.exists() { &self.path } else { parent };
+        !self.in_memory() && sieva_store::local::is_on_network(place)
     }
 
     fn ready(&self, mut session: SqliteSession) -> Result<Box<dyn Session>> {
@@ -282,14 +292,14 @@ fn immutable_uri(path: &Path) -> String {
     uri + "?immutable=1"
 }
 
-struct SqliteSession {
-    connection: Connection,
+pub(super) struct SqliteSession {
+    pub(super) connection: Connection,
     name: String,
     started: Started,
 }
 
 impl SqliteSession {
-    fn failed(&self) -> impl Fn(rusqlite::Error) -> Error + '_ {
+    pub(super) fn failed(&self) -> impl Fn(rusqlite::Error) -> Error + '_ {
         |e| error(&self.name, &e)
     }
 

@@ -6,6 +6,7 @@
 
 mod aside;
 mod beneath;
+mod network;
 mod readers;
 mod trust;
 
@@ -20,6 +21,7 @@ use sieva_types::{Error, ErrorKind, Result};
 
 pub use aside::Aside;
 pub use beneath::Dir;
+pub use network::{is_on_network, network_name};
 pub use readers::Readers;
 pub use trust::{Trust, user};
 
