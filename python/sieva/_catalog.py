@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from sieva import _native, errors
+from sieva._augmentation_info import AugmentationInfo
 from sieva._printable import shown
 from sieva._progress import progress_to
 
@@ -515,6 +516,46 @@ class Catalog:
             There is no such collection.
         """
         return self._native.could_contain(array, low, high, collection)
+
+    def augmentations(
+        self,
+        prefix: str | os.PathLike[str] = "",
+        *,
+        verify: bool = False,
+        store: str | os.PathLike[str] | None = None,
+    ) -> builtins.list[AugmentationInfo]:
+        """Return the indexes that the catalog was told of, by source, array and kind.
+
+        It is told by builds, by `Source.drop_index` and `Source.index_status`, and by queries that find an
+        index which was made for another state of the file. What others do to files it does not see.
+
+        Parameters
+        ----------
+        prefix
+            Only of sources whose location begins with it; the name of a file or directory that is there is
+            made absolute.
+        verify
+            Whether the files are looked at, and the catalog is told what is there now. Nothing is rebuilt.
+        store
+            With `verify`: the directory for stores that builds were given.
+
+        Raises
+        ------
+        PermissionDenied
+            The catalog is to be told, and is open for reading only.
+
+        Examples
+        --------
+        >>> [a for a in catalog.augmentations() if a.state == "stale"]  # doctest: +SKIP
+        """
+        text = _text(prefix)
+        if verify and self.read_only:
+            raise errors.PermissionDenied(
+                "the catalog is open for reading only, and is to be told what is there", "open it for writing"
+            )
+        begins = self._location(text) if text and Path(text).exists() else text
+        where = None if store is None else os.fspath(store)
+        return [AugmentationInfo(**one) for one in self._native.augmentations(begins, verify, where)]
 
     def _knows(self, source: str) -> bool:
         location = self._location(source)

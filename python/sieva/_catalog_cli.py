@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sieva import errors
+from sieva._index import percent
 from sieva._memory import size_text
 from sieva._printable import say
 
@@ -279,6 +280,36 @@ def where(  # noqa: PLR0917 - a command has as many parameters as options
     else:
         for location in found:
             say(location)
+
+
+@catalog.command()
+@click.argument("filter_", metavar="[FILTER]", default="")
+@click.option("--verify", is_flag=True, help="Look at the files, and tell the catalog what is there now.")
+@_json_option
+@_catalog_option
+def augmentations(filter_: str, verify: bool, as_json: bool, url: str | None) -> None:
+    """List the indexes that the catalog was told of; FILTER: the beginning of a location."""
+    with _open(url, read_only=not verify) as known:
+        found = known.augmentations(filter_, verify=verify)
+    if as_json:
+        _print_json([asdict(one) for one in found])
+        return
+    _table(
+        ("source", "array", "kind", "bytes", "% of data", "state"),
+        (
+            (
+                one.source,
+                one.array,
+                one.kind,
+                size_text(one.bytes),
+                percent(one.bytes, one.data_bytes),
+                one.state,
+            )
+            for one in found
+        ),
+        right=(3, 4),
+    )
+    _tell_problems("not looked at", sorted({(one.source, one.unseen) for one in found if one.unseen}))
 
 
 def _open(url: str | None, *, read_only: bool = False) -> Catalog:

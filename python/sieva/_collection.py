@@ -14,10 +14,12 @@ from sieva._query import Query
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from sieva._index import BuildReport
     from sieva._native import CollectionPartial, CollectionTask, Selection
     from sieva._native import CollectionQuery as NativeQuery
     from sieva._options import OpeningCollection, Running, RunningTask
     from sieva._query import Layout
+    from sieva._source import Source
 
 
 class Collection:
@@ -123,6 +125,55 @@ class Collection:
             The collection was opened in another way: `valid_range` differs.
         """
         return self._native.run_task(task, options)
+
+    def build_index(self, *arrays: str, **options: Any) -> dict[str, BuildReport]:  # noqa: ANN401 - those of a source
+        """Build indexes of arrays of all sources, one after the other; see `Source.build_index`.
+
+        Parameters
+        ----------
+        *arrays
+            Names, such as the last part of the paths of the arrays of all objects: ``"flux"``. None: all of
+            numbers. A source that has none of them is left out.
+        **options
+            Those of `Source.build_index`.
+
+        Returns
+        -------
+        dict of str to BuildReport
+            By the location of the source. Damaged sources are left out.
+
+        Raises
+        ------
+        UnknownArray
+            No source has an array of one of the names.
+
+        Examples
+        --------
+        >>> stars.build_index("flux")  # doctest: +SKIP
+        """
+        from sieva._catalog import Catalog
+        from sieva._open import open as open_source
+
+        sources = sources_of(self.name, self.catalog)
+        reports: dict[str, BuildReport] = {}
+        missing = dict.fromkeys(arrays)
+        with Catalog(self.catalog) as catalog:
+            told = None if catalog.read_only else catalog
+            for location in sources:
+                source = open_source(location, catalog=told, learn=False, **self._plain)
+                held = [name for name in arrays if _has(source, name)]
+                for name in held:
+                    missing.pop(name, None)
+                if held or not arrays:
+                    reports[location] = source.build_index(*held, **options)
+                source.close()
+        if missing:
+            names = ", ".join(map(repr, missing))
+            raise errors.UnknownArray(
+                f"no source of the collection {self.name!r} has an array {names}",
+                "sieva catalog find --collection NAME lists its arrays",
+            )
+        return reports
 
     def close(self) -> None:
         """Do nothing: files are closed when a query is done with them."""
@@ -329,6 +380,28 @@ def collection(name: str, **options: Unpack[OpeningCollection]) -> Collection:
     plain = Opened.of([], given).options
     given["isolated"] = WORKER if given.get("isolated") else []
     return Collection(_native.Collection.open(url, name, given), url, plain)
+
+
+def sources_of(name: str, url: str) -> list[str]:
+    """Return the locations of the sources of a collection that could be read when they were registered."""
+    from sieva._catalog import Catalog
+
+    with Catalog(url, read_only=True) as catalog:
+        names = [known.name for known in catalog.collections()]
+        if name not in names:
+            raise errors.UnknownAttribute(
+                f"the catalog has no collection {name!r}",
+                f"there are: {', '.join(names)}" if names else "there are none",
+            )
+        return [one.location for one in catalog.list() if name in one.collections and one.error is None]
+
+
+def _has(source: Source, name: str) -> bool:
+    try:
+        source._native.meant(name)
+    except errors.UnknownArray:
+        return False
+    return True
 
 
 def catalog_place(catalog: str | os.PathLike[str] | None) -> str:

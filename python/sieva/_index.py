@@ -47,6 +47,8 @@ class BuildReport:
     """Arrays that were left out as their data cannot be read, and why; a named one is an error instead."""
     seconds: float
     """How long it took."""
+    notes: tuple[str, ...] = ()
+    """What went wrong besides, such as a catalog that could not be told of what was built."""
 
     @shown
     def __repr__(self) -> str:
@@ -57,6 +59,7 @@ class BuildReport:
             parts.append(f"{self.replicas_built} sorted replicas")
         parts.append(f"{size_text(self.bytes_read)} read in {self.seconds:.1f} s")
         parts += [f"{_plain(path)} left out: {why}" for path, why in self.unreadable]
+        parts += map(_plain, self.notes)
         return f"<sieva.BuildReport {'; '.join(parts)}>"
 
 
@@ -207,6 +210,7 @@ def build(
 def report(done: dict[str, Any], seconds: float) -> BuildReport:
     """Return what a build did, as the core tells it."""
     done["unreadable"] = tuple((path, why) for path, why in done["unreadable"])
+    done["notes"] = tuple(done["notes"])
     return BuildReport(**done, seconds=seconds)
 
 

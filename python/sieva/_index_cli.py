@@ -14,8 +14,11 @@ from sieva._printable import say
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from sieva._catalog import Catalog
     from sieva._source import Source
 
+# What begins the name of a collection in the place of a source.
+_COLLECTION = "catalog:"
 _DEFAULT_KINDS = ("zonemap", "bitmap")
 # What makes no sense beside --status, --verify or --drop.
 _OF_BUILDING = (
@@ -43,6 +46,7 @@ class Given(TypedDict):
     precision: int
     columns: str | None
     lock_timeout: float
+    catalog: str | None
     status: bool
     as_json: bool
     verify: bool
@@ -58,9 +62,42 @@ class Given(TypedDict):
 def run(source: str, given: Given) -> None:
     """Do what the options of ``sieva index`` ask for."""
     _check_usage(click.get_current_context(), given)
-    name = given["engine"]
-    opened = _opener(name)(
+    from sieva._catalog import Catalog
+
+    told = None if given["catalog"] is None else Catalog(given["catalog"])
+    name = source.removeprefix(_COLLECTION)
+    if name == source:
+        _run_one(source, given, told)
+    else:
+        _run_collection(name, given, told)
+
+
+def _run_collection(name: str, given: Given, told: Catalog | None) -> None:
+    """Do it for each source of a collection; one that fails does not stop the others."""
+    from sieva._collection import catalog_place, sources_of
+
+    sources = sources_of(name, given["catalog"] or catalog_place(None))
+    failed = []
+    for source in sources:
+        try:
+            _run_one(source, given, told, is_named=bool(given["arrays"]))
+        except errors.Cancelled:
+            raise
+        except errors.SievaError as error:
+            failed.append(source)
+            say(f"{source}: {error.message}", err=True)
+    if failed:
+        raise errors.Unsupported(
+            f"{len(failed)} of the {len(sources)} sources of the collection {name!r} could not be done",
+            "what is wrong with each is told above; the others are done",
+        )
+
+
+def _run_one(source: str, given: Given, told: Catalog | None, *, is_named: bool = False) -> None:
+    """Do it for one source; `is_named`: it is named before what is said of it."""
+    opened = _opener(given["engine"])(
         source,
+        catalog=told,
         dims=dict(given["dims"]),
         external=given["external"],
         store=given["store"],
@@ -76,7 +113,11 @@ def run(source: str, given: Given) -> None:
     elif given["drop"]:
         dropped = opened.drop_index(*given["arrays"], kinds=given["kinds"] or None)
         say(f"{source}: {'removed' if dropped else 'there was nothing to remove'}", err=True)
+        for note in opened.index_notes:
+            say(f"note: {note}", err=True)
     else:
+        if is_named:
+            say(source, err=True)
         _build(opened, given)
 
 
@@ -151,10 +192,17 @@ def _build(source: Source, given: Given) -> None:
         raise
     if is_other_rank():
         return
-    paths = [source[name].path for name in given["arrays"]]
+    paths = []
+    for name in given["arrays"]:
+        meant = source._native.meant(name)
+        if len(meant) > 1:
+            say(f"{name}: {len(meant)} arrays of that name, in different groups", err=True)
+        paths += [path for path in meant if path not in paths]
     say(summary(paths, report, source.index_status(), kinds), err=True)
     for path, why in report.unreadable:
         say(f"{path} is left out: {why}", err=True)
+    for note in report.notes:
+        say(f"note: {note}", err=True)
 
 
 def _state(source: Source) -> str:

@@ -202,6 +202,9 @@ class Catalog:
         upper: float | None = None,
         collection: str | None = None,
     ) -> _List[str]: ...
+    def augmentations(
+        self, prefix: str = "", look: bool = False, store: str | None = None
+    ) -> _List[dict[str, Any]]: ...
 
 def printable(text: str, lines: bool) -> str:
     """Return a text with what commands a terminal escaped; ``lines`` keeps line feeds and tabs."""
@@ -440,6 +443,15 @@ class Source:
         ------
         UnknownArray, AmbiguousName
             With the names that are near, or the paths that it could mean.
+        """
+
+    def meant(self, name: str) -> list[str]:
+        """Return the paths of the arrays that are indexed by a name: one, or those of all groups.
+
+        Raises
+        ------
+        UnknownArray, AmbiguousName
+            None has the name, or none that has it can be indexed.
         """
 
     def info(self, path: str) -> dict[str, Any]:

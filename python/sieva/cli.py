@@ -208,6 +208,7 @@ def explain(
     show_default=True,
     help="Seconds to wait for a lock that another build holds.",
 )
+@click.option("--catalog", metavar="URL", help="The catalog that is told, and that has catalog:COLLECTION.")
 @click.option("--status", is_flag=True, help="Show what there is.")
 @click.option("--json", "as_json", is_flag=True, help="With --status: print JSON.")
 @click.option("--verify", is_flag=True, help="Compare a sample with the data; exit with 1 if it differs.")
@@ -216,7 +217,10 @@ def explain(
 @store_option
 @open_options
 def index(source: str, **options: Any) -> None:  # noqa: ANN401 - as click has them
-    """Build indexes of SOURCE beside it, or look after them. SOURCE itself is never changed."""
+    """Build indexes of SOURCE beside it, or look after them. SOURCE itself is never changed.
+
+    SOURCE may be catalog:COLLECTION: then each source of that collection is meant, one after the other.
+    """
     from sieva._index_cli import run
 
     run(source, options)  # type: ignore[arg-type] # click checked them

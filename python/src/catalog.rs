@@ -215,6 +215,20 @@ impl Catalog {
         asked(py, || self.0.collect_prefix(name, prefix))
     }
 
+    #[pyo3(signature = (prefix="", look=false, store=None))]
+    fn augmentations<'py>(
+        &self,
+        py: Python<'py>,
+        prefix: &str,
+        look: bool,
+        store: Option<std::path::PathBuf>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let options = OpenOptions { store, ..OpenOptions::default() };
+        let found = asked(py, || sieva::augmentations(&self.0, prefix, look, &options))?;
+        let all: PyResult<Vec<_>> = found.iter().map(|one| augmentation(py, one)).collect();
+        PyList::new(py, all?)
+    }
+
     #[pyo3(signature = (name, lower=None, upper=None, collection=None))]
     fn could_contain(
         &self,
@@ -313,6 +327,24 @@ fn source_info<'py>(py: Python<'py>, info: &catalog::SourceInfo) -> PyResult<Bou
     out.set_item("error", &info.error)?;
     out.set_item("objects", info.objects)?;
     out.set_item("collections", &info.collections)?;
+    Ok(out)
+}
+
+fn augmentation<'py>(py: Python<'py>, one: &sieva::KnownAugmentation) -> PyResult<Bound<'py, PyDict>> {
+    let (known, out) = (&one.known, PyDict::new(py));
+    out.set_item("source", &known.location)?;
+    out.set_item("array", &known.path)?;
+    out.set_item("kind", &known.kind)?;
+    out.set_item("state", known.state.name())?;
+    out.set_item("bytes", known.bytes)?;
+    out.set_item("data_bytes", known.data_bytes)?;
+    out.set_item("at", known.at)?;
+    out.set_item("build_seconds", known.seconds)?;
+    out.set_item("host", &known.host)?;
+    out.set_item("store", &known.store)?;
+    out.set_item("version", &known.version)?;
+    out.set_item("fingerprint", &known.fingerprint)?;
+    out.set_item("unseen", &one.unseen)?;
     Ok(out)
 }
 

@@ -78,6 +78,7 @@ pub(crate) fn report_dict(py: Python<'_>, report: sieva::BuildReport) -> PyResul
     out.set_item("bytes_read", report.bytes)?;
     out.set_item("replicas_built", report.replicas)?;
     out.set_item("unreadable", report.unreadable)?;
+    out.set_item("notes", report.notes)?;
     Ok(out)
 }
 

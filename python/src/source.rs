@@ -134,6 +134,12 @@ impl Source {
         Ok(&self.0.schema().arrays[i].path)
     }
 
+    /// The paths of the arrays that a name means where it may mean several.
+    fn meant(&self, name: &str) -> PyResult<Vec<&str>> {
+        let arrays = self.0.meant(name).map_err(to_python)?;
+        Ok(arrays.into_iter().map(|a| self.0.schema().arrays[a].path.as_str()).collect())
+    }
+
     fn info<'py>(&self, py: Python<'py>, path: &str) -> PyResult<Bound<'py, PyDict>> {
         let schema = self.0.schema();
         let a = &schema.arrays[self.0.resolve(path).map_err(to_python)?];

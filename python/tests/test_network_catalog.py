@@ -80,6 +80,7 @@ def test_several_writers_some_of_them_killed_lose_nothing(place):
             process.send_signal(signal.SIGKILL)
             # What it said before it was killed it had written.
             told += 5 + len(process.stdout.read().split())
+            process.stdout.close()
             process.wait()
         for process in steady:
             out, _ = process.communicate(timeout=300)

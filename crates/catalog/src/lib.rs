@@ -49,7 +49,7 @@ use std::collections::HashMap;
 
 use sieva_types::Result;
 
-pub use augmentations::{Augmentation, Rule};
+pub use augmentations::{Augmentation, AugmentationState, Rule};
 pub use collections::CollectionInfo;
 pub use filter::{Comparison, Filter};
 pub use find::{Find, ObjectRef};
@@ -300,12 +300,36 @@ impl Catalog {
         statistics::could_contain(&self.pool, name, lower, upper, collection)
     }
 
-    /// Records augmentations that were built; one of the same source, array and kind is replaced.
+    /// Records augmentations that were built; one of the same source, array, kind and store is replaced.
     ///
     /// # Errors
     /// See [`Catalog`].
     pub fn record_augmentations(&self, built: &[Augmentation]) -> Result<()> {
         augmentations::record(&self.pool, built)
+    }
+
+    /// Makes what is known of one store of a source what is `there` now: what is new or changed is recorded, and what is
+    /// not there any more counts as gone since `at` (seconds since 1970). Whether that changed anything; where it does not,
+    /// nothing is written.
+    ///
+    /// # Errors
+    /// See [`Catalog`].
+    pub fn sync_augmentations(
+        &self,
+        location: &str,
+        store: &str,
+        there: &[Augmentation],
+        at: f64,
+    ) -> Result<bool> {
+        augmentations::sync(&self.pool, location, store, there, at)
+    }
+
+    /// Notes that what a store holds of a source was found to be of another state of it; whether that was news.
+    ///
+    /// # Errors
+    /// See [`Catalog`].
+    pub fn set_augmentations_stale(&self, location: &str, store: &str, at: f64) -> Result<bool> {
+        augmentations::set_stale(&self.pool, location, store, at)
     }
 
     /// The augmentations of all sources whose location begins with `prefix`.

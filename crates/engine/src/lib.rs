@@ -54,6 +54,7 @@ pub use augment::{
     ArrayStatus, BuildOptions, BuildReport, Calibration, GlobalHistogram, IndexJob, IndexKind, IndexStatus,
     IndexTask, Learn, Progress, ReplicaStatus, VerifyReport,
 };
+pub use augment::{KnownAugmentation, augmentations};
 pub use collection::{
     Collection, CollectionBatches, CollectionPartial, CollectionQuery, CollectionStats, CollectionTask,
     CollectionWork,

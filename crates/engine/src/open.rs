@@ -64,6 +64,9 @@ pub struct OpenOptions {
     pub limits: WorkerLimits,
     /// What is known of local files: those that have not changed since they were registered are not parsed.
     pub catalog: Option<Arc<Catalog>>,
+    /// What is told of augmentations that are built, dropped or found stale; `None`: `catalog`, if it may be written, else
+    /// that of SIEVA_CATALOG, else the user's own where the source is known to it.
+    pub told: Option<Arc<Catalog>>,
     /// What opening the source learnt elsewhere: it is not parsed here, and nothing of it is read before values are wanted.
     /// Of one file or object.
     pub manifest: Option<Arc<SharedManifest>>,
@@ -97,6 +100,7 @@ impl Default for OpenOptions {
             isolated: Vec::new(),
             limits: WorkerLimits::default(),
             catalog: None,
+            told: None,
             manifest: None,
             memory: None,
             cancel: Arc::default(),

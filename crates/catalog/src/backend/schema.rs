@@ -85,7 +85,7 @@ pub(crate) mod tables {
 }
 
 /// The statements that make version n + 1 of version n. Never changed, only added to.
-pub(super) const MIGRATIONS: [&str; 2] = ["
+pub(super) const MIGRATIONS: [&str; 3] = ["
     CREATE TABLE names (id {id}, name {text} NOT NULL UNIQUE);
     CREATE TABLE sources (id {id}, location {text} NOT NULL UNIQUE, format {text} NOT NULL, size {int} NOT NULL,
         version {text} NOT NULL, registered {real} NOT NULL, error {text}, first {int} NOT NULL, last {int} NOT NULL,
@@ -118,6 +118,11 @@ pub(super) const MIGRATIONS: [&str; 2] = ["
     INSERT INTO meta VALUES ('usage_retention', 100000);
 ", "
     ALTER TABLE usage ADD COLUMN asked_by {text} NOT NULL DEFAULT '';
+", "
+    ALTER TABLE augmentations ADD COLUMN store {text} NOT NULL DEFAULT '';
+    ALTER TABLE augmentations ADD COLUMN data_bytes {int} NOT NULL DEFAULT 0;
+    ALTER TABLE augmentations ADD COLUMN fingerprint {text} NOT NULL DEFAULT '';
+    ALTER TABLE augmentations ADD COLUMN state {int} NOT NULL DEFAULT 0;
 "];
 
 fn in_words_of(dialect: Dialect, sql: &str) -> String {

@@ -34,14 +34,17 @@ fn a_full_disk_is_told_and_changes_nothing() {
 fn an_older_catalog_is_brought_forward_once() {
     let (dir, place) = place("forward");
     let (mut session, _) = place.open(false).unwrap();
+    for column in ["store", "data_bytes", "fingerprint", "state"] {
+        session.script(&format!("ALTER TABLE augmentations DROP COLUMN {column}")).unwrap();
+    }
     let older =
         "ALTER TABLE usage DROP COLUMN asked_by; UPDATE meta SET value = 1 WHERE name = 'catalog_version'";
     session.script(older).unwrap();
     drop(session);
     let (mut session, _) = place.open(false).unwrap();
-    session.script("SELECT asked_by FROM usage").unwrap();
-    let [first, second] = super::schema::MIGRATIONS;
-    let steps = [first, second, "CREATE TABLE more (id {id}, x {real})"];
+    session.script("SELECT asked_by FROM usage; SELECT state FROM augmentations").unwrap();
+    let [first, second, third] = super::schema::MIGRATIONS;
+    let steps = [first, second, third, "CREATE TABLE more (id {id}, x {real})"];
     for _ in 0..2 {
         session.begin(true).unwrap();
         migrate(session.as_mut(), "a.db", &steps).unwrap();
@@ -51,7 +54,7 @@ fn an_older_catalog_is_brought_forward_once() {
     drop(session);
     let e = place.open(false).err().unwrap();
     assert_eq!(e.kind(), ErrorKind::Unsupported);
-    assert!(e.message().contains("of version 3, newer than 2"), "{e}");
+    assert!(e.message().contains("of version 4, newer than 3"), "{e}");
     std::fs::remove_dir_all(dir).unwrap();
 }
 

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use sieva_catalog::{
-    ArrayStats, Augmentation, Catalog, Comparison, Filter, Find, IngestReport, ObjectKind, ObjectRecord,
-    Origin, Rule, SourceRecord, Usage, Value,
+    ArrayStats, Augmentation, AugmentationState, Catalog, Comparison, Filter, Find, IngestReport, ObjectKind,
+    ObjectRecord, Origin, Rule, SourceRecord, Usage, Value,
 };
 use sieva_types::ErrorKind;
 
@@ -174,9 +174,29 @@ fn records(url: &str) {
         seconds: 1.5,
         host: "node1".into(),
         at: 1e9,
+        store: "/a.sieva".into(),
+        data_bytes: 80,
+        fingerprint: "80-1f".into(),
+        state: AugmentationState::Current,
     };
     catalog.record_augmentations(&[built(1), built(2)]).unwrap();
     assert_eq!(catalog.augmentations("/").unwrap(), [built(2)]);
+    // What is known already is not written again; another store of the same source is another matter.
+    let sync =
+        |store: &str, there: &[Augmentation]| catalog.sync_augmentations("/a", store, there, 2e9).unwrap();
+    assert!(!sync("/a.sieva", &[Augmentation { at: 2e9, seconds: 9.0, ..built(2) }]));
+    assert!(!sync("/elsewhere", &[]));
+    assert_eq!(catalog.augmentations("/").unwrap(), [built(2)]);
+    assert!(catalog.set_augmentations_stale("/a", "/a.sieva", 2e9).unwrap());
+    assert!(!catalog.set_augmentations_stale("/a", "/a.sieva", 3e9).unwrap());
+    let stale = Augmentation { state: AugmentationState::Stale, at: 2e9, ..built(2) };
+    assert_eq!(catalog.augmentations("/").unwrap(), [stale]);
+    assert!(sync("/a.sieva", &[]) && !sync("/a.sieva", &[]));
+    let gone = Augmentation { state: AugmentationState::Gone, at: 2e9, ..built(2) };
+    assert_eq!(catalog.augmentations("/").unwrap(), [gone]);
+    let renewed = Augmentation { fingerprint: "81-2f".into(), seconds: 3.0, ..built(4) };
+    assert!(sync("/a.sieva", std::slice::from_ref(&renewed)));
+    assert_eq!(catalog.augmentations("/").unwrap(), [renewed]);
     catalog.set_rule("/a", "TEMP", "bitmap", Some(Rule::Pinned)).unwrap();
     catalog.set_rule("/a", "TEMP", "bitmap", Some(Rule::Forbidden)).unwrap();
     assert_eq!(catalog.rules("").unwrap(), [("/a".into(), "TEMP".into(), "bitmap".into(), Rule::Forbidden)]);

@@ -6,13 +6,14 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::Instant;
 
-use sieva_catalog::{Augmentation, Catalog};
+use sieva_catalog::Catalog;
 use sieva_types::{Error, ErrorKind, Result};
 
 use super::choose::{Item, Verdict};
-use super::{Advice, AdviseOptions, candidates, evict, name_of};
+use super::{Advice, AdviseOptions, candidates, evict};
+use crate::augment::told::{self, Rate};
 use crate::augment::{BuildOptions, IndexKind, IndexStatus};
 use crate::open::Source;
 
@@ -148,16 +149,14 @@ impl Work<'_> {
             let which: Vec<_> = drops.iter().map(|i| (i.path.clone(), i.kind)).collect();
             evict::remove(&source, &which, self.options)?;
         }
-        for item in drops {
-            self.catalog.drop_augmentation(location, &item.path, name_of(item.kind))?;
-        }
+        told::tell(&source, self.catalog, location, Rate::default())?;
         self.measure(&source, location)?;
         Ok(())
     }
 
     /// What a source has now.
     fn measure(&mut self, source: &Source, location: &str) -> Result<IndexStatus> {
-        let status = source.index_status()?;
+        let status = source.held_status()?;
         self.sizes.insert(location.to_string(), if status.stale { 0 } else { size_of(&status) });
         Ok(status)
     }
@@ -193,18 +192,8 @@ impl Work<'_> {
             self.tell(item, "does not fit", bytes, seconds, None);
             return Ok(());
         }
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |d| d.as_secs_f64());
-        let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-        self.catalog.record_augmentations(&[Augmentation {
-            location: item.location.clone(),
-            path: item.path.clone(),
-            kind: name_of(item.kind).into(),
-            version: source.reader().store().version(),
-            bytes,
-            seconds,
-            host: host.trim().into(),
-            at: now,
-        }])?;
+        let rate = Rate::of(&source, &[source.resolve(&item.path)?], seconds);
+        told::tell(&source, self.catalog, &item.location, rate)?;
         self.tell(item, "built", bytes, seconds, None);
         Ok(())
     }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 use std::sync::atomic::Ordering::Relaxed;
 
-use sieva_catalog::{Augmentation, Catalog, Rule, Usage};
+use sieva_catalog::{Augmentation, AugmentationState, Catalog, Rule, Usage};
 use sieva_types::{Error, ErrorKind, Result};
 
 use super::choose::{Case, Kind};
@@ -66,7 +66,7 @@ pub(super) fn gather(catalog: &Catalog, options: &AdviseOptions) -> Result<(Vec<
         }
     }
     for built in catalog.augmentations(&prefix)? {
-        if is_within(&built.location, &prefix) {
+        if built.state != AugmentationState::Gone && is_within(&built.location, &prefix) {
             sources.entry(built.location.clone()).or_default().built.push(built);
         }
     }
@@ -103,7 +103,7 @@ fn of_source(
     skipped: &mut Skipped,
 ) -> Result<Vec<Case>> {
     let source = open(location, options)?;
-    let status = source.index_status()?;
+    let status = source.held_status()?;
     let mut paths: BTreeSet<&str> = known.uses.keys().map(String::as_str).collect();
     paths.extend(known.rules.keys().map(|(path, _)| path.as_str()));
     paths.extend(status.arrays.iter().map(|a| a.path.as_str()));

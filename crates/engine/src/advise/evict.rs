@@ -30,7 +30,7 @@ pub(super) fn remove(
         source.drop_replicas(&replicas)?;
     }
     if drops.iter().any(|(_, k)| *k != IndexKind::Sorted) {
-        let status = source.index_status()?;
+        let status = source.held_status()?;
         if status.exists && !status.stale {
             rewrite(source, drops)?;
         }

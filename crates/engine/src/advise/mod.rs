@@ -29,6 +29,7 @@ pub use apply::{Done, apply};
 pub use choose::{Item, Verdict};
 pub use rules::{NamedRule, rules, set_rule};
 pub use usage_log::flush as flush_usage;
+pub(crate) use usage_log::found_stale;
 pub(crate) use used::{fetched, used};
 
 /// Of what, and within which bounds, advice is asked for.

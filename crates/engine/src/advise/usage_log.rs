@@ -8,12 +8,13 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use sieva_catalog::{Catalog, Usage};
 use sieva_types::{DType, KeySet};
 
 use super::workload::{Asked, Way};
+use crate::augment::told::{is_there, now};
 use crate::catalog::place;
 use crate::open::Source;
 
@@ -62,7 +63,17 @@ pub(super) struct Used {
 
 enum Message {
     Note(Note, f64),
+    Stale(Stale),
     Flush(SyncSender<()>),
+}
+
+/// A store that was made for another state of its source.
+struct Stale {
+    catalog: Arc<str>,
+    source: PathBuf,
+    /// The name of the store in the catalog.
+    store: String,
+    at: f64,
 }
 
 struct Recorder {
@@ -101,6 +112,18 @@ pub(super) fn absolute(path: &Path) -> PathBuf {
 
 /// Queues a note, or drops it.
 pub(super) fn send(note: Note) {
+    let now = now();
+    queue(Message::Note(note, now));
+}
+
+/// Has the catalog know that a store was found to be of another state of its source, if it knows of the store.
+pub(crate) fn found_stale(source: &Source, store: &str) {
+    let Some(catalog) = catalog_for(source).filter(|url| is_there(url)) else { return };
+    let source = absolute(source.path());
+    queue(Message::Stale(Stale { catalog, source, store: store.to_string(), at: now() }));
+}
+
+fn queue(message: Message) {
     let Ok(mut recorder) = RECORDER.try_lock() else { return };
     let process = std::process::id();
     if recorder.as_ref().is_none_or(|r| r.process != process) {
@@ -109,8 +132,7 @@ pub(super) fn send(note: Note) {
         *recorder = start(process);
     }
     if let Some(recorder) = &*recorder {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |d| d.as_secs_f64());
-        let _ = recorder.send.try_send(Message::Note(note, now));
+        let _ = recorder.send.try_send(message);
     }
 }
 
@@ -195,6 +217,7 @@ impl Writer {
             let patience = self.since.map_or(LINGER, |s| LINGER.saturating_sub(s.elapsed()));
             match queue.recv_timeout(patience) {
                 Ok(Message::Note(note, at)) => self.take(&note, at),
+                Ok(Message::Stale(found)) => self.tell_stale(found),
                 Ok(Message::Flush(done)) => {
                     self.write();
                     let _ = done.try_send(());
@@ -221,12 +244,30 @@ impl Writer {
         }
     }
 
+    /// Whether a catalog could not be written a short while ago.
+    fn has_failed(&self, url: &Arc<str>) -> bool {
+        self.failed.as_ref().is_some_and(|(failed, when)| failed == url && when.elapsed() < PAUSE)
+    }
+
+    fn tell_stale(&mut self, found: Stale) {
+        if self.has_failed(&found.catalog) {
+            return;
+        }
+        let location = place::location_or_absolute(&found.source);
+        let catalog = Catalog::open(&found.catalog).ok().filter(|c| !c.is_read_only());
+        let told =
+            catalog.is_some_and(|c| c.set_augmentations_stale(&location, &found.store, found.at).is_ok());
+        if !told {
+            self.failed = Some((found.catalog, Instant::now()));
+        }
+    }
+
     /// Writes what waits, or drops it.
     fn write(&mut self) {
         let batch = std::mem::take(&mut self.waiting);
         self.since = None;
         let Some(url) = self.catalog.take().filter(|_| !batch.is_empty()) else { return };
-        if self.failed.as_ref().is_some_and(|(failed, when)| *failed == url && when.elapsed() < PAUSE) {
+        if self.has_failed(&url) {
             return;
         }
         // It is not held open: other programs, or libraries of this one, may want it for themselves.

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use sieva_format::read::{BlockReader, ChunkCache};
 use sieva_index::RegionGrid;
@@ -14,6 +14,7 @@ use sieva_index::stats::RegionStats;
 use sieva_index::store::{ArrayHeader, ArrayRecords, Store};
 use sieva_types::{Error, ErrorKind, Result};
 
+use super::told::Rate;
 use super::{sort, worker};
 use crate::open::Source;
 
@@ -107,6 +108,8 @@ pub struct BuildReport {
     pub replicas: u64,
     /// Where no array was named: arrays with data that cannot be read, and why.
     pub unreadable: Vec<(String, String)>,
+    /// What went wrong besides, such as a catalog that could not be told.
+    pub notes: Vec<String>,
 }
 
 impl BuildReport {
@@ -119,6 +122,8 @@ impl BuildReport {
         self.replicas += other.replicas;
         let named = other.unreadable.into_iter().map(|(array, why)| (format!("{file}: {array}"), why));
         self.unreadable.extend(named);
+        self.notes
+            .extend(other.notes.into_iter().filter(|note| !self.notes.contains(note)).collect::<Vec<_>>());
     }
 }
 
@@ -140,7 +145,9 @@ pub(super) struct Job {
 }
 
 impl Source {
-    /// Builds augmentations of arrays (none named: of all numeric arrays), as far as they are not there yet.
+    /// Builds augmentations of arrays (none named: of all numeric arrays), as far as they are not there yet. A name that
+    /// could be any of several arrays, in different groups, means all of them that can be indexed. The catalog is told of what
+    /// there is then, where there is one that knows the source or is named.
     ///
     /// # Errors
     /// `unknown-array`; `type-mismatch` and `unsupported` for named arrays that cannot be indexed;
@@ -151,7 +158,7 @@ impl Source {
             self.augmented().forget();
             return many.build(self, arrays, options);
         }
-        let strict = !arrays.is_empty();
+        let (strict, started) = (!arrays.is_empty(), Instant::now());
         let arrays = self.indexable(arrays)?;
         // What the file is now, not what it was when it was opened.
         self.reader().store().check_unchanged()?;
@@ -163,6 +170,8 @@ impl Source {
         built?;
         // A builder that was killed once all was published left what it had not swept, and nothing is published now.
         Store::tidy(&self.loaded()?.write.clone().with_patience(options.lock_timeout));
+        let rate = Rate::of(self, &arrays, started.elapsed().as_secs_f64());
+        report.notes.extend(self.tell_catalog(rate));
         Ok(report)
     }
 
@@ -205,9 +214,31 @@ impl Source {
             let able = (0..self.schema().arrays.len()).filter(|&a| self.array_header(a).is_ok());
             return Ok(able.collect());
         }
-        let arrays = names.iter().map(|name| self.resolve(name)).collect::<Result<Vec<_>>>()?;
-        arrays.iter().try_for_each(|&a| self.array_header(a).map(|_| ()))?;
+        let mut arrays = Vec::new();
+        for name in names {
+            let meant = self.meant(name)?;
+            meant.iter().try_for_each(|&a| self.array_header(a).map(drop))?;
+            arrays.extend(meant.into_iter().filter(|a| !arrays.contains(a)).collect::<Vec<_>>());
+        }
         Ok(arrays)
+    }
+
+    /// The arrays that a name means where it may mean several: the one that it means in a query, else those of all groups
+    /// that it could be, as far as they can be indexed.
+    ///
+    /// # Errors
+    /// `unknown-array`; `ambiguous-name` where none of them can be indexed.
+    pub fn meant(&self, name: &str) -> Result<Vec<usize>> {
+        let ambiguous = match self.resolve(name) {
+            Ok(one) => return Ok(vec![one]),
+            Err(e) if e.kind() == ErrorKind::AmbiguousName => e,
+            Err(e) => return Err(e),
+        };
+        let end = format!("/{}", name.trim_start_matches('/').replace("::", "."));
+        let arrays = self.schema().arrays.iter().enumerate();
+        let named = arrays.filter(|(_, a)| a.path.ends_with(&end)).map(|(i, _)| i);
+        let able: Vec<usize> = named.filter(|&a| self.array_header(a).is_ok()).collect();
+        if able.is_empty() { Err(ambiguous) } else { Ok(able) }
     }
 
     pub(super) fn job(&self, array: usize, bitmaps: bool, memory: u64) -> Result<Job> {

@@ -3,10 +3,18 @@
 use sieva_index::store::{Listing, Store};
 use sieva_types::{ErrorKind, Result};
 
+use super::told::Rate;
 use super::{homes, profile};
 use crate::open::Source;
 
 impl Source {
+    /// Keeps what could not be told for [`Source::index_notes`].
+    fn note_of_dropping(&self, untold: Option<String>) {
+        if let (Some(note), Ok(loaded)) = (untold, self.loaded()) {
+            loaded.indexes.note(&note);
+        }
+    }
+
     /// Removes a source's store with all that is in it; whether there was one.
     ///
     /// # Errors
@@ -30,6 +38,7 @@ impl Source {
                 }
             }
         }
+        self.note_of_dropping(self.tell_catalog(Rate::default()));
         Ok(dropped)
     }
 
@@ -59,6 +68,7 @@ impl Source {
             Store::publish(home, loaded.fingerprint()?, &keep, true)?;
         }
         self.augmented().forget();
+        self.note_of_dropping(self.tell_catalog(Rate::default()));
         Ok(n)
     }
 }

@@ -14,6 +14,7 @@ mod share;
 mod sort;
 mod state;
 mod status;
+pub(crate) mod told;
 mod verify;
 mod worker;
 
@@ -43,6 +44,7 @@ pub use share::{IndexJob, IndexTask};
 use state::schema_hash;
 pub(crate) use state::{check_state, state_of, state_of_bytes};
 pub use status::{ArrayStatus, IndexStatus, ReplicaStatus};
+pub use told::{KnownAugmentation, augmentations};
 pub use verify::VerifyReport;
 
 /// Bytes of a region's place among what scans learn, about.
@@ -236,6 +238,7 @@ impl Source {
                         "'{}' was made for another state of the file: not used (sieva index renews it)",
                         home.path().display()
                     ));
+                    crate::advise::found_stale(self, &told::name(home));
                     stale = Some(home.clone());
                 }
                 Err(e) => indexes.note(&format!("'{}': {}: not used", home.path().display(), e.message())),

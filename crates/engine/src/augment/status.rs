@@ -6,6 +6,7 @@ use serde_json::json;
 use sieva_index::store::Store;
 use sieva_types::Result;
 
+use super::told::Rate;
 use crate::open::Source;
 
 /// What there is of one array.
@@ -115,11 +116,18 @@ impl IndexStatus {
 }
 
 impl Source {
-    /// What there is of augmentations. Reads the store only.
+    /// What there is of augmentations. Reads the store only. The catalog is told, as of a build.
     ///
     /// # Errors
     /// Reading errors of the source.
     pub fn index_status(&self) -> Result<IndexStatus> {
+        let mut status = self.held_status()?;
+        status.notes.extend(self.tell_catalog(Rate::default()));
+        Ok(status)
+    }
+
+    /// The same, which nobody is told of.
+    pub(crate) fn held_status(&self) -> Result<IndexStatus> {
         if let Some(many) = self.many() {
             return many.status();
         }

@@ -33,6 +33,7 @@ pub(crate) use lazy::LazyFile;
 pub use place::{default_url, existing_url, location};
 pub use prune::vanished;
 pub use sieva_catalog::{
-    ArrayStats, Augmentation, Catalog, CollectionInfo, Filter, Find, FoundStats, Known, ObjectInfo,
-    ObjectKind, ObjectRecord, ObjectRef, Origin, Rule, SourceInfo, SourceRecord, Usage, Value, until,
+    ArrayStats, Augmentation, AugmentationState, Catalog, CollectionInfo, Filter, Find, FoundStats, Known,
+    ObjectInfo, ObjectKind, ObjectRecord, ObjectRef, Origin, Rule, SourceInfo, SourceRecord, Usage, Value,
+    until,
 };

@@ -103,9 +103,10 @@ impl Many {
             return Ok(files);
         }
         for name in arrays {
-            let array = source.resolve(name)?;
-            for &(file, _) in self.joined.pieces(array) {
-                files.entry(file as usize).or_default().push(self.path(array));
+            for array in source.meant(name)? {
+                for &(file, _) in self.joined.pieces(array) {
+                    files.entry(file as usize).or_default().push(self.path(array));
+                }
             }
         }
         Ok(files)

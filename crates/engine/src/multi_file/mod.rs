@@ -134,7 +134,8 @@ impl Source {
         };
         let known = KnownFiles::of(&files, options);
         // Files are asked one by one for what is known of them here; nothing else looks for it again.
-        let each = OpenOptions { join: None, catalog: None, beside: false, ..options.clone() };
+        let told = options.told.clone().or_else(|| options.catalog.clone());
+        let each = OpenOptions { join: None, catalog: None, told, beside: false, ..options.clone() };
         let versions = files.iter().map(|_| OnceLock::new()).collect();
         let recent = Mutex::default();
         let files = Arc::new(Files { names: files, options: each, known, versions, recent });

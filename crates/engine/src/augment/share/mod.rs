@@ -10,12 +10,14 @@ mod replica;
 mod wire;
 
 use std::collections::VecDeque;
+use std::time::Instant;
 
 use sieva_index::store::{Home, Store};
 use sieva_types::{Error, ErrorKind, Result};
 
 use super::build::{BuildOptions, BuildReport, IndexKind};
 use super::check_state;
+use super::told::Rate;
 use crate::open::Source;
 use regions::Regions;
 use replica::ReplicaJob;
@@ -50,6 +52,9 @@ pub struct IndexJob {
     out: Option<usize>,
     /// Stores that are written to.
     homes: Vec<Home>,
+    /// Of a source of many files, those that are built.
+    files: Vec<usize>,
+    started: Instant,
     report: BuildReport,
 }
 
@@ -81,6 +86,8 @@ impl Source {
             stages: VecDeque::new(),
             out: None,
             homes: Vec::new(),
+            files: Vec::new(),
+            started: Instant::now(),
             report: BuildReport::default(),
         };
         if options.kinds.iter().any(|kind| *kind != IndexKind::Sorted) {
@@ -88,6 +95,7 @@ impl Source {
             match self.many() {
                 Some(many) => {
                     for (file, names) in many.holding(self, arrays)? {
+                        job.files.push(file);
                         job.add_regions(&many.files.file(file)?, &names, &mut all)?;
                     }
                 }
@@ -189,16 +197,37 @@ impl IndexJob {
         Ok(())
     }
 
+    /// Tells the catalog of the files that were built.
+    fn tell(&mut self) -> Result<()> {
+        let seconds = self.started.elapsed().as_secs_f64();
+        match self.source.many() {
+            None => {
+                let rate = Rate::of(&self.source, &self.source.indexable(&[])?, seconds);
+                self.report.notes.extend(self.source.tell_catalog(rate));
+            }
+            Some(many) => {
+                for &file in &self.files {
+                    let file = many.files.file(file)?;
+                    file.augmented().forget();
+                    let note = file.tell_catalog(Rate::default());
+                    self.report.notes.extend(note.filter(|note| !self.report.notes.contains(note)));
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// What was done, once there are no more tasks.
     ///
     /// # Errors
     /// `invalid-value` where there are.
-    pub fn finish(self) -> Result<BuildReport> {
+    pub fn finish(mut self) -> Result<BuildReport> {
         if !self.stages.is_empty() {
             return Err(Error::new(ErrorKind::InvalidValue, "there are tasks that were not done"));
         }
         self.source.augmented().forget();
         self.homes.iter().for_each(Store::tidy);
+        self.tell()?;
         Ok(self.report)
     }
 }
