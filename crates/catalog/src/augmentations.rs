@@ -214,9 +214,10 @@ pub(crate) fn list(pool: &Pool, prefix: &str) -> Result<Vec<Augmentation>> {
 /// Notes that what a store holds of a source is of another state of it.
 pub(crate) fn set_stale(pool: &Pool, location: &str, store: &str, at: f64) -> Result<bool> {
     let (stale, current) = (AugmentationState::Stale as i64, AugmentationState::Current as i64);
-    let cells: [Cell; 5] = [location.into(), store.into(), current.into(), stale.into(), at.into()];
+    // SQLite numbers parameters in the order in which they stand.
+    let cells: [Cell; 5] = [stale.into(), at.into(), location.into(), store.into(), current.into()];
     let sql =
-        "UPDATE augmentations SET state = $4, at = $5 WHERE location = $1 AND store = $2 AND state = $3";
+        "UPDATE augmentations SET state = $1, at = $2 WHERE location = $3 AND store = $4 AND state = $5";
     pool.write(|session| Ok(session.run(sql, &cells)? > 0))
 }
 
