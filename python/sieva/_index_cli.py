@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, TypedDict
 
 import click
 
-from sieva import _native, _open
+from sieva import _native, _open, errors
 from sieva._engine_cli import engine_given, is_other_rank
 from sieva._index import summary
 from sieva._printable import say
