@@ -84,7 +84,7 @@ fn what_is_no_catalog_is_refused() {
     rusqlite::Connection::open(&path).unwrap().execute("UPDATE meta SET value = 99", []).unwrap();
     let e = opened(&path);
     assert_eq!(e.kind(), ErrorKind::Unsupported);
-    assert!(e.message().contains("of version 99, newer than 2"), "{e}");
+    assert!(e.message().contains("of version 99, newer than 3"), "{e}");
 }
 
 /// Spellings that are none of an address, and would be a path: all of them have the password "pw".
