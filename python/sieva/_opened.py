@@ -97,7 +97,9 @@ def _plain(name: str, value: Any) -> Any:  # noqa: ANN401 - any option
         places = [value] if isinstance(value, str | os.PathLike) else value
         return [_absolute(os.fspath(place)) for place in places]
     if name == "catalog" and not isinstance(value, bool):
-        return getattr(value, "url", None) or os.fspath(value)
+        url = getattr(value, "url", None) or value
+        # What is no catalog is refused where it is opened.
+        return os.fspath(url) if isinstance(url, str | os.PathLike) else url
     if name == "dims":
         return {array: list(names) for array, names in value.items()}
     return dict(value) if name == "storage_options" else value

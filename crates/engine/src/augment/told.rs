@@ -84,6 +84,10 @@ pub(crate) fn is_there(url: &str) -> bool {
 /// # Errors
 /// Those of the catalog, and of reading the source.
 pub(crate) fn tell(source: &Source, catalog: &Catalog, location: &str, rate: Rate) -> Result<()> {
+    if source.many().is_some() {
+        let there = inventory_of_many(source, location, rate)?;
+        return catalog.sync_augmentations(location, location, &there, now()).map(drop);
+    }
     let mut all = homes(source.path(), source.options()).read;
     let write = source.loaded()?.write.clone();
     if !all.iter().any(|home| home.path() == write.path()) {
@@ -120,20 +124,12 @@ fn inventory(
 ) -> Result<Vec<Augmentation>> {
     let built_for = store.fingerprint();
     let is_current = built_for == source.loaded()?.fingerprint()?;
-    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let whole = Augmentation {
-        location: location.to_string(),
-        path: String::new(),
-        kind: String::new(),
         version: built_for.version.clone(),
-        bytes: 0,
-        seconds: 0.0,
-        host: host.trim().to_string(),
-        at: now(),
         store: name(home),
-        data_bytes: 0,
         fingerprint: format!("{}-{:016x}", built_for.len, built_for.content),
         state: if is_current { AugmentationState::Current } else { AugmentationState::Stale },
+        ..blank(location)
     };
     let one = |path: &str, kind: IndexKind, bytes: u64, data_bytes: u64, seconds: f64| Augmentation {
         path: path.to_string(),
@@ -164,6 +160,45 @@ fn inventory(
         found.push(one(&replica.key, IndexKind::Sorted, replica.bytes, data, seconds));
     }
     Ok(found)
+}
+
+/// What files that are joined hold together: each has its store, so that the name of all stands for a store.
+fn inventory_of_many(source: &Source, location: &str, rate: Rate) -> Result<Vec<Augmentation>> {
+    let version = source.reader().store().version();
+    let whole = Augmentation { version, store: location.to_string(), ..blank(location) };
+    let mut found = Vec::new();
+    for a in source.held_status()?.arrays {
+        let kinds = [
+            (IndexKind::ZoneMap, a.with_stats, a.stats_bytes),
+            (IndexKind::Bitmap, a.with_bitmap, a.bitmap_bytes),
+        ];
+        for (kind, regions, bytes) in kinds {
+            let (path, kind) = (a.path.clone(), name_of(kind).to_string());
+            let (data_bytes, seconds) = (a.data_bytes, rate.0 * a.data_bytes as f64);
+            let one = Augmentation { path, kind, bytes, data_bytes, seconds, ..whole.clone() };
+            found.extend((regions > 0).then_some(one));
+        }
+    }
+    Ok(found)
+}
+
+/// What is the same of all augmentations of a source that are noted now.
+fn blank(location: &str) -> Augmentation {
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    Augmentation {
+        location: location.to_string(),
+        path: String::new(),
+        kind: String::new(),
+        version: String::new(),
+        bytes: 0,
+        seconds: 0.0,
+        host: host.trim().to_string(),
+        at: now(),
+        store: String::new(),
+        data_bytes: 0,
+        fingerprint: String::new(),
+        state: AugmentationState::Current,
+    }
 }
 
 fn indexed_bytes(a: &ArraySummary) -> u64 {
