@@ -28,7 +28,7 @@ impl Plan {
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         self.check()?;
         let mut body = Writer::default();
-        write_plan(&mut body, &self.canonical());
+        write_plan(&mut body, &self.checked_form()?);
         let body = body.into_bytes();
         let mut out = Vec::with_capacity(body.len() + 13);
         out.extend_from_slice(&MAGIC);
@@ -61,7 +61,14 @@ impl Plan {
         r.finish()?;
         plan.check()?;
         // Whoever wrote it: what is kept by a plan's bytes is kept by its one form.
-        Ok(plan.canonical())
+        plan.checked_form()
+    }
+
+    /// Its one form, which may be nested a level deeper: `x <> 1 AND x <> 2` is NOT and a list there.
+    fn checked_form(&self) -> Result<Self> {
+        let form = self.canonical();
+        form.check()?;
+        Ok(form)
     }
 
     /// The name of the question: 32 hexadecimal digits, the first half of the SHA-256 of its bytes.

@@ -133,6 +133,20 @@ fn what_is_nested_too_deep_is_refused() {
     let deeper = nested(MAX_DEPTH);
     assert!(deeper.to_bytes().unwrap_err().message().contains("nested deeper than"));
     assert!(Plan::from_json(&deeper.to_json()).unwrap_err().message().contains("nested deeper than"));
+    // `x <> 1 AND x <> 2` is NOT and a list in its one form, a level more: what cannot be read is not written.
+    let unequal = |n: usize| {
+        let value = (0..n).fold(Expr::Column(ColumnId(0)), |e, _| Expr::Call("f".into(), vec![e]));
+        let not = |k| Expr::compare(CompareOp::NotEq, value.clone(), Expr::Literal(Literal::Int(k)));
+        let mut plan = warm();
+        let none = Expr::IsNull(Box::new(Expr::Column(ColumnId(0))));
+        plan.steps = vec![Step::Filter(Expr::And(vec![not(1), not(2), none]))];
+        plan
+    };
+    let fits = unequal(MAX_DEPTH - 4);
+    assert_eq!(Plan::from_bytes(&fits.to_bytes().unwrap()).unwrap(), fits.canonical());
+    let grows = unequal(MAX_DEPTH - 3);
+    grows.check().unwrap();
+    assert!(grows.to_bytes().unwrap_err().message().contains("nested deeper than"));
     let text = "[".repeat(1 << 20);
     assert!(Plan::from_json(&text).unwrap_err().message().contains("nested deeper than"));
 }
