@@ -131,7 +131,11 @@ impl CollectionQuery {
         if n == 0 {
             return Err(Error::new(ErrorKind::InvalidValue, "work in 0 parts").hint("ask for 1 or more"));
         }
-        let cuts = share::cuts(&self.listing()?.weights, n);
+        let mut cuts = share::cuts(&self.listing()?.weights, n);
+        if cuts.is_empty() {
+            // No object is left: a task of none says so, and finishes as any other.
+            cuts.push(0..0);
+        }
         cuts.into_iter().map(|part| self.task(kind, part)).collect()
     }
 
