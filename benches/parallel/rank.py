@@ -98,9 +98,10 @@ def build(job: Job) -> Job:
     seconds: list[float] = []
     report = None
     for _ in range(job["runs"]):
+        if COMM.rank == 0:
+            sieva.open(job["file"], store=job["store"]).drop_index()
+        COMM.Barrier()
         with sieva.mpi.open(job["file"], COMM, store=job["store"]) as source:
-            if COMM.rank == 0:
-                sieva.open(job["file"], store=job["store"]).drop_index()
             took, report = timed(
                 lambda source=source: source.build_index(
                     job["array"], kinds=[job["kind"]], columns=job.get("columns"), memory=job.get("memory")

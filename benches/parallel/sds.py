@@ -47,7 +47,7 @@ class Ranks:
 
     def run(self, n: int, job: dict[str, Any]) -> Result:
         """Return what rank 0 says."""
-        options = ["--allow-run-as-root", "--oversubscribe"] if "Open MPI" in self.version else []
+        options = ["--allow-run-as-root", "--oversubscribe"] if "Open" in self.version else []
         command = [self.mpirun, *options, "-n", str(n), sys.executable, str(RANK), json.dumps(job)]
         env = {**os.environ, "OMPI_MCA_mpi_yield_when_idle": "1", "SIEVA_LEARN": "0"}
         done = subprocess.run(command, capture_output=True, text=True, env=env, check=False)

@@ -108,6 +108,8 @@ def test_indexes_are_built_by_ranks(ocean, mpirun, tmp_path):
     found = told(mpirun, 3, "index", ocean, tmp_path / "store")
     assert found["regions"] == alone.build_index("TEMP", "SALT").regions_built
     assert found["counts"] == [alone.query("TEMP > 20").count()] * 3
+    # The replica is one that all ranks sorted and one published.
+    assert sieva.open(ocean, store=tmp_path / "store").verify_index(all=True)
 
 
 def test_objects_of_a_collection(mpirun, tmp_path):

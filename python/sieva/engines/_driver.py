@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -166,11 +167,26 @@ def build_index(source: Source, job: IndexJob, engine: Engine, running: Mapping[
         Options of `Source.run_index_task`, for each worker.
     """
     how = how_of(source, running)
-    while tasks := job.tasks(engine.workers() * int(getattr(engine, "parts_of_each", PARTS))):
-        work = [Work("index", bytes(task), None, 0, how) for task in tasks]
-        done = dict(engine.run(work))
-        job.take([done[number] for number in range(len(work))])
-    return job.finish()
+    parts = engine.workers() * int(getattr(engine, "parts_of_each", PARTS))
+    # Of ranks that ask together one has the job; what goes wrong there is told on all.
+    leads = getattr(engine, "rank", 0) == 0
+    agreed: Callable[[Callable[[], Any]], Any] = getattr(engine, "agreed", lambda step: step())
+    while True:
+        tasks = agreed(lambda: job.tasks(parts) if leads else [])
+        done = dict(engine.run([Work("index", bytes(task), None, 0, how) for task in tasks]))
+        if not done:
+            break
+        in_order = [done[number] for number in range(len(done))]
+        agreed(partial(job.take, in_order) if leads else _nothing)
+    report: BuildReport = agreed(job.finish if leads else _nothing)
+    comm = getattr(engine, "comm", None)
+    if comm is not None:
+        report = comm.bcast(report)
+    return report
+
+
+def _nothing() -> None:
+    """Stand for what another rank does."""
 
 
 def how_of(source: Source, running: Mapping[str, Any]) -> str:
