@@ -9,10 +9,8 @@ docs/reproduction/sds.md.
 import argparse
 import datetime as dt
 import json
-import os
 import shutil
 import statistics
-import subprocess
 import sys
 import zlib
 from pathlib import Path
@@ -23,37 +21,20 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import conventional
 import data
 import numpy as np
+import sds_cases
 import sieva
 from machine import machine
 from queries import Query, sds
+from ranks import Ranks, Result, shown
 
+# The tables of the page, in their order.
+MARKS = ("run", "build", "queries", "balance", "choice", "little")
 ROOT = Path(__file__).resolve().parents[2]
-RANK = Path(__file__).with_name("rank.py")
 # Figure 6 and Table II: what is built.
 BUILDS = {"bitmap": {}, "sorted": {"columns": ["x", "y", "z"]}}
 # Section IV.B: against a full scan on as many cores.
 TARGETS = {"SDS Q1": 55.0, "SDS Q2": 22.0, "SDS Q3": 62.0}
 WAYS = [("h5py", ""), ("sieva", "auto"), ("sieva", "bitmap"), ("sieva", "sorted"), ("unbalanced", "bitmap")]
-Result = dict[str, Any]
-
-
-class Ranks:
-    """Runs `rank.py` on so many ranks."""
-
-    def __init__(self, mpirun: str) -> None:
-        self.mpirun = mpirun
-        told = subprocess.run([mpirun, "--version"], capture_output=True, text=True, check=True)
-        self.version = told.stdout.splitlines()[0]
-
-    def run(self, n: int, job: dict[str, Any]) -> Result:
-        """Return what rank 0 says."""
-        options = ["--allow-run-as-root", "--oversubscribe"] if "Open" in self.version else []
-        command = [self.mpirun, *options, "-n", str(n), sys.executable, str(RANK), json.dumps(job)]
-        env = {**os.environ, "OMPI_MCA_mpi_yield_when_idle": "1", "SIEVA_LEARN": "0"}
-        done = subprocess.run(command, capture_output=True, text=True, env=env, check=False)
-        if done.returncode:
-            raise SystemExit(f"{' '.join(command)}\n{done.stdout}\n{done.stderr}")
-        return json.loads(done.stdout.splitlines()[-1])
 
 
 def main() -> None:
@@ -73,6 +54,11 @@ def main() -> None:
     }
     found["build"] = builds(ranks, path, store, args)
     found["queries"] = queries(ranks, path, store, args)
+
+    def ask(n: int, query: Query, own: Path, how: Result) -> Result:
+        return ranks.run(n, {**asked(query, path, own, runs=args.runs), **how})
+
+    found |= sds_cases.measure(ask, path, store / "both")
     args.results.mkdir(parents=True, exist_ok=True)
     name = f"{found['date'][:10]}-{args.particles}-sds-parallel.json"
     (args.results / name).write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
@@ -175,12 +161,6 @@ def asked(query: Query, path: Path, store: Path, runs: int) -> dict[str, Any]:
     }
 
 
-def shown(seconds: list[float]) -> str:
-    """Return the median and the range in ms."""
-    low, high = min(seconds) * 1e3, max(seconds) * 1e3
-    return f"{statistics.median(seconds) * 1e3:.1f} ({low:.1f}..{high:.1f})"
-
-
 def page(found: Result) -> list[str]:
     """Return the tables."""
     one = {r["what"]: statistics.median(r["seconds"]) for r in found["build"] if r["ranks"] == 1}
@@ -210,14 +190,14 @@ def page(found: Result) -> list[str]:
         balance = "-" if row["way"] == "select" else f"{max(row['hits']) / mean:.3f}"
         cells = (row["query"], row["ranks"], way, shown(row["seconds"]), f"{gain:.1f}x", balance)
         lines.append("| " + " | ".join(map(str, cells)) + " |")
-    return [*tables, "\n".join(lines)]
+    return [*tables, "\n".join(lines), *sds_cases.tables(found)]
 
 
 def fill(target: Path, found: Result) -> None:
     """Put the run and the tables between the marks of a page."""
     text = target.read_text(encoding="utf-8")
     head = [f"- {name}: {found[name]}" for name in ("date", "command", "mpi", "particles", "machine")]
-    for mark, body in zip(("run", "build", "queries"), ["\n".join(head), *page(found)], strict=True):
+    for mark, body in zip(MARKS, ["\n".join(head), *page(found)], strict=True):
         before, _, rest = text.partition(f"<!-- {mark} -->")
         _, _, after = rest.partition(f"<!-- /{mark} -->")
         text = f"{before}<!-- {mark} -->\n\n{body}\n\n<!-- /{mark} -->{after}"
