@@ -56,13 +56,14 @@ pub(crate) fn tell(
     (teller, Arc::new(move |p| told.tell(p)))
 }
 
-/// Options of a build, those that are not given as they are by themselves.
+/// Options of a build, those that are not given as they are in the session of the source.
 pub(crate) fn build_options(
+    source: &Source,
     jobs: Option<usize>,
     memory: Option<u64>,
     lock_timeout: Option<Duration>,
 ) -> BuildOptions {
-    let mut options = BuildOptions::default();
+    let mut options = BuildOptions::within(source.0.session());
     options.jobs = jobs.unwrap_or(options.jobs);
     options.memory = memory.unwrap_or(options.memory);
     options.lock_timeout = lock_timeout.unwrap_or(options.lock_timeout);
@@ -106,7 +107,7 @@ pub fn build_index<'py>(
         columns,
         cancel: Arc::clone(&cancel),
         progress: Some(told),
-        ..build_options(jobs, memory, lock_timeout)
+        ..build_options(source, jobs, memory, lock_timeout)
     };
     options.kinds = kinds.iter().map(|k| IndexKind::parse(k)).collect::<Result<_, _>>().map_err(to_python)?;
     let report = interruptible(py, &cancel, || source.0.build_index(&arrays, &options));

@@ -32,7 +32,7 @@ impl IndexJob {
         columns: Option<Vec<String>>,
         lock_timeout: Option<Duration>,
     ) -> PyResult<Self> {
-        let mut options = build_options(None, memory, lock_timeout);
+        let mut options = build_options(source, None, memory, lock_timeout);
         (options.precision, options.columns) = (precision, columns);
         let parsed = kinds.iter().map(|k| sieva::IndexKind::parse(k)).collect::<Result<_, _>>();
         options.kinds = parsed.map_err(to_python)?;
@@ -116,7 +116,7 @@ pub fn run_index_task<'py>(
 ) -> PyResult<Bound<'py, PyBytes>> {
     let cancel = Arc::new(AtomicBool::new(false));
     let (teller, told) = tell(progress, &cancel);
-    let mut options = build_options(jobs, memory, lock_timeout);
+    let mut options = build_options(source, jobs, memory, lock_timeout);
     (options.cancel, options.progress) = (Arc::clone(&cancel), Some(told));
     let done = interruptible(py, &cancel, || source.0.run_index_task(&task.0, &options));
     Ok(PyBytes::new(py, &teller.outcome(done)?))

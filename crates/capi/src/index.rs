@@ -62,7 +62,7 @@ pub unsafe fn build_of(
         let index = unsafe { source.array(array) }?;
         vec![source.source.schema().arrays[index].path.clone()]
     };
-    let default = BuildOptions::default();
+    let default = BuildOptions::within(source.source.session());
     let options = BuildOptions {
         kinds,
         jobs: source.options.threads.unwrap_or(default.jobs),

@@ -85,7 +85,7 @@ impl IndexOptions {
         let (columns, stop) =
             unsafe { (given::optional_text(own.columns, "options.columns")?, own.stop.as_ref()) };
         let some = |n: u64| Some(n).filter(|&n| n > 0);
-        let default = BuildOptions::default();
+        let default = BuildOptions::within(source.source.session());
         let jobs = some(own.jobs.into()).map(|n| n as usize).or(source.options.threads);
         let teller = own.progress.map(|call| Arc::new(Teller { call, context: own.progress_context }));
         let stop = stop.map(|s| Arc::clone(&s.0)).or_else(|| source.options.cancel.clone());

@@ -17,6 +17,7 @@ use sieva_types::{Error, ErrorKind, Result};
 use super::told::Rate;
 use super::{sort, worker};
 use crate::open::Source;
+use crate::session::Session;
 
 /// A kind of augmentation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,6 +91,14 @@ impl Default for BuildOptions {
             progress: None,
             cancel: Arc::default(),
         }
+    }
+}
+
+impl BuildOptions {
+    /// As by default, within the threads and the memory of a session: a rank has its share of its node's.
+    pub fn within(session: &Session) -> Self {
+        let default = Self::default();
+        Self { jobs: session.threads(), memory: default.memory.min(session.stats().memory), ..default }
     }
 }
 
@@ -287,5 +296,21 @@ impl Job {
         let grid = RegionGrid::new(&old.header().shape, &old.header().region).ok()?;
         let number = grid.number(&self.grid.coords(region))?;
         (grid.bx(number) == self.grid.bx(region)).then_some(number)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::session::SessionOptions;
+
+    #[test]
+    fn builds_stay_within_threads_and_memory_of_a_session() {
+        let session =
+            Session::new(&SessionOptions { threads: Some(3), memory: Some(512 << 20), ..Default::default() });
+        let options = BuildOptions::within(&session.unwrap());
+        assert_eq!((options.jobs, options.memory), (3, 512 << 20));
+        let roomy = Session::new(&SessionOptions { memory: Some(64 << 30), ..Default::default() });
+        assert_eq!(BuildOptions::within(&roomy.unwrap()).memory, BuildOptions::default().memory);
     }
 }
