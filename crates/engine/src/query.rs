@@ -290,7 +290,7 @@ impl Query {
             bound,
             exec_options(self.source.session(), &self.options, &self.cancel, &self.cache),
         )?);
-        execution.fetch_from(own.chosen());
+        execution.fetch_from(own.chosen_for(selection.len())?);
         let mut gatherer = Gatherer::new(Arc::clone(&execution));
         let mut fetch = |positions: &[u64]| {
             let mut columns = exec::fetch(&mut gatherer, &execution.bound.outputs, positions)?;

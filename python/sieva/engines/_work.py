@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import weakref
 from collections import OrderedDict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -187,11 +188,7 @@ def _query(source: Source, payload: bytes, running: dict[str, Any]) -> bytes:
 def _fetch(source: Source, payload: bytes, running: dict[str, Any]) -> bytes:
     """Return the columns of a query, or the values of one name: at a selection, or in the rows of a task."""
     data, selection, wanted = unpack(payload, 3)
-    task = _native.Task.from_bytes(data)
-    if selection:
-        part = source._native.query_of(task, running).at(_native.Selection.from_bytes(selection))
-    else:
-        part = source._native.query_of(task, running, alone=True)
+    part = _last_part.of(source, data, selection, running)
     what = json.loads(wanted)
     if what["columns"]:
         from sieva._query import Query
@@ -200,10 +197,50 @@ def _fetch(source: Source, payload: bytes, running: dict[str, Any]) -> bytes:
     return pack_values(part.read(what["value"]))
 
 
+class _LastPart:
+    """The query of the part that was fetched last, which knows where its rows lie: names come one by one.
+
+    One for all workers of a process; it takes at most a quarter of the memory of a query.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._key: tuple[int, bytes, bytes, str] | None = None
+        self._part: _native.Query | None = None
+        self._source: weakref.ref[Source] | None = None
+
+    def of(self, source: Source, data: bytes, selection: bytes, running: dict[str, Any]) -> _native.Query:
+        """Return the query of a task at a selection; of no selection, that of the rows of the task."""
+        key = (id(source), data, selection, json.dumps(running, sort_keys=True))
+        with self._lock:
+            if (
+                self._part is not None
+                and self._key == key
+                and self._source is not None
+                and self._source() is source
+            ):
+                return self._part
+        task = _native.Task.from_bytes(data)
+        if selection:
+            part = source._native.query_of(task, running).at(_native.Selection.from_bytes(selection))
+        else:
+            part = source._native.query_of(task, running, alone=True)
+        with self._lock:
+            self._key, self._part, self._source = key, part, weakref.ref(source, self._gone)
+        return part
+
+    def _gone(self, source: weakref.ref[Source]) -> None:
+        """Let go of what belongs to a source that is no more."""
+        if self._source is source:
+            self._key = self._part = self._source = None
+
+
 def _index(source: Source, payload: bytes, running: dict[str, Any]) -> bytes:
     """Build a part of an index."""
     return source.run_index_task(payload, **running)
 
+
+_last_part = _LastPart()
 
 # What a worker can be asked to do.
 KINDS: dict[str, Callable[[Source, bytes, dict[str, Any]], bytes]] = {

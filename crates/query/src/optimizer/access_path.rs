@@ -150,9 +150,8 @@ impl Execution {
         let tests = tests.filter(|(_, c)| self.test_of(&offer.replica, c).is_some()).count() as f64;
         let rows = (low + high) as f64 / 2.0;
         let (columns, fetch) = self.spared(offer, rows);
-        let costs = &self.indexes.costs.index;
         let threads = self.options.threads as f64;
-        let by_replica = rows * (ROW_COST + 4.0 * (1.0 + tests + columns) * costs.byte.get()) / threads;
+        let by_replica = self.slice_cost(rows, tests + columns);
         // What the zone maps leave must be read, if only once.
         let axes: Vec<usize> = (0..self.bound.rows.shape.len()).collect();
         let mut arrays = Vec::new();
@@ -172,6 +171,31 @@ impl Execution {
         by_replica < (open.count() * step) as f64 * of_tile + fetch / threads
     }
 
+    /// Whether reading the slice of a replica, of one column, is cheaper than reading `n` values from all over the file.
+    pub(crate) fn slice_pays(&self, path: &ReplicaPath, n: u64) -> bool {
+        let Some(key) = self.bound.arrays.iter().position(|a| a.index == path.replica.key) else {
+            return false;
+        };
+        let rows = (path.rows.0 + path.rows.1) as f64 / 2.0;
+        let by_slice = self.slice_cost(rows, path.tests.len() as f64 + 1.0);
+        by_slice < self.scattered_cost(key, n as f64) / self.options.threads as f64
+    }
+
+    /// Nanoseconds of reading `rows` rows of a slice: their positions, and so many columns.
+    fn slice_cost(&self, rows: f64, columns: f64) -> f64 {
+        rows * (ROW_COST + 4.0 * (1.0 + columns) * self.indexes.costs.index.byte.get())
+            / self.options.threads as f64
+    }
+
+    /// Nanoseconds of a thread for reading `n` values of a bound array from all over the file: one by one, or all there are.
+    fn scattered_cost(&self, array: usize, n: f64) -> f64 {
+        let whole = Bx::whole(&self.bound.rows.shape);
+        let layout = self.readers[array].layout();
+        let block = if layout.is_chunked() { layout.chunk_bytes } else { layout.element_size as u64 };
+        let single = self.read_costs(array).price(1, block);
+        (n * single).min(self.scan_cost(array, &self.own_box(array, &whole)))
+    }
+
     /// The columns of a replica that the result wants, and nanoseconds of fetching `rows` values of each from all over the
     /// file, which the replica spares.
     fn spared(&self, offer: &Offer<'_>, rows: f64) -> (f64, f64) {
@@ -189,14 +213,7 @@ impl Execution {
                 }
             });
         }
-        let whole = Bx::whole(&self.bound.rows.shape);
-        let of = |&array: &usize| {
-            let layout = self.readers[array].layout();
-            let block = if layout.is_chunked() { layout.chunk_bytes } else { layout.element_size as u64 };
-            let single = self.read_costs(array).price(1, block);
-            (rows * single).min(self.scan_cost(array, &self.own_box(array, &whole)))
-        };
-        (arrays.len() as f64, arrays.iter().map(of).sum())
+        (arrays.len() as f64, arrays.iter().map(|&array| self.scattered_cost(array, rows)).sum())
     }
 
     /// The test on the replica's slice that a condition comes to, where it is on a column that it carries.

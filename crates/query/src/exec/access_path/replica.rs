@@ -27,6 +27,19 @@ impl Execution {
         }
     }
 
+    /// What a sorted replica has of the rows of this query, for `n` of them that were found elsewhere (by another process,
+    /// or by a query before): where its slice is cheaper to read than values from all over the file.
+    ///
+    /// # Errors
+    /// As evaluating the query by the replica.
+    pub fn chosen_for(&self, n: u64) -> Result<Option<&Arc<Chosen>>> {
+        let path = self.physical().replica.as_ref();
+        if self.chosen().is_none() && path.is_some_and(|p| p.answers_all && self.slice_pays(p, n)) {
+            self.prepare()?;
+        }
+        Ok(self.chosen())
+    }
+
     /// The count where a replica knows it without reading a position.
     pub(in crate::exec) fn count_by_replica(&self) -> Result<Option<u64>> {
         let plan = self.physical();

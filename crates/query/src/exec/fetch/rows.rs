@@ -120,6 +120,7 @@ impl RowStream {
     /// Reading errors of ORDER BY's values, `memory-limit` where they do not fit.
     pub fn new(execution: Arc<Execution>, selection: Arc<Selection>, batch: usize) -> Result<Self> {
         let gatherer = Gatherer::new(Arc::clone(&execution));
+        execution.chosen_for(selection.len())?;
         let positions = if execution.bound.order_by.is_empty() {
             Positions::Ranked { selection, rank: 0 }
         } else {
