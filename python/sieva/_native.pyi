@@ -635,6 +635,9 @@ class Plan:
     def source(self) -> str | None:
         """The path of the source, where the plan names one."""
 
+    def unnamed(self) -> Plan:
+        """Return the same plan of whatever source it is asked of."""
+
     def to_json(self) -> str:
         """Return it as JSON."""
 

@@ -35,6 +35,13 @@ impl Plan {
         }
     }
 
+    /// The same of whatever source it is asked of.
+    fn unnamed(&self) -> Self {
+        let mut plan = self.0.clone();
+        plan.scan.source = sieva::PlanSource::Given;
+        Self(plan)
+    }
+
     fn to_json(&self) -> String {
         self.0.to_json()
     }

@@ -3,6 +3,7 @@
 use std::io::{BufReader, BufWriter, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use numpy::{IntoPyArray, PyArrayMethods, PyReadonlyArrayDyn};
 use pyo3::basic::CompareOp;
@@ -12,6 +13,7 @@ use sieva::local::{Aside, open_regular};
 
 use crate::convert::matrix;
 use crate::errors::to_python;
+use crate::interrupt::interruptible;
 
 #[pyclass(module = "sieva._native", frozen)]
 pub struct Selection(pub Arc<sieva::Selection>);
@@ -176,12 +178,15 @@ impl Selection {
     ) -> PyResult<Self> {
         let boxes: Vec<sieva::Bx> =
             boxes.into_iter().map(|(start, shape)| sieva::Bx { start, shape }).collect();
-        py.detach(|| sieva::Selection::from_boxes(dims, shape, &boxes)).map(Self::from).map_err(to_python)
+        let cancel = Arc::new(AtomicBool::new(false));
+        let within = (sieva::Session::default().query_memory(), &*cancel);
+        let made = interruptible(py, &cancel, || sieva::Selection::from_boxes(dims, shape, &boxes, within));
+        made.map(Self::from)
     }
 
-    fn positions<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {
-        let positions: Vec<i64> = py.detach(|| self.0.iter().map(|p| p as i64).collect());
-        positions.into_pyarray(py).into_any()
+    fn positions<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let positions = py.detach(|| self.0.positions()).map_err(to_python)?;
+        Ok(positions.into_pyarray(py).into_any())
     }
 
     #[staticmethod]

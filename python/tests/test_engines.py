@@ -277,3 +277,11 @@ def test_command_line(ocean):
     assert outputs[0] == outputs[1] != b""
     wrong = subprocess.run([*command, "--workers", "2"], capture_output=True, text=True, check=False)
     assert (wrong.returncode, "--workers is of --engine" in wrong.stderr) == (2, True)
+
+
+def test_a_query_of_a_relative_path_is_pickled_for_other_directories(ocean, tmp_path, monkeypatch):
+    monkeypatch.chdir(ocean.parent)
+    query = sieva.open(ocean.name).query("TEMP > 5")
+    data, wanted = pickle.dumps(query), query.count()
+    monkeypatch.chdir(tmp_path)
+    assert pickle.loads(data).count() == wanted  # noqa: S301

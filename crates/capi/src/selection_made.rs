@@ -1,8 +1,9 @@
 //! Selections that the program makes itself: of positions, coordinates, boxes and bytes.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
-use sieva::{Bx, Error, ErrorKind, Result, Selection};
+use sieva::{Bx, Error, ErrorKind, Result, Selection, Session};
 
 use crate::given::{self, Out};
 use crate::query::QueryHandle;
@@ -68,9 +69,10 @@ pub unsafe extern "C" fn sieva_selection_from_coords(
 ) -> i32 {
     // SAFETY: the promises of sieva.h.
     guarded(|| unsafe {
-        let coords = given::values(coords, all(count, rank, "coords")?, "coords")?;
         of_rows(query, selection, |dims, shape| {
+            // Before anything is read: how much there is follows from the rank.
             check_rank(rank, &shape, "coordinates")?;
+            let coords = given::values(coords, all(count, rank, "coords")?, "coords")?;
             Selection::from_coords(dims, shape, &coords)
         })
     })
@@ -88,14 +90,20 @@ pub unsafe extern "C" fn sieva_selection_from_boxes(
 ) -> i32 {
     // SAFETY: the promises of sieva.h.
     guarded(|| unsafe {
-        let n = all(boxes, rank, "boxes")?;
-        let (starts, counts) = (given::values(starts, n, "starts")?, given::values(counts, n, "counts")?);
         of_rows(query, selection, |dims, shape| {
+            // Before anything is read, as above.
             check_rank(rank, &shape, "boxes")?;
+            let n = all(boxes, rank, "boxes")?;
+            let (starts, counts) = (given::values(starts, n, "starts")?, given::values(counts, n, "counts")?);
             let each = starts.chunks(rank.max(1) as usize).zip(counts.chunks(rank.max(1) as usize));
             let boxes: Vec<Bx> =
                 each.map(|(start, count)| Bx { start: start.to_vec(), shape: count.to_vec() }).collect();
-            Selection::from_boxes(dims, shape, &boxes)
+            Selection::from_boxes(
+                dims,
+                shape,
+                &boxes,
+                (Session::default().query_memory(), &AtomicBool::new(false)),
+            )
         })
     })
 }

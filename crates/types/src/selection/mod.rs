@@ -2,6 +2,7 @@
 
 mod build;
 mod coords;
+mod made;
 mod persist;
 mod ranks;
 mod set;
@@ -16,9 +17,6 @@ pub use walk::{Batches, Positions, Runs};
 use crate::{Bx, Error, ErrorKind, Result, checked_len};
 use set::{PositionSet, SetOp};
 use walk::{Chunk, Walker};
-
-/// Coordinates that are made positions at a time.
-const COORDS_AT_ONCE: usize = 4096;
 
 /// A set of positions in a row space: named dimensions and their extents.
 ///
@@ -46,53 +44,6 @@ impl Selection {
     pub fn all(dims: Vec<String>, shape: Vec<u64>) -> Result<Self> {
         let set = PositionSet::all(n_rows(&dims, &shape)?);
         Ok(Self { dims, shape, set })
-    }
-
-    /// The given positions, best in increasing order: others are right but slower. Repeated ones count once.
-    ///
-    /// Fails with [`ErrorKind::InvalidValue`] on one outside of the row space.
-    pub fn from_positions(
-        dims: Vec<String>,
-        shape: Vec<u64>,
-        positions: impl IntoIterator<Item = u64>,
-    ) -> Result<Self> {
-        let mut builder = SelectionBuilder::new(dims, shape)?;
-        builder.push_positions(positions)?;
-        Ok(builder.finish())
-    }
-
-    /// The positions of these coordinates: row-major, one number per dimension for each. Best in C order, as
-    /// [`Selection::coords`] gives them; repeated ones count once.
-    ///
-    /// Fails with [`ErrorKind::InvalidValue`] on one outside of the row space, and where the last is not whole.
-    pub fn from_coords(dims: Vec<String>, shape: Vec<u64>, coords: &[u64]) -> Result<Self> {
-        let rank = shape.len();
-        if rank == 0 || !coords.len().is_multiple_of(rank) {
-            let message = format!("{} numbers are no coordinates of {rank} dimensions", coords.len());
-            return Err(Error::new(ErrorKind::InvalidValue, message));
-        }
-        let mut builder = SelectionBuilder::new(dims, shape.clone())?;
-        let mut positions = Vec::with_capacity(COORDS_AT_ONCE.min(coords.len() / rank));
-        for piece in coords.chunks(COORDS_AT_ONCE * rank) {
-            positions.clear();
-            for at in piece.chunks_exact(rank) {
-                positions.push(coords::ravel(at, &shape)?);
-            }
-            builder.push_positions(positions.iter().copied())?;
-        }
-        Ok(builder.finish())
-    }
-
-    /// The positions in any of these boxes.
-    ///
-    /// Fails with [`ErrorKind::DimensionMismatch`] on a box of another rank, with [`ErrorKind::InvalidValue`] on one that
-    /// does not lie in the row space.
-    pub fn from_boxes(dims: Vec<String>, shape: Vec<u64>, boxes: &[Bx]) -> Result<Self> {
-        let mut builder = SelectionBuilder::new(dims, shape.clone())?;
-        for bx in boxes {
-            coords::for_runs(bx, &shape, |start, len| builder.push_run(start, len))?;
-        }
-        Ok(builder.finish())
     }
 
     /// The selection as bytes that travel: what [`Selection::write_to`] writes.
@@ -214,6 +165,15 @@ impl Selection {
             Some((first, last)) => self.set.merge(&build::range(self.n_rows(), first, last + 1), SetOp::And),
             None => PositionSet::empty(self.n_rows()),
         })
+    }
+
+    /// The selected positions in increasing order.
+    ///
+    /// Fails with [`ErrorKind::MemoryLimit`] where they cannot be held; the caller knows how much it allows.
+    pub fn positions(&self) -> Result<Vec<i64>> {
+        let mut out = zeroed(Some(self.len()), "positions")?;
+        out.iter_mut().zip(self.iter()).for_each(|(to, p)| *to = p as i64);
+        Ok(out)
     }
 
     /// The coordinates of the selected positions: row-major, one number per dimension for each.

@@ -1,5 +1,7 @@
 //! Selections against two plain models: a vector of booleans, and a list of intervals for huge row spaces.
 
+use std::sync::atomic::AtomicBool;
+
 use proptest::prelude::*;
 
 use super::*;
@@ -424,7 +426,7 @@ fn coordinates_and_boxes_select_what_they_name() {
     ];
     for (start, count) in boxes {
         let bx = Bx::new(start.to_vec(), count.to_vec());
-        let found = Selection::from_boxes(dims.clone(), shape.clone(), &[bx]).unwrap();
+        let found = Selection::from_boxes(dims.clone(), shape.clone(), &[bx], FREE).unwrap();
         assert_eq!(found.iter().collect::<Vec<_>>(), inside(start, count), "{start:?} {count:?}");
         let coords: Vec<u64> = found.coords().unwrap().into_iter().map(|c| c as u64).collect();
         assert!(Selection::from_coords(dims.clone(), shape.clone(), &coords).unwrap() == found);
@@ -432,7 +434,7 @@ fn coordinates_and_boxes_select_what_they_name() {
     }
     // Boxes that overlap and come in any order; coordinates backwards and twice.
     let two = [Bx::new(vec![2, 0, 0], vec![2, 5, 6]), Bx::new(vec![0, 1, 1], vec![3, 2, 2])];
-    let found = Selection::from_boxes(dims.clone(), shape.clone(), &two).unwrap();
+    let found = Selection::from_boxes(dims.clone(), shape.clone(), &two, FREE).unwrap();
     let mut expected = [inside([2, 0, 0], [2, 5, 6]), inside([0, 1, 1], [3, 2, 2])].concat();
     expected.sort_unstable();
     expected.dedup();
@@ -440,13 +442,17 @@ fn coordinates_and_boxes_select_what_they_name() {
     let twice = Selection::from_coords(dims.clone(), shape.clone(), &[3, 4, 5, 0, 0, 1, 3, 4, 5]).unwrap();
     assert_eq!(twice.iter().collect::<Vec<_>>(), [1, 119]);
     // A whole dimension of 2^40 costs nothing.
-    let large =
-        Selection::from_boxes(vec!["n".into()], vec![1 << 40], &[Bx::new(vec![5], vec![(1 << 40) - 5])]);
+    let large = Selection::from_boxes(
+        vec!["n".into()],
+        vec![1 << 40],
+        &[Bx::new(vec![5], vec![(1 << 40) - 5])],
+        FREE,
+    );
     assert_eq!(large.unwrap().len(), (1 << 40) - 5);
     let kind = |r: Result<Selection>| r.map(|s| s.len()).unwrap_err().kind();
     let of_box = |start: Vec<u64>, count: Vec<u64>| {
         let bx = Bx { start, shape: count };
-        kind(Selection::from_boxes(dims.clone(), shape.clone(), &[bx]))
+        kind(Selection::from_boxes(dims.clone(), shape.clone(), &[bx], FREE))
     };
     assert_eq!(of_box(vec![0, 0], vec![1, 1]), ErrorKind::DimensionMismatch);
     assert_eq!(of_box(vec![0, 0, 6], vec![1, 1, 1]), ErrorKind::InvalidValue);
@@ -457,4 +463,27 @@ fn coordinates_and_boxes_select_what_they_name() {
     let mut more = twice.to_bytes().unwrap();
     more.push(0);
     assert_eq!(kind(Selection::from_bytes(&more)), ErrorKind::CorruptFile);
+}
+
+/// No limit, and nobody who stops it.
+static NEVER: AtomicBool = AtomicBool::new(false);
+const FREE: (u64, &AtomicBool) = (u64::MAX, &NEVER);
+
+#[test]
+fn boxes_of_many_runs_end_at_the_limit_and_when_cancelled() {
+    let (dims, shape) = (vec!["y".to_string(), "x".to_string()], vec![1 << 30, 1 << 30]);
+    let tall = [Bx::new(vec![0, 0], vec![1 << 26, 1])];
+    let of = |memory: u64, cancel: bool| {
+        let within = (memory, &AtomicBool::new(cancel));
+        Selection::from_boxes(dims.clone(), shape.clone(), &tall, within).unwrap_err().kind()
+    };
+    assert_eq!(of(1 << 20, false), ErrorKind::MemoryLimit);
+    assert_eq!(of(u64::MAX, true), ErrorKind::Cancelled);
+}
+
+#[test]
+fn positions_that_no_memory_holds_are_refused() {
+    let one = Selection::from_positions(vec!["x".into()], vec![1 << 62], [1_u64]).unwrap();
+    assert_eq!(one.positions().unwrap(), [1]);
+    assert_eq!(one.complement().positions().unwrap_err().kind(), ErrorKind::MemoryLimit);
 }
