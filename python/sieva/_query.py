@@ -108,8 +108,8 @@ class Query:
         return self._native
 
     def __reduce__(self) -> tuple[object, ...]:
-        # A question and where to ask it; no values, and nothing that was found. The source knows where it lies, a plan
-        # only by what name it was opened.
+        # A question and where to ask it; no values, and nothing that was found. The source knows where it
+        # lies, a plan only by what name it was opened.
         return _asked_again, (self.source, bytes(self.plan().unnamed()), self.text, self._running)
 
     def count(self) -> int:

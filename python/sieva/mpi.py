@@ -70,7 +70,15 @@ def open(  # noqa: A001 - as sieva.open
 
     engine = _engine_of(comm)
     session = _work.this_worker().session._native
-    first = engine.agreed(lambda: open_in(session, path, options) if engine.rank == 0 else None)
+
+    def at_first() -> Source | None:
+        if engine.rank:
+            return None
+        # By the names that the others open: a plan says of which source it is.
+        names = Opened.of(file_names(path), options).names
+        return open_in(session, list(names), options)
+
+    first = engine.agreed(at_first)
     told = engine.comm.bcast(_told(first) if first is not None else None)
     opened = Opened.from_json(told[0])
 

@@ -268,3 +268,34 @@ def test_what_is_merged_has_a_limit(folder: Path) -> None:
     with pytest.raises(errors.MemoryLimit):
         CollectionPartial.from_bytes(data, memory=4096)
     assert rows(query.finish(CollectionPartial.from_bytes(data, memory=1 << 24))) == rows(query)
+
+
+ODD = (
+    # The plan in its one form has AND and OR in an order of its own: keys are met in another.
+    "SELECT flux WHERE (plate <= 3 AND flux > 1) OR ra > 9",
+    "SELECT flux WHERE (plate <= 30 AND flux > 5) OR ra > 0.1",
+    # What folds is no condition of the data any more.
+    "SELECT flux WHERE flux IN ()",
+    "SELECT flux WHERE plate <= 30 AND flux IN ()",
+    "SELECT flux WHERE plate IS NOT NULL OR flux IN ()",
+)
+
+
+@pytest.mark.parametrize("sql", ODD)
+def test_plans_of_another_form_have_the_same_answers(tmp_path: Path, sql: str) -> None:
+    for number in range(2):
+        with h5py.File(tmp_path / f"f{number}.h5", "w") as f:
+            for name in ("o0", "o1"):
+                group = f.create_group(f"{name}_{number}")
+                group["flux"] = np.arange(3, dtype="i4")
+                group.attrs["ra"] = 1.5
+                if name == "o0":
+                    group.attrs["plate"] = 3
+    with sieva.Catalog(str(tmp_path / "catalog.sqlite")) as known:
+        known.add(*sorted(tmp_path.glob("*.h5")), collection="runs")
+    query = collection_of(tmp_path).sql(sql)
+    parts = [collection_of(tmp_path).run_task(task) for task in query.tasks(2)]
+    found = query.finish(parts)
+    whole = query.to_arrow()
+    assert found.to_arrow().to_pylist() == whole.to_pylist()
+    assert found.count() == query.count() == whole.num_rows

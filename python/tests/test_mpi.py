@@ -50,7 +50,7 @@ def library_places():
     return [line.partition(":")[0] for line in listed.splitlines() if line.startswith("/")]
 
 
-def start(mpirun, ranks, *command, check=True):
+def start(mpirun, ranks, *command, check=True, cwd=PROGRAM.parent):
     command_line, environ = mpirun
     return subprocess.run(
         [*command_line, str(ranks), sys.executable, *map(str, command)],
@@ -59,7 +59,7 @@ def start(mpirun, ranks, *command, check=True):
         text=True,
         check=check,
         timeout=DEADLINE,
-        cwd=PROGRAM.parent,
+        cwd=cwd,
     )
 
 
@@ -162,3 +162,11 @@ def test_the_command_builds_indexes_by_ranks(ocean, mpirun, tmp_path):
     assert done.stderr.count("TEMP") == 1
     found = [sieva.open(ocean, store=tmp_path / store).index_status() for store in ("by-ranks", "alone")]
     assert [a.with_bitmap for a in found[0].arrays] == [a.with_bitmap for a in found[1].arrays] != [0]
+
+
+def test_a_relative_path_is_the_same_on_all_ranks(mpirun, ocean):
+    sql = f"SELECT count(*) FROM '{ocean.name}' WHERE TEMP > 5"
+    found = start(
+        mpirun, 2, "-m", "sieva", "query", "--engine", "mpi", "--format", "csv", sql, cwd=ocean.parent
+    )
+    assert int(found.stdout.split()[-1]) == sieva.open(ocean).query("TEMP > 5").count()

@@ -350,3 +350,29 @@ def test_zeros_of_both_signs_are_one_key(tmp_path):
     draw = Random(5)  # noqa: S311
     for _ in range(20):
         assert shown(in_parts(query, draw)) == shown(query)
+
+
+@pytest.mark.parametrize(
+    "sql", ["SELECT avg(a), mean(a)", "SELECT var_samp(a), var(a), sum(a)", "SELECT std(a), stddev_pop(a)"]
+)
+def test_two_names_of_an_aggregate_are_one(sql, tmp_path):
+    path = tmp_path / "a.h5"
+    with h5py.File(path, "w") as f:
+        f["a"] = np.arange(10.0)
+    source = sieva.open(path)
+    query = source.sql(sql)
+    parts = [source.run_task(task) for task in query.tasks(3)]
+    assert query.finish(parts).to_arrow().equals(query.to_arrow())
+
+
+def test_different_groups_are_counted(tmp_path):
+    path = tmp_path / "a.h5"
+    with h5py.File(path, "w") as f:
+        f["a"] = np.array([1.0, 1, 2, 2, 2, 5])
+    source = sieva.open(path)
+    for sql in (
+        "SELECT DISTINCT a, count(*) GROUP BY a",
+        "SELECT DISTINCT count(*) WHERE a > 9",
+        "SELECT DISTINCT a > 1 AS b, min(a) > 0 AS c GROUP BY a > 1",
+    ):
+        assert source.sql(sql).count() == source.sql(sql).to_arrow().num_rows > 0

@@ -194,16 +194,25 @@ impl Query {
         let _entered = self.enter()?;
         let bound = self.bound();
         if bound.distinct {
-            let mut stream = self.row_stream(1 << 16)?;
-            let mut n = 0;
-            while let Some(columns) = stream.next_batch()? {
-                n += columns.first().map_or(0, Column::len) as u64;
-            }
-            return Ok(n);
+            return self.count_distinct();
         }
         let all = if self.is_grouped() { self.groups()?.len as u64 } else { self.positions()? };
         let n = all.saturating_sub(bound.offset).min(bound.limit.unwrap_or(u64::MAX));
         self.lock_stats().hits = Some(n);
+        Ok(n)
+    }
+
+    /// The number of different rows, or groups.
+    fn count_distinct(&self) -> Result<u64> {
+        if self.is_grouped() {
+            let all = self.batches(1 << 16)?;
+            return all.map(|batch| batch.map(|b| b.num_rows() as u64)).sum();
+        }
+        let mut stream = self.row_stream(1 << 16)?;
+        let mut n = 0;
+        while let Some(columns) = stream.next_batch()? {
+            n += columns.first().map_or(0, Column::len) as u64;
+        }
         Ok(n)
     }
 

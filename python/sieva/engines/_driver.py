@@ -79,9 +79,14 @@ class Asking:
         self._tell_price(query)
         work = [self._work_of(task) for task in query.tasks(self.parts(), kind)]
         reduce = getattr(self.engine, "reduce", None)
-        if reduce is not None:
-            return query.finish([_native.Partial.from_bytes(reduce(work))])
-        return query.finish([_native.Partial.from_bytes(found) for _, found in self._run(work)])
+        found = [reduce(work)] if reduce is not None else [found for _, found in self._run(work)]
+
+        def finish() -> _native.Query:
+            return query.finish([_native.Partial.from_bytes(data) for data in found])
+
+        # Where several processes finish it, what one of them meets is raised on all.
+        agreed = getattr(self.engine, "agreed", None)
+        return finish() if agreed is None else agreed(finish)
 
     def _tell_price(self, query: _native.Query) -> None:
         priced = getattr(self.engine, "priced", None)

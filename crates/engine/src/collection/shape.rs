@@ -188,6 +188,8 @@ impl Shape {
                 _ => {}
             });
         }
+        // Tasks carry values of keys by their places: those of a query and of its plan must be in the same order.
+        keys.sort_unstable();
         (self.arrays, self.keys) = (arrays, keys);
     }
 }

@@ -22,7 +22,7 @@ pub fn plan_of(schema: &Schema, bound: &Bound, cross: bool) -> Result<Plan> {
 
 /// The same as it was asked: columns in the order of the arrays, parts and aggregates in the order of the query.
 pub(super) fn as_asked(schema: &Schema, bound: &Bound, cross: bool) -> Result<Plan> {
-    let columns = Columns::of(schema, bound);
+    let mut columns = Columns::of(schema, bound);
     let mut steps = Vec::new();
     match &bound.condition {
         Condition::Always => {}
@@ -30,13 +30,17 @@ pub(super) fn as_asked(schema: &Schema, bound: &Bound, cross: bool) -> Result<Pl
         other => return Err(internal(format!("a condition that was lowered: {other:?}"))),
     }
     if let Body::Groups { keys, aggregates, having } = &bound.body {
-        steps.push(Step::Aggregate {
-            keys: columns.each(keys)?,
-            calls: aggregates
-                .iter()
-                .map(|(aggregate, of)| columns.call(aggregate, of.as_ref()))
-                .collect::<Result<_>>()?,
-        });
+        // Two names of one aggregate (avg, mean) are one, as in the plan's one form.
+        let mut calls: Vec<Call> = Vec::with_capacity(aggregates.len());
+        for (aggregate, of) in aggregates {
+            let call = columns.call(aggregate, of.as_ref())?;
+            let number = calls.iter().position(|known| *known == call).unwrap_or(calls.len());
+            columns.calls.push(number);
+            if number == calls.len() {
+                calls.push(call);
+            }
+        }
+        steps.push(Step::Aggregate { keys: columns.each(keys)?, calls });
         steps.extend(having.as_ref().map(|h| columns.expr(h)).transpose()?.map(Step::Having));
     }
     if !bound.order_by.is_empty() {
@@ -75,6 +79,8 @@ struct Columns {
     list: Vec<Column>,
     of: Vec<Of>,
     keys: usize,
+    /// Of each aggregate the number of its call.
+    calls: Vec<usize>,
 }
 
 impl Columns {
@@ -99,7 +105,8 @@ impl Columns {
             }
         }
         of.sort_unstable();
-        let mut columns = Self { list: of.iter().map(|&o| column(schema, bound, o)).collect(), of, keys: 0 };
+        let list = of.iter().map(|&o| column(schema, bound, o)).collect();
+        let mut columns = Self { list, of, keys: 0, calls: Vec::new() };
         for &dim in &bound.rows.dims {
             let path = &schema.dims[dim].path;
             if !columns.list.iter().any(|c| c.dims.contains(path)) {
@@ -132,7 +139,10 @@ impl Columns {
                 Expr::Call(part.name().to_owned(), vec![self.id(Of::Array(*array, false))?])
             }
             Value::Key(key) => column_id(self.of.len() + key),
-            Value::Aggregated(call) => column_id(self.of.len() + self.keys + call),
+            Value::Aggregated(call) => {
+                let number = self.calls.get(*call).ok_or_else(|| internal(format!("no aggregate {call}")))?;
+                column_id(self.of.len() + self.keys + number)
+            }
             Value::Negate(a) => Expr::Negate(boxed(a)?),
             Value::Arithmetic(op, a, b) => Expr::Binary(*op, boxed(a)?, boxed(b)?),
             Value::Compare(op, a, b) => Expr::Compare(*op, boxed(a)?, boxed(b)?),

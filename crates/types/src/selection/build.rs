@@ -6,7 +6,7 @@
 use roaring::RoaringBitmap;
 
 use super::Selection;
-use super::set::{BUCKET_BITS, PositionSet, SetOp};
+use super::set::{BITSET_BYTES, BUCKET_BITS, PositionSet, SetOp};
 use crate::{Error, ErrorKind, Result};
 
 /// log2 of the positions in a block.
@@ -103,7 +103,9 @@ impl SelectionBuilder {
     /// The memory that the positions take so far, about.
     pub fn memory_bytes(&self) -> u64 {
         let s = self.bits.statistics();
-        let containers = s.n_bytes_array_containers + s.n_bytes_run_containers + s.n_bytes_bitset_containers;
+        let containers = s.n_bytes_array_containers
+            + s.n_bytes_run_containers
+            + u64::from(s.n_bitset_containers) * BITSET_BYTES;
         self.done.memory_bytes() + containers + (BLOCK_WORDS * size_of::<u64>()) as u64
     }
 

@@ -11,6 +11,9 @@ use roaring::RoaringBitmap;
 
 use super::ranks::Ranks;
 
+/// Bytes of a container that has a bit for each of its positions. What roaring tells of them (0.12) is the number of bits.
+pub(super) const BITSET_BYTES: u64 = 1 << 13;
+
 /// log2 of the number of positions in a bucket.
 pub(super) const BUCKET_BITS: u32 = 32;
 
@@ -240,7 +243,7 @@ impl PositionSet {
                 let s = bits.statistics();
                 s.n_bytes_array_containers
                     + s.n_bytes_run_containers
-                    + s.n_bytes_bitset_containers
+                    + u64::from(s.n_bitset_containers) * BITSET_BYTES
                     + u64::from(s.n_containers) * PER_CONTAINER
             }
         });

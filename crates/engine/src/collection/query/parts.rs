@@ -62,6 +62,21 @@ impl CollectionQuery {
         Ok(made)
     }
 
+    /// The query of its plan in its one form, where that has other keys, arrays or conditions: a condition that folds
+    /// (`flux IN ()`) leaves no names, and is answered by the catalog. Tasks are run by their plans, so that they are made
+    /// of them, too.
+    pub(in crate::collection) fn planned_otherwise(&self) -> Result<Option<Self>> {
+        let Inner { collection, options, shape: own, .. } = &*self.inner;
+        let plan = self.logical_plan()?;
+        let names = Names::load(&collection.catalog, &collection.name)?;
+        let other = Shape::of(&names, &collection.select_of(&plan)?)?;
+        let asks = |shape: &Shape| (shape.pushed.len(), shape.rest.is_some());
+        if asks(&other) == asks(own) && other.keys == own.keys && other.arrays == own.arrays {
+            return Ok(None);
+        }
+        collection.query_plan(&plan, options).map(Some)
+    }
+
     /// The whole query, bound to one object.
     pub(in crate::collection) fn template(&self) -> &Query {
         &self.inner.template

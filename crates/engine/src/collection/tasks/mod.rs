@@ -131,12 +131,15 @@ impl CollectionQuery {
         if n == 0 {
             return Err(Error::new(ErrorKind::InvalidValue, "work in 0 parts").hint("ask for 1 or more"));
         }
+        if let Some(other) = self.planned_otherwise()? {
+            return other.tasks_of(kind, n);
+        }
         let mut cuts = share::cuts(&self.listing()?.weights, n);
         if cuts.is_empty() {
             // No object is left: a task of none says so, and finishes as any other.
             cuts.push(0..0);
         }
-        cuts.into_iter().map(|part| self.task(kind, part)).collect()
+        cuts.into_iter().map(|part| self.own_task(kind, part)).collect()
     }
 
     /// The part of the work that are these of [`CollectionQuery::objects`], by their numbers. All tasks together must have
@@ -145,6 +148,13 @@ impl CollectionQuery {
     /// # Errors
     /// As [`CollectionQuery::tasks_of`]; `invalid-value` for numbers that no object has.
     pub fn task(&self, kind: TaskKind, objects: Range<u64>) -> Result<CollectionTask> {
+        match self.planned_otherwise()? {
+            Some(other) => other.own_task(kind, objects),
+            None => self.own_task(kind, objects),
+        }
+    }
+
+    fn own_task(&self, kind: TaskKind, objects: Range<u64>) -> Result<CollectionTask> {
         let (plan, question) = self.question(kind)?;
         check_range(&objects, question.count)?;
         let (sources, classes) = (self.pinned(&objects)?, self.classes().to_vec());

@@ -129,6 +129,9 @@ impl CollectionQuery {
     /// `invalid-value` where tasks are missing, or were made for another query; `stale-source` where sources are in other
     /// states than theirs; `memory-limit`; `arithmetic-overflow`.
     pub fn finish(&self, partial: CollectionPartial) -> Result<Self> {
+        if let Some(other) = self.planned_otherwise()? {
+            return other.finish(partial);
+        }
         let (_, own) = self.question(partial.kind())?;
         check_same(&own, &partial.question)?;
         partial.check_complete()?;
