@@ -10,6 +10,7 @@ use sieva::{Collection, CollectionQuery, Error, ErrorKind, OpenOptions, QueryOpt
 
 use crate::catalog::CatalogHandle;
 use crate::given::{self, Out, copy_out};
+use crate::histogram;
 use crate::objects::{KINDS, Listed, Object};
 use crate::options::{self, Options};
 use crate::query::QueryHandle;
@@ -311,10 +312,7 @@ pub unsafe extern "C" fn sieva_search_histogram(
     guarded(|| {
         // SAFETY: the promises of sieva.h.
         let (search, array) = unsafe { (&given::handle(search, "search")?.0, given::text(array, "array")?) };
-        if counts.is_null() || edges.is_null() {
-            return Err(invalid(format!("counts or edges is NULL: room for {bins} and one more is needed")));
-        }
-        let bins = given::in_memory::<u64>(bins, "counts")?;
+        let bins = histogram::room(bins, counts, edges)?;
         let found = search.histogram(array, bins, (low, high), &search.options)?;
         // SAFETY: as above.
         unsafe {

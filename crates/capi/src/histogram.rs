@@ -50,15 +50,23 @@ pub unsafe extern "C" fn sieva_query_histogram(
     guarded(|| {
         // SAFETY: the promises of sieva.h.
         let (query, array) = unsafe { (given::handle(query, "query")?, given::text(array, "array")?) };
-        if counts.is_null() || edges.is_null() {
-            return Err(invalid(format!("counts or edges is NULL: room for {bins} and one more is needed")));
-        }
+        let bins = room(bins, counts, edges)?;
         let value = query.source.value(array)?.to_string();
-        let bins = given::in_memory::<u64>(bins, "counts")?;
         let (own, own_edges) = query.bound()?.histogram(&value, bins)?;
         // SAFETY: as above.
         unsafe { put(&own, &own_edges, counts, edges) }
     })
+}
+
+/// The number of bins, for which the caller has room.
+///
+/// # Errors
+/// `invalid-value` for NULL, and for more than memory has.
+pub fn room(bins: u64, counts: *mut u64, edges: *mut f64) -> Result<usize> {
+    if counts.is_null() || edges.is_null() {
+        return Err(invalid(format!("counts or edges is NULL: room for {bins} and one more is needed")));
+    }
+    given::in_memory::<u64>(bins, "counts")
 }
 
 /// Copies a histogram out.

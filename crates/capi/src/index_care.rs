@@ -10,7 +10,7 @@ use crate::given::{self, Out};
 use crate::index::kinds_of;
 use crate::index_options::{IndexOptions, IndexReport};
 use crate::outcome::Outcome;
-use crate::request::RequestHandle;
+use crate::request::{RequestHandle, starting};
 use crate::source::{Opened, SourceHandle};
 use crate::start::Place;
 use crate::status::guarded;
@@ -110,24 +110,19 @@ pub unsafe extern "C" fn sieva_start_index_build_with(
     report: *mut IndexReport,
     request: *mut *mut RequestHandle,
 ) -> i32 {
-    guarded(|| {
-        let out = Out::handle(request, "request")?;
-        // SAFETY: the promises of sieva.h.
-        let (work, size) = unsafe {
-            (Building::given(source, (arrays, count), kinds, options)?, IndexReport::given_size(report)?)
-        };
-        let place = Place(report);
-        let started = RequestHandle::counting(Arc::clone(&work.options.cancel), move || {
-            let place = place;
-            let did = work.run()?;
-            // SAFETY: the header asks to leave the memory alone until the request has ended.
-            unsafe { did.put(place.0, size) };
-            Ok(did.regions_built)
-        })?;
-        // SAFETY: as above.
-        unsafe { out.set(started) };
-        Ok(())
-    })
+    // SAFETY: the promises of sieva.h; what is written to is left alone until the request has ended.
+    unsafe {
+        starting(request, || {
+            let work = Building::given(source, (arrays, count), kinds, options)?;
+            let (size, place) = (IndexReport::given_size(report)?, Place(report));
+            RequestHandle::counting(Arc::clone(&work.options.cancel), move |_| {
+                let place = place;
+                let did = work.run()?;
+                did.put(place.0, size);
+                Ok(did.regions_built)
+            })
+        })
+    }
 }
 
 /// `sieva_index_status`
@@ -152,17 +147,15 @@ pub unsafe extern "C" fn sieva_start_index_status(
     source: *const SourceHandle,
     request: *mut *mut RequestHandle,
 ) -> i32 {
-    guarded(|| {
-        let out = Out::handle(request, "request")?;
-        // SAFETY: the promises of sieva.h.
-        let source = Arc::clone(unsafe { &given::handle(source, "source")?.0 });
-        let started = RequestHandle::start(Arc::default(), move || {
-            Ok(Outcome::Text(source.source.index_status()?.to_json().into()))
-        })?;
-        // SAFETY: as above.
-        unsafe { out.set(started) };
-        Ok(())
-    })
+    // SAFETY: the promises of sieva.h.
+    unsafe {
+        starting(request, || {
+            let source = Arc::clone(&given::handle(source, "source")?.0);
+            RequestHandle::start(Arc::default(), move |_| {
+                Ok(Outcome::Text(source.source.index_status()?.to_json().into()))
+            })
+        })
+    }
 }
 
 /// `sieva_index_verify`
@@ -199,25 +192,19 @@ pub unsafe extern "C" fn sieva_start_index_verify(
     report: *mut IndexReport,
     request: *mut *mut RequestHandle,
 ) -> i32 {
-    guarded(|| {
-        let out = Out::handle(request, "request")?;
-        // SAFETY: the promises of sieva.h.
-        let (source, size) =
-            unsafe { (Arc::clone(&given::handle(source, "source")?.0), IndexReport::given_size(report)?) };
-        let place = Place(report);
-        let cancel = stop_of(&source);
-        let stop = Arc::clone(&cancel);
-        let started = RequestHandle::start(cancel, move || {
-            let place = place;
-            let found = verified(&source, all != 0, &stop)?;
-            // SAFETY: the header asks to leave the memory alone until the request has ended.
-            unsafe { IndexReport::verified(&found).put(place.0, size) };
-            Ok(Outcome::Text(found.differences.join("\n").into()))
-        })?;
-        // SAFETY: as above.
-        unsafe { out.set(started) };
-        Ok(())
-    })
+    // SAFETY: the promises of sieva.h; what is written to is left alone until the request has ended.
+    unsafe {
+        starting(request, || {
+            let source = Arc::clone(&given::handle(source, "source")?.0);
+            let (size, place) = (IndexReport::given_size(report)?, Place(report));
+            RequestHandle::start(stop_of(&source), move |stop| {
+                let place = place;
+                let found = verified(&source, all != 0, stop)?;
+                IndexReport::verified(&found).put(place.0, size);
+                Ok(Outcome::Text(found.differences.join("\n").into()))
+            })
+        })
+    }
 }
 
 /// `sieva_index_drop`
@@ -259,14 +246,11 @@ pub unsafe extern "C" fn sieva_start_index_drop(
     source: *const SourceHandle,
     request: *mut *mut RequestHandle,
 ) -> i32 {
-    guarded(|| {
-        let out = Out::handle(request, "request")?;
-        // SAFETY: the promises of sieva.h.
-        let source = Arc::clone(unsafe { &given::handle(source, "source")?.0 });
-        let started =
-            RequestHandle::counting(Arc::default(), move || source.source.drop_index().map(u64::from))?;
-        // SAFETY: as above.
-        unsafe { out.set(started) };
-        Ok(())
-    })
+    // SAFETY: the promises of sieva.h.
+    unsafe {
+        starting(request, || {
+            let source = Arc::clone(&given::handle(source, "source")?.0);
+            RequestHandle::counting(Arc::default(), move |_| source.source.drop_index().map(u64::from))
+        })
+    }
 }

@@ -71,29 +71,29 @@ pub struct RequestHandle {
 }
 
 impl RequestHandle {
-    /// Starts work that comes to a number; `cancel` stops it.
+    /// Starts work that comes to a number. It is stopped by `cancel`, which it is given.
     ///
     /// # Errors
     /// `io-error` where there is no thread for it.
     pub fn counting(
         cancel: Arc<AtomicBool>,
-        work: impl FnOnce() -> Result<u64> + Send + 'static,
+        work: impl FnOnce(&Arc<AtomicBool>) -> Result<u64> + Send + 'static,
     ) -> Result<Box<Self>> {
-        Self::start(cancel, move || work().map(Outcome::Count))
+        Self::start(cancel, move |stop| work(stop).map(Outcome::Count))
     }
 
-    /// Starts work; `cancel` stops it.
+    /// Starts work. It is stopped by `cancel`, which it is given.
     ///
     /// # Errors
     /// `io-error` where there is no thread for it.
     pub fn start(
         cancel: Arc<AtomicBool>,
-        work: impl FnOnce() -> Result<Outcome> + Send + 'static,
+        work: impl FnOnce(&Arc<AtomicBool>) -> Result<Outcome> + Send + 'static,
     ) -> Result<Box<Self>> {
         let progress = Arc::<Progress>::default();
         let (shared, stop) = (Arc::clone(&progress), Arc::clone(&cancel));
         let run = move || {
-            let done = catch_unwind(AssertUnwindSafe(work));
+            let done = catch_unwind(AssertUnwindSafe(|| work(&stop)));
             shared.end(done.unwrap_or_else(|panic| Err(status::of_panic(panic))), &stop);
         };
         let thread = std::thread::Builder::new()
@@ -127,6 +127,23 @@ impl Drop for RequestHandle {
     }
 }
 
+/// Hands out the request that `start` makes of what the caller gave.
+///
+/// # Safety
+/// `request` must be NULL or valid for a handle.
+pub unsafe fn starting(
+    request: *mut *mut RequestHandle,
+    start: impl FnOnce() -> Result<Box<RequestHandle>>,
+) -> i32 {
+    guarded(|| {
+        let out = Out::handle(request, "request")?;
+        let started = start()?;
+        // SAFETY: the caller's promise.
+        unsafe { out.set(started) };
+        Ok(())
+    })
+}
+
 /// `sieva_start`
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sieva_start(
@@ -134,28 +151,25 @@ pub unsafe extern "C" fn sieva_start(
     what: i32,
     request: *mut *mut RequestHandle,
 ) -> i32 {
-    guarded(|| {
-        let out = Out::handle(request, "request")?;
+    let start = || {
         // SAFETY: the promises of sieva.h.
         let handle = unsafe { given::handle(query, "query") }?;
         if ![NHITS, SELECTION].contains(&what) {
             return Err(invalid(format!("{what} is nothing to start: SIEVA_NHITS (1), SIEVA_SELECTION (2)")));
         }
         let query = handle.again()?;
-        let (cancel, worker) = (query.cancel_flag(), query);
         let (source, options) = (Arc::clone(&handle.source), handle.options());
-        let started = RequestHandle::start(cancel, move || match what {
-            NHITS => worker.count().map(Outcome::Count),
+        RequestHandle::start(query.cancel_flag(), move |_| match what {
+            NHITS => query.count().map(Outcome::Count),
             _ => {
-                let found = worker.selection()?;
-                let made = SelectionHandle::of(source, worker, options, found);
+                let found = query.selection()?;
+                let made = SelectionHandle::of(source, query, options, found);
                 Ok(Outcome::Selected(Arc::from(made)))
             }
-        })?;
-        // SAFETY: as above.
-        unsafe { out.set(started) };
-        Ok(())
-    })
+        })
+    };
+    // SAFETY: the promises of sieva.h.
+    unsafe { starting(request, start) }
 }
 
 /// `sieva_start_read`
@@ -169,25 +183,34 @@ pub unsafe extern "C" fn sieva_start_read(
     missing: *mut u8,
     request: *mut *mut RequestHandle,
 ) -> i32 {
-    guarded(|| {
-        let out = Out::handle(request, "request")?;
-        // SAFETY: the promises of sieva.h.
-        let (handle, array) =
-            unsafe { (given::handle(selection, "selection")?, given::text(array, "array")?) };
-        let mut target = Target::new(r#type, values, capacity, missing)?;
-        let n = handle.selection.len();
-        target.check_room(n)?;
-        let cancel = Arc::<AtomicBool>::default();
-        let mut points = handle.points(array, Arc::clone(&cancel))?;
-        let (selection, stop) = (Arc::clone(&handle.selection), Arc::clone(&cancel));
-        let started = RequestHandle::start(cancel, move || {
-            // SAFETY: the header asks to leave the memory alone until the request has ended.
-            unsafe { read_into(&selection, &mut points, (0, n), &mut target, &stop) }?;
-            Ok(Outcome::Count(n))
-        })?;
-        // SAFETY: as above.
-        unsafe { out.set(started) };
-        Ok(())
+    // SAFETY: the promises of sieva.h; what is written to is left alone until the request has ended.
+    unsafe {
+        starting(request, || {
+            let (handle, array) = (given::handle(selection, "selection")?, given::text(array, "array")?);
+            let target = Target::new(r#type, values, capacity, missing)?;
+            start_reading(handle, array, (0, handle.selection.len()), target)
+        })
+    }
+}
+
+/// Starts reading hits of a selection: the number of the first, and how many.
+///
+/// # Safety
+/// The target's memory must be as its maker said until the request has ended.
+pub unsafe fn start_reading(
+    handle: &SelectionHandle,
+    array: &str,
+    (first, n): (u64, u64),
+    mut target: Target,
+) -> Result<Box<RequestHandle>> {
+    target.check_room(n)?;
+    let cancel = Arc::<AtomicBool>::default();
+    let mut points = handle.points(array, Arc::clone(&cancel))?;
+    let selection = Arc::clone(&handle.selection);
+    RequestHandle::counting(cancel, move |stop| {
+        // SAFETY: the caller's promise.
+        unsafe { read_into(&selection, &mut points, (first, n), &mut target, stop) }?;
+        Ok(n)
     })
 }
 

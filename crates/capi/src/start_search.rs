@@ -2,16 +2,15 @@
 
 use std::ffi::{c_char, c_void};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use crate::catalog::{Added, Adding, CatalogHandle};
 use crate::collection::{Search, SearchHandle};
 use crate::given::{self, Out, copy_out};
+use crate::histogram;
 use crate::options::{self, Options};
 use crate::outcome::Outcome;
-use crate::request::RequestHandle;
+use crate::request::{RequestHandle, starting};
 use crate::start::Place;
-use crate::status::{guarded, invalid};
 use crate::target::Target;
 
 /// `sieva_start_catalog_add`
@@ -25,25 +24,22 @@ pub unsafe extern "C" fn sieva_start_catalog_add(
     added: *mut Added,
     request: *mut *mut RequestHandle,
 ) -> i32 {
-    guarded(|| {
-        let out = Out::handle(request, "request")?;
-        // SAFETY: the promises of sieva.h.
-        let work = unsafe { Adding::given(catalog, paths, count, collection, options) }?;
-        let place = Place(added);
-        let started = RequestHandle::counting(work.cancel(), move || {
-            let place = place;
-            let found = work.run()?;
-            let sources = found.added + found.replaced + found.unchanged;
-            if !place.0.is_null() {
-                // SAFETY: the header asks to leave the memory alone until the request has ended.
-                unsafe { Out::new(place.0, "added")?.set(found) };
-            }
-            Ok(sources)
-        })?;
-        // SAFETY: as above.
-        unsafe { out.set(started) };
-        Ok(())
-    })
+    // SAFETY: the promises of sieva.h; what is written to is left alone until the request has ended.
+    unsafe {
+        starting(request, || {
+            let work = Adding::given(catalog, paths, count, collection, options)?;
+            let place = Place(added);
+            RequestHandle::counting(work.cancel(), move |_| {
+                let place = place;
+                let found = work.run()?;
+                let sources = found.added + found.replaced + found.unchanged;
+                if !place.0.is_null() {
+                    Out::new(place.0, "added")?.set(found);
+                }
+                Ok(sources)
+            })
+        })
+    }
 }
 
 /// `sieva_start_search_create`
@@ -56,27 +52,20 @@ pub unsafe extern "C" fn sieva_start_search_create(
     options: *const Options,
     request: *mut *mut RequestHandle,
 ) -> i32 {
-    guarded(|| {
-        let out = Out::handle(request, "request")?;
-        // SAFETY: the promises of sieva.h.
-        let (catalog, collection, (open, options)) = unsafe {
+    // SAFETY: the promises of sieva.h; what is written to is left alone until the request has ended.
+    unsafe {
+        starting(request, || {
             let collection = given::text(collection, "collection")?.to_string();
             let catalog = Arc::clone(&given::handle(catalog, "catalog")?.0);
-            (catalog, collection, options::open_options(options)?)
-        };
-        // SAFETY: as above.
-        let asked = unsafe {
+            let (open, options) = options::open_options(options)?;
             let condition = given::optional_text(condition, "condition")?.map(str::to_string);
-            (condition, given::optional_text(array, "array")?.map(str::to_string))
-        };
-        let started = RequestHandle::start(Arc::clone(&open.cancel), move || {
-            Search::of(catalog, &collection, asked, (&open, options))
-                .map(|s| Outcome::Search(SearchHandle(s)))
-        })?;
-        // SAFETY: as above.
-        unsafe { out.set(started) };
-        Ok(())
-    })
+            let asked = (condition, given::optional_text(array, "array")?.map(str::to_string));
+            RequestHandle::start(Arc::clone(&open.cancel), move |_| {
+                Search::of(catalog, &collection, asked, (&open, options))
+                    .map(|s| Outcome::Search(SearchHandle(s)))
+            })
+        })
+    }
 }
 
 /// `sieva_search_start`
@@ -85,17 +74,13 @@ pub unsafe extern "C" fn sieva_search_start(
     search: *const SearchHandle,
     request: *mut *mut RequestHandle,
 ) -> i32 {
-    guarded(|| {
-        let out = Out::handle(request, "request")?;
-        // SAFETY: the promises of sieva.h.
-        let search = Arc::clone(unsafe { &given::handle(search, "search")?.0 });
-        let cancel = Arc::<AtomicBool>::default();
-        let stop = Arc::clone(&cancel);
-        let started = RequestHandle::counting(cancel, move || search.total(&stop))?;
-        // SAFETY: as above.
-        unsafe { out.set(started) };
-        Ok(())
-    })
+    // SAFETY: the promises of sieva.h; what is written to is left alone until the request has ended.
+    unsafe {
+        starting(request, || {
+            let search = Arc::clone(&given::handle(search, "search")?.0);
+            RequestHandle::counting(Arc::default(), move |stop| search.total(stop))
+        })
+    }
 }
 
 /// `sieva_start_search_query`
@@ -105,17 +90,15 @@ pub unsafe extern "C" fn sieva_start_search_query(
     index: u64,
     request: *mut *mut RequestHandle,
 ) -> i32 {
-    guarded(|| {
-        let out = Out::handle(request, "request")?;
-        // SAFETY: the promises of sieva.h.
-        let search = Arc::clone(unsafe { &given::handle(search, "search")?.0 });
-        let started = RequestHandle::start(Arc::default(), move || {
-            search.one(index).map(|query| Outcome::Query(Arc::from(query)))
-        })?;
-        // SAFETY: as above.
-        unsafe { out.set(started) };
-        Ok(())
-    })
+    // SAFETY: the promises of sieva.h; what is written to is left alone until the request has ended.
+    unsafe {
+        starting(request, || {
+            let search = Arc::clone(&given::handle(search, "search")?.0);
+            RequestHandle::start(Arc::default(), move |_| {
+                search.one(index).map(|query| Outcome::Query(Arc::from(query)))
+            })
+        })
+    }
 }
 
 /// `sieva_start_search_read`
@@ -131,23 +114,17 @@ pub unsafe extern "C" fn sieva_start_search_read(
     missing: *mut u8,
     request: *mut *mut RequestHandle,
 ) -> i32 {
-    guarded(|| {
-        let out = Out::handle(request, "request")?;
-        // SAFETY: the promises of sieva.h.
-        let (search, array) = unsafe {
-            (Arc::clone(&given::handle(search, "search")?.0), given::text(array, "array")?.to_string())
-        };
-        let mut target = Target::new(r#type, values, capacity, missing)?;
-        let cancel = Arc::<AtomicBool>::default();
-        let stop = Arc::clone(&cancel);
-        let started = RequestHandle::counting(cancel, move || {
-            // SAFETY: the header asks to leave the memory alone until the request has ended.
-            unsafe { search.read(&array, (first, objects), &mut target, &stop) }
-        })?;
-        // SAFETY: as above.
-        unsafe { out.set(started) };
-        Ok(())
-    })
+    // SAFETY: the promises of sieva.h; what is written to is left alone until the request has ended.
+    unsafe {
+        starting(request, || {
+            let search = Arc::clone(&given::handle(search, "search")?.0);
+            let array = given::text(array, "array")?.to_string();
+            let mut target = Target::new(r#type, values, capacity, missing)?;
+            RequestHandle::counting(Arc::default(), move |stop| {
+                search.read(&array, (first, objects), &mut target, stop)
+            })
+        })
+    }
 }
 
 /// `sieva_start_search_histogram`
@@ -162,31 +139,22 @@ pub unsafe extern "C" fn sieva_start_search_histogram(
     edges: *mut f64,
     request: *mut *mut RequestHandle,
 ) -> i32 {
-    guarded(|| {
-        let out = Out::handle(request, "request")?;
-        // SAFETY: the promises of sieva.h.
-        let (search, array) = unsafe {
-            (Arc::clone(&given::handle(search, "search")?.0), given::text(array, "array")?.to_string())
-        };
-        if counts.is_null() || edges.is_null() {
-            return Err(invalid(format!("counts or edges is NULL: room for {bins} and one more is needed")));
-        }
-        let bins = given::in_memory::<u64>(bins, "counts")?;
-        let mut options = search.options();
-        let cancel = Arc::clone(options.cancel.get_or_insert_default());
-        let places = (Place(counts), Place(edges));
-        let started = RequestHandle::counting(cancel, move || {
-            let (counts, edges) = places;
-            let found = search.histogram(&array, bins, (low, high), &options)?;
-            // SAFETY: the header asks for room for all of them.
-            unsafe {
+    // SAFETY: the promises of sieva.h; what is written to is left alone until the request has ended.
+    unsafe {
+        starting(request, || {
+            let search = Arc::clone(&given::handle(search, "search")?.0);
+            let array = given::text(array, "array")?.to_string();
+            let bins = histogram::room(bins, counts, edges)?;
+            let mut options = search.options();
+            let cancel = Arc::clone(options.cancel.get_or_insert_default());
+            let places = (Place(counts), Place(edges));
+            RequestHandle::counting(cancel, move |_| {
+                let (counts, edges) = places;
+                let found = search.histogram(&array, bins, (low, high), &options)?;
                 copy_out(&found.0, counts.0, bins as u64, "counts")?;
                 copy_out(&found.1, edges.0, bins as u64 + 1, "edges")?;
-            }
-            Ok(found.0.iter().sum())
-        })?;
-        // SAFETY: as above.
-        unsafe { out.set(started) };
-        Ok(())
-    })
+                Ok(found.0.iter().sum())
+            })
+        })
+    }
 }

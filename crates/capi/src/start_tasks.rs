@@ -6,16 +6,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use sieva::{Error, ErrorKind, Query, QueryOptions, Result, Task};
 
-use crate::given::{self, Out};
+use crate::given;
 use crate::logical::PlanHandle;
 use crate::options::Options;
 use crate::outcome::Outcome;
 use crate::query::{QueryHandle, Question};
-use crate::request::RequestHandle;
+use crate::request::{RequestHandle, starting};
 use crate::result::{ResultHandle, ResultOptions, bytes, own_or};
 use crate::source::{Opened, SourceHandle};
 use crate::start::Place;
-use crate::status::guarded;
 use crate::tasks::{MergeHandle, TasksHandle, kind_of};
 
 /// The options of a request, and the flag that stops it.
@@ -38,20 +37,17 @@ pub unsafe extern "C" fn sieva_start_plan_tasks(
     parts: u64,
     request: *mut *mut RequestHandle,
 ) -> i32 {
-    guarded(|| {
-        let out = Out::handle(request, "request")?;
-        // SAFETY: the promises of sieva.h.
-        let (source, plan) = unsafe { both(source, plan) }?;
-        let kind = kind_of(kind)?;
-        // SAFETY: as above.
-        let (options, cancel) = unsafe { stoppable(&source, std::ptr::null()) }?;
-        let started = RequestHandle::start(cancel, move || {
-            TasksHandle::of(&source, &plan, &options, (kind, parts)).map(Outcome::Tasks)
-        })?;
-        // SAFETY: as above.
-        unsafe { out.set(started) };
-        Ok(())
-    })
+    // SAFETY: the promises of sieva.h.
+    unsafe {
+        starting(request, || {
+            let (source, plan) = both(source, plan)?;
+            let kind = kind_of(kind)?;
+            let (options, cancel) = stoppable(&source, std::ptr::null())?;
+            RequestHandle::start(cancel, move |_| {
+                TasksHandle::of(&source, &plan, &options, (kind, parts)).map(Outcome::Tasks)
+            })
+        })
+    }
 }
 
 /// `sieva_start_task_run`
@@ -63,22 +59,18 @@ pub unsafe extern "C" fn sieva_start_task_run(
     options: *const Options,
     request: *mut *mut RequestHandle,
 ) -> i32 {
-    guarded(|| {
-        let out = Out::handle(request, "request")?;
-        // SAFETY: the promises of sieva.h.
-        let (source, bytes) =
-            unsafe { (Arc::clone(&given::handle(source, "source")?.0), given::values(task, count, "task")?) };
-        let task = Task::from_bytes(&bytes)?;
-        // SAFETY: as above.
-        let (options, cancel) = unsafe { stoppable(&source, options) }?;
-        let started = RequestHandle::start(cancel, move || {
-            let found = source.source.run_task(&task, &options)?;
-            Ok(Outcome::Merge(*MergeHandle::new(found)))
-        })?;
-        // SAFETY: as above.
-        unsafe { out.set(started) };
-        Ok(())
-    })
+    // SAFETY: the promises of sieva.h.
+    unsafe {
+        starting(request, || {
+            let source = Arc::clone(&given::handle(source, "source")?.0);
+            let task = Task::from_bytes(&given::values(task, count, "task")?)?;
+            let (options, cancel) = stoppable(&source, options)?;
+            RequestHandle::start(cancel, move |_| {
+                let found = source.source.run_task(&task, &options)?;
+                Ok(Outcome::Merge(*MergeHandle::new(found)))
+            })
+        })
+    }
 }
 
 /// `sieva_start_merge_add`
@@ -88,24 +80,19 @@ pub unsafe extern "C" fn sieva_start_merge_add(
     other: *const MergeHandle,
     request: *mut *mut RequestHandle,
 ) -> i32 {
-    guarded(|| {
-        let out = Out::handle(request, "request")?;
-        // SAFETY: the promises of sieva.h.
-        let (own, other) = unsafe {
-            (given::handle(merge.cast_const(), "merge")?.clone(), given::handle(other, "other")?.clone())
-        };
-        let cancel = Arc::<AtomicBool>::default();
-        let stop = Arc::clone(&cancel);
-        let started = RequestHandle::counting(cancel, move || {
-            if stop.load(Ordering::Relaxed) {
-                return Err(Error::new(ErrorKind::Cancelled, "merging was cancelled"));
-            }
-            own.add(&other).map(|()| 1)
-        })?;
-        // SAFETY: as above.
-        unsafe { out.set(started) };
-        Ok(())
-    })
+    // SAFETY: the promises of sieva.h.
+    unsafe {
+        starting(request, || {
+            let own = given::handle(merge.cast_const(), "merge")?.clone();
+            let other = given::handle(other, "other")?.clone();
+            RequestHandle::counting(Arc::default(), move |stop| {
+                if stop.load(Ordering::Relaxed) {
+                    return Err(Error::new(ErrorKind::Cancelled, "merging was cancelled"));
+                }
+                own.add(&other).map(|()| 1)
+            })
+        })
+    }
 }
 
 /// `sieva_start_merge_query`
@@ -117,22 +104,18 @@ pub unsafe extern "C" fn sieva_start_merge_query(
     options: *const Options,
     request: *mut *mut RequestHandle,
 ) -> i32 {
-    guarded(|| {
-        let out = Out::handle(request, "request")?;
-        // SAFETY: the promises of sieva.h.
-        let (merge, (source, plan)) =
-            unsafe { (given::handle(merge, "merge")?.clone(), both(source, plan)?) };
-        // SAFETY: as above.
-        let (options, cancel) = unsafe { stoppable(&source, options) }?;
-        let started = RequestHandle::start(cancel, move || {
-            let known = Arc::new(merge.finished(&source, &plan, &options)?);
-            let made = QueryHandle::knowing(&source, Question::Plan(plan), options, known);
-            Ok(Outcome::Query(Arc::from(made)))
-        })?;
-        // SAFETY: as above.
-        unsafe { out.set(started) };
-        Ok(())
-    })
+    // SAFETY: the promises of sieva.h.
+    unsafe {
+        starting(request, || {
+            let (merge, (source, plan)) = (given::handle(merge, "merge")?.clone(), both(source, plan)?);
+            let (options, cancel) = stoppable(&source, options)?;
+            RequestHandle::start(cancel, move |_| {
+                let known = Arc::new(merge.finished(&source, &plan, &options)?);
+                let made = QueryHandle::knowing(&source, Question::Plan(plan), options, known);
+                Ok(Outcome::Query(Arc::from(made)))
+            })
+        })
+    }
 }
 
 /// `sieva_start_merge_result`
@@ -145,14 +128,15 @@ pub unsafe extern "C" fn sieva_start_merge_result(
     result_options: *const ResultOptions,
     request: *mut *mut RequestHandle,
 ) -> i32 {
-    guarded(|| {
-        // SAFETY: the promises of sieva.h.
-        let (merge, (source, plan)) =
-            unsafe { (given::handle(merge, "merge")?.clone(), both(source, plan)?) };
-        let ask = move |source: &Opened, options: &QueryOptions| merge.finished(source, &plan, options);
-        // SAFETY: as above.
-        unsafe { start_result(source, (options, result_options), ask, request) }
-    })
+    // SAFETY: the promises of sieva.h.
+    unsafe {
+        starting(request, || {
+            let (merge, (source, plan)) = (given::handle(merge, "merge")?.clone(), both(source, plan)?);
+            start_result(source, (options, result_options), move |source, options| {
+                merge.finished(source, &plan, options)
+            })
+        })
+    }
 }
 
 /// `sieva_start_result_open`
@@ -164,15 +148,16 @@ pub unsafe extern "C" fn sieva_start_result_open(
     result_options: *const ResultOptions,
     request: *mut *mut RequestHandle,
 ) -> i32 {
-    guarded(|| {
-        // SAFETY: the promises of sieva.h.
-        let (source, sql) = unsafe {
-            (Arc::clone(&given::handle(source, "source")?.0), given::text(sql, "sql")?.to_string())
-        };
-        let ask = move |source: &Opened, options: &QueryOptions| source.source.ask(&sql, options);
-        // SAFETY: as above.
-        unsafe { start_result(source, (options, result_options), ask, request) }
-    })
+    // SAFETY: the promises of sieva.h.
+    unsafe {
+        starting(request, || {
+            let source = Arc::clone(&given::handle(source, "source")?.0);
+            let sql = given::text(sql, "sql")?.to_string();
+            start_result(source, (options, result_options), move |source, options| {
+                source.source.ask(&sql, options)
+            })
+        })
+    }
 }
 
 /// `sieva_start_result_of_plan`
@@ -184,13 +169,15 @@ pub unsafe extern "C" fn sieva_start_result_of_plan(
     result_options: *const ResultOptions,
     request: *mut *mut RequestHandle,
 ) -> i32 {
-    guarded(|| {
-        // SAFETY: the promises of sieva.h.
-        let (source, plan) = unsafe { both(source, plan) }?;
-        let ask = move |source: &Opened, options: &QueryOptions| source.source.query_plan(&plan, options);
-        // SAFETY: as above.
-        unsafe { start_result(source, (options, result_options), ask, request) }
-    })
+    // SAFETY: the promises of sieva.h.
+    unsafe {
+        starting(request, || {
+            let (source, plan) = both(source, plan)?;
+            start_result(source, (options, result_options), move |source, options| {
+                source.source.query_plan(&plan, options)
+            })
+        })
+    }
 }
 
 /// `sieva_start_result_read`
@@ -202,33 +189,27 @@ pub unsafe extern "C" fn sieva_start_result_read(
     capacity: u64,
     request: *mut *mut RequestHandle,
 ) -> i32 {
-    guarded(|| {
-        let out = Out::handle(request, "request")?;
-        // SAFETY: the promises of sieva.h.
-        let encoded = Arc::clone(&unsafe { given::handle(result, "result") }?.0);
-        given::check_room(capacity, capacity, buffer.is_null(), "buffer")?;
-        let place = Place(buffer);
-        // Reading in pieces, so that it can be stopped between them.
-        let cancel = Arc::<AtomicBool>::default();
-        let stop = Arc::clone(&cancel);
-        let started = RequestHandle::counting(cancel, move || {
-            let place = place;
-            let wanted = capacity.min(encoded.size()?.saturating_sub(offset));
-            // SAFETY: the header asks to leave the memory alone until the request has ended.
-            let buffer = unsafe { bytes(place.0, wanted) }?;
-            let mut done = 0;
-            for piece in buffer.chunks_mut(sieva_encode::BLOCK) {
-                if stop.load(Ordering::Relaxed) {
-                    return Err(Error::new(ErrorKind::Cancelled, "reading the result was cancelled"));
+    // SAFETY: the promises of sieva.h; what is written to is left alone until the request has ended.
+    unsafe {
+        starting(request, || {
+            let encoded = Arc::clone(&given::handle(result, "result")?.0);
+            given::check_room(capacity, capacity, buffer.is_null(), "buffer")?;
+            let place = Place(buffer);
+            // Reading in pieces, so that it can be stopped between them.
+            RequestHandle::counting(Arc::default(), move |stop| {
+                let place = place;
+                let wanted = capacity.min(encoded.size()?.saturating_sub(offset));
+                let mut done = 0;
+                for piece in bytes(place.0, wanted)?.chunks_mut(sieva_encode::BLOCK) {
+                    if stop.load(Ordering::Relaxed) {
+                        return Err(Error::new(ErrorKind::Cancelled, "reading the result was cancelled"));
+                    }
+                    done += encoded.read_at(offset + done, piece)? as u64;
                 }
-                done += encoded.read_at(offset + done, piece)? as u64;
-            }
-            Ok(done)
-        })?;
-        // SAFETY: as above.
-        unsafe { out.set(started) };
-        Ok(())
-    })
+                Ok(done)
+            })
+        })
+    }
 }
 
 /// A source and a plan of the caller.
@@ -247,16 +228,11 @@ unsafe fn start_result(
     source: Arc<Opened>,
     (options, how): (*const Options, *const ResultOptions),
     ask: impl FnOnce(&Opened, &QueryOptions) -> Result<Query> + Send + 'static,
-    request: *mut *mut RequestHandle,
-) -> Result<()> {
-    let out = Out::handle(request, "request")?;
+) -> Result<Box<RequestHandle>> {
     // SAFETY: the caller's promises.
     let (how, (options, cancel)) = unsafe { (ResultOptions::read(how)?, stoppable(&source, options)?) };
-    let started = RequestHandle::start(cancel, move || {
+    RequestHandle::start(cancel, move |_| {
         let query = Arc::new(ask(&source, &options)?);
         Ok(Outcome::Encoded(ResultHandle::of(query, how)?.0))
-    })?;
-    // SAFETY: as above.
-    unsafe { out.set(started) };
-    Ok(())
+    })
 }
