@@ -102,8 +102,7 @@ class Collection:
     ) -> _native.CollectionPartial:
         """Run a part of the work of a query of this collection, made anywhere by `CollectionQuery.tasks`.
 
-        The catalog is asked what names mean. Which objects are looked at, and the values of their keys, the
-        task says.
+        What names mean, which objects are looked at, and the values of their keys, the task says.
 
         Parameters
         ----------

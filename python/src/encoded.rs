@@ -55,12 +55,12 @@ impl Encoded {
     fn read<'py>(&self, py: Python<'py>, offset: u64, n: usize) -> PyResult<Bound<'py, PyBytes>> {
         let n = n.min(usize::try_from(self.size(py)?.saturating_sub(offset)).unwrap_or(usize::MAX));
         PyBytes::new_with(py, n, |to| {
-            interruptible(py, &self.0.query().cancel_flag(), || self.0.read_at(offset, to)).map(|_| ())
+            interruptible(py, &self.0.cancel_flag(), || self.0.read_at(offset, to)).map(|_| ())
         })
     }
 
     fn write(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-        interruptible(py, &self.0.query().cancel_flag(), || self.0.write(&path))
+        interruptible(py, &self.0.cancel_flag(), || self.0.write(&path))
     }
 
     #[pyo3(signature = (start, stop, block=0))]
@@ -84,7 +84,7 @@ impl Encoded {
 
 impl Encoded {
     fn size(&self, py: Python<'_>) -> PyResult<u64> {
-        interruptible(py, &self.0.query().cancel_flag(), || self.0.size())
+        interruptible(py, &self.0.cancel_flag(), || self.0.size())
     }
 }
 

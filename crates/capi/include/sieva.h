@@ -133,6 +133,9 @@ enum sieva_what { SIEVA_NHITS = 1, SIEVA_SELECTION = 2 };
 /* Kinds of index, to be added (sieva_index_build). */
 enum sieva_index { SIEVA_INDEX_ZONEMAP = 1, SIEVA_INDEX_BITMAP = 2, SIEVA_INDEX_SORTED = 4 };
 
+/* Kinds of objects of catalogs. A group stands for all that is under it; the root of a source is a group, too. */
+enum sieva_kind { SIEVA_ARRAYS = 1, SIEVA_GROUPS = 2, SIEVA_OBJECTS = 3 /* both */ };
+
 /* ---- Sources ---------------------------------------------------------------------------------------------------- */
 
 typedef struct sieva_source sieva_source;
@@ -151,6 +154,14 @@ typedef struct sieva_session sieva_session;
 typedef struct sieva_catalog sieva_catalog;
 typedef struct sieva_objects sieva_objects;
 typedef struct sieva_search sieva_search;
+
+/* An object. What it points to is valid as long as the handle that it is of. */
+typedef struct sieva_object {
+    const char *source; /* location of its source: an absolute path or a URL */
+    const char *path;   /* its path there, without a leading slash; "" is the source itself */
+    int32_t kind;       /* SIEVA_ARRAYS or SIEVA_GROUPS */
+    int32_t reserved;
+} sieva_object;
 
 /* Why a place is opened. */
 enum sieva_purpose {
@@ -426,7 +437,8 @@ typedef struct sieva_stats {
 
 #define SIEVA_STATS_INIT { sizeof(sieva_stats), 0, 0, 0, 0, 0, 0.0, 0, 0 }
 
-/* What asking a query took so far. Errors: of names and types, where it was not asked before. */
+/* What asking a query took so far. Of a collection bytes and requests are those of all its queries since this one was made; tiles,
+ * chunks and indexes are not counted. Errors: of names and types, where it was not asked before. */
 SIEVA_API int32_t sieva_query_stats(const sieva_query *query, sieva_stats *stats);
 
 /* Frees a query; its selections and requests stay. */
@@ -471,15 +483,18 @@ SIEVA_API void sieva_plan_free(sieva_plan *plan);
 /* What tasks give: what answers all that may be asked of the plan; the number of rows; their positions; groups. */
 enum sieva_task_kind { SIEVA_TASK_ANY = 0, SIEVA_TASK_COUNT = 1, SIEVA_TASK_SELECTION = 2, SIEVA_TASK_GROUPS = 3 };
 
-/* The work of a plan of source in as many parts or fewer, along whole chunks; no values are read. *tasks is to be freed by
- * sieva_tasks_free(). Errors: as sieva_plan_query(); invalid-value (kind, 0 parts); unsupported (a histogram without a range,
- * a subquery of another source, a count of different rows or of groups). */
+/* The work of a plan of source in as many parts or fewer, along whole chunks; of a collection objects that follow one another, with
+ * about as many bytes each. No values are read. *tasks is to be freed by sieva_tasks_free(). Errors: as sieva_plan_query();
+ * invalid-value (kind, 0 parts); unsupported (a histogram without a range, a subquery of another source, a count of different rows
+ * or of groups). */
 SIEVA_API int32_t sieva_plan_tasks(const sieva_source *source, const sieva_plan *plan, int32_t kind, uint64_t parts, sieva_tasks **tasks);
 
 /* How many there are. */
 SIEVA_API int32_t sieva_tasks_count(const sieva_tasks *tasks, uint64_t *count);
 
-/* The bytes of one of them, from 0, to be sent to whoever runs it. bytes, capacity and needed as in sieva_plan_bytes(). */
+/* The bytes of one of them, from 0, to be sent to whoever runs it. Those of a collection carry what opening its files needs, so that
+ * no catalog is asked there, and no metadata read of files that the catalog has manifests of. bytes, capacity and needed as in
+ * sieva_plan_bytes(). */
 SIEVA_API int32_t sieva_tasks_bytes(const sieva_tasks *tasks, uint64_t number, uint8_t *bytes, uint64_t capacity, uint64_t *needed);
 
 /* Frees them. */
@@ -503,7 +518,8 @@ SIEVA_API int32_t sieva_merge_add(sieva_merge *merge, const sieva_merge *other);
 SIEVA_API int32_t sieva_merge_bytes(const sieva_merge *merge, uint8_t *bytes, uint64_t capacity, uint64_t *needed);
 
 /* The query of the plan, which knows its answer by what all tasks found: nothing is evaluated again. sieva_merge_result() gives its
- * rows. Errors: invalid-value where tasks are missing or are of another plan; stale-source; as sieva_plan_query(). */
+ * rows. Errors: invalid-value where tasks are missing or are of another plan; stale-source, also where a catalog tells of other
+ * objects than for the tasks; as sieva_plan_query(). */
 SIEVA_API int32_t sieva_merge_query(const sieva_merge *merge, const sieva_source *source, const sieva_plan *plan, const sieva_options *options, sieva_query **query);
 
 /* Frees it; queries and results of it stay. */
@@ -554,6 +570,18 @@ SIEVA_API int32_t sieva_selection_bytes(const sieva_selection *selection, uint8_
 /* The hits from number first on, count of them at most: of use where they are shared out. *part is a new selection, to be freed.
  * Errors: invalid-value where there are fewer than first. */
 SIEVA_API int32_t sieva_selection_part(const sieva_selection *selection, uint64_t first, uint64_t count, sieva_selection **part);
+
+/* Of a selection of a collection: the number of objects that it has hits in. Positions and values come object by object; positions
+ * are those of the rows of their object. What is of a shape, coordinates and set algebra, is unsupported. */
+SIEVA_API int32_t sieva_selection_objects(const sieva_selection *selection, uint64_t *objects);
+
+/* Object number index of these, from 0: its source, its path, its number among all objects of the query, and how many of the hits
+ * are its own. *object is valid as long as the selection; number and nhits may be NULL. Errors: invalid-value. */
+SIEVA_API int32_t sieva_selection_object(const sieva_selection *selection, uint64_t index, sieva_object *object, uint64_t *number, uint64_t *nhits);
+
+/* The hits in object number index of these, as a selection of its file, which is opened: with shape, coordinates and all else. *object
+ * is to be freed by sieva_selection_free(). Errors: invalid-value; stale-source; of opening. */
+SIEVA_API int32_t sieva_selection_of_object(const sieva_selection *selection, uint64_t index, sieva_selection **object);
 
 /* Frees a selection; requests that read it go on. */
 SIEVA_API void sieva_selection_free(sieva_selection *selection);
@@ -636,6 +664,12 @@ SIEVA_API int32_t sieva_result_id(const sieva_result *result, char *text, uint64
  * may be read in any order, by many threads at once: the bytes are always the same. Errors: of reading; stale-source;
  * invalid-value (a computed integer that is equal to the fill value). */
 SIEVA_API int32_t sieva_result_read(const sieva_result *result, uint64_t offset, void *buffer, uint64_t capacity, uint64_t *count);
+
+/* A result as bytes that travel, with its number of rows and its name, and such a result in another process, which needs neither
+ * source nor plan. All of it is in memory meanwhile. bytes, capacity and needed as in sieva_plan_bytes(); of result_options, which may
+ * be NULL, spool and spool_limit count. Errors: as sieva_result_read(); corrupt-file for damaged bytes; memory-limit. */
+SIEVA_API int32_t sieva_result_bytes(const sieva_result *result, uint8_t *bytes, uint64_t capacity, uint64_t *needed);
+SIEVA_API int32_t sieva_result_from_bytes(const uint8_t *bytes, uint64_t count, const sieva_result_options *result_options, sieva_result **result);
 
 /* length bytes of the file from offset on (to its end at most), as blocks of so many bytes (0: 256 KiB), made ahead by
  * threads of their own. *stream is to be freed by sieva_stream_free(), before or after the result. */
@@ -754,10 +788,15 @@ SIEVA_API int32_t sieva_index_job_tasks(const sieva_index_job *job, uint64_t par
 /* The bytes of task number, from 0. bytes, capacity and needed as in sieva_tasks_bytes(). */
 SIEVA_API int32_t sieva_index_job_task(const sieva_index_job *job, uint64_t number, uint8_t *bytes, uint64_t capacity, uint64_t *needed);
 
-/* Runs a task in any process that can open its source; of the options, jobs, memory, lock_timeout_ms, stop and progress count. A
+/* Runs a task in any process that can open its source, as it was opened for the job: one of a file that the source joins with others
+ * is run on that file. Of the options, jobs, memory, lock_timeout_ms, stop and progress count. A
  * task that is run again finds what it did. Errors: stale-source where the source is in another state than then; as
  * sieva_index_build_with(). */
 SIEVA_API int32_t sieva_index_task_run(const sieva_source *source, const uint8_t *task, uint64_t count, const sieva_index_options *options, sieva_index_result **result);
+
+/* Has a source look for indexes anew when they are next wanted: other processes may have built or dropped some since it was first
+ * asked. Queries that are there go on with what they know. */
+SIEVA_API int32_t sieva_index_refresh(const sieva_source *source);
 
 /* What a task gave, to be sent back. bytes, capacity and needed as in sieva_tasks_bytes(). */
 SIEVA_API int32_t sieva_index_result_bytes(const sieva_index_result *result, uint8_t *bytes, uint64_t capacity, uint64_t *needed);
@@ -784,7 +823,15 @@ SIEVA_API int32_t sieva_start(const sieva_query *query, int32_t what, sieva_requ
 /* What follows starts the call that its name ends with; arguments that are wrong by themselves are told at once, all else by
  * sieva_wait(). Handles that are given may be freed meanwhile; memory that is written to belongs to the request until it has
  * ended or is freed. A request for a query, a result or a source with sieva_options.stop is cancelled by setting that; so does
- * sieva_cancel(). What has no such form works in memory, or asks a catalog for one answer. */
+ * sieva_cancel().
+ * Of what may take long these have no such form, and are called by a thread of the program's own: sieva_source_manifest(),
+ * sieva_index_job_open(), _tasks(), _take() and _finish(), sieva_index_task_run() (ended by sieva_index_options.stop), and
+ * sieva_index_drop_replicas(). sieva_result_size() and _bytes() of a deflated result are started by sieva_start_result_read(), sieva_search_hits() by
+ * sieva_search_start(); sieva_result_stream() and _any_order() have threads, and sieva_stream_ready() tells whether sieva_stream_next()
+ * waits. These open one file or read coordinates or an index once: sieva_query_estimate(), sieva_query_plan(), sieva_query_stats(),
+ * sieva_histogram(), sieva_selection_from_...(), sieva_selection_of_object(), and sieva_plan_sql() of a collection. These ask a catalog
+ * for one answer: sieva_catalog_open(), sieva_collection_open(), sieva_tag_...(), sieva_selection_bytes() and sieva_tasks_bytes() of a
+ * collection. All others work in memory. */
 
 /* Starts sieva_read(). values and missing belong to the request until it has ended or is freed; the selection may be
  * freed meanwhile. */
@@ -902,9 +949,6 @@ SIEVA_API void sieva_request_free(sieva_request *request);
 
 /* ---- Catalogs and tags -------------------------------------------------------------------------------------------------------- */
 
-/* Kinds of objects. A group stands for all that is under it; the root of a source is a group, too. */
-enum sieva_kind { SIEVA_ARRAYS = 1, SIEVA_GROUPS = 2, SIEVA_OBJECTS = 3 /* both */ };
-
 /* Opens a catalog: a path, "sqlite:PATH" or "postgresql://USER@HOST/DATABASE"; NULL: what $SIEVA_CATALOG says, else the
  * user's own. It is made where there is none, unless read_only is not 0. *catalog is to be closed by
  * sieva_catalog_close(). Errors: file-not-found, unknown-format (a database of something else), unsupported (a newer
@@ -945,14 +989,6 @@ SIEVA_API int32_t sieva_tag_count(const sieva_catalog *catalog, const char *sour
 
 /* The key of its own tag number index (from 0 on); key, capacity and needed as in sieva_query_explain(). */
 SIEVA_API int32_t sieva_tag_key(const sieva_catalog *catalog, const char *source, const char *path, uint64_t index, char *key, uint64_t capacity, uint64_t *needed);
-
-/* An object. What it points to is valid as long as the handle that it is of. */
-typedef struct sieva_object {
-    const char *source; /* location of its source: an absolute path or a URL */
-    const char *path;   /* its path there, without a leading slash; "" is the source itself */
-    int32_t kind;       /* SIEVA_ARRAYS or SIEVA_GROUPS */
-    int32_t reserved;
-} sieva_object;
 
 /* The objects whose attributes and tags satisfy a condition such as "RADEG = 153.17 AND DECDEG = 23.06" (NULL: all); no
  * source is opened. kinds: enum sieva_kind. collection: only of its sources; NULL: of all. limit: at most so many; 0:
@@ -1016,6 +1052,20 @@ SIEVA_API int32_t sieva_search_start(const sieva_search *search, sieva_request *
 
 /* Frees a search; its queries and requests stay. */
 SIEVA_API void sieva_search_free(sieva_search *search);
+
+/* ---- Collections as sources ------------------------------------------------------------------------------------------------------- */
+
+/* Opens a collection of a catalog as a source, whose queries belong to session (NULL: to none). A plan of it is asked as one of a
+ * file is: sieva_plan_sql(), _query(), _tasks(), sieva_task_run(), sieva_merge_query(), _result(), sieva_result_open(), _of_plan();
+ * of a query of it there are sieva_query_nhits(), _selection(), _plan(), _explain(), _stats() and _set_options(); values are read at
+ * its selections. All else that takes a source or a query is unsupported: an object alone has it, by sieva_selection_of_object() or
+ * sieva_search_query(). Names in a SELECT are keys, or arrays by their path within an object; a FROM may be left out. Results are
+ * "arrow", "parquet", "csv", "json" or "table".
+ * The objects of a plan are those that the catalog tells of when that sieva_plan is first asked of this source. With catalog NULL no
+ * catalog is opened: such a source runs tasks, and takes selections by their bytes, which carry all that is needed; what asks the
+ * catalog is unsupported. options may be NULL; dims and manifest of it are not used. *source is to be closed by sieva_close(), before
+ * or after the catalog. Errors: unknown-attribute (no such collection). */
+SIEVA_API int32_t sieva_collection_open(const sieva_session *session, const sieva_catalog *catalog, const char *collection, const sieva_options *options, sieva_source **source);
 
 #ifdef __cplusplus
 }

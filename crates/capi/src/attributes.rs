@@ -5,7 +5,7 @@ use std::ffi::{CString, c_char, c_void};
 use sieva::{Attr, AttrValue, Column, DType, Data, Error, ErrorKind, Result};
 
 use crate::given::{self, Out};
-use crate::source::{Opened, SourceHandle};
+use crate::source::{Opened, SourceHandle, opened};
 use crate::status::{guarded, invalid, text};
 use crate::target::Target;
 use crate::types::number_of;
@@ -106,7 +106,7 @@ pub unsafe extern "C" fn sieva_attribute_count(
     guarded(|| {
         let out = Out::new(count, "count")?;
         // SAFETY: the promises of sieva.h.
-        let attrs = unsafe { of_owner(&given::handle(source, "source")?.0, owner) }?;
+        let attrs = unsafe { of_owner(opened(source)?, owner) }?;
         // SAFETY: as above.
         unsafe { out.set(attrs.len() as u64) };
         Ok(())
@@ -124,7 +124,7 @@ pub unsafe extern "C" fn sieva_attribute_describe(
     guarded(|| {
         let out = Out::new(attribute, "attribute")?;
         // SAFETY: the promises of sieva.h.
-        let attrs = unsafe { of_owner(&given::handle(source, "source")?.0, owner) }?;
+        let attrs = unsafe { of_owner(opened(source)?, owner) }?;
         let found = usize::try_from(index).ok().and_then(|i| attrs.get(i));
         let found = found
             .ok_or_else(|| invalid(format!("no attribute {index}: there are {}, from 0 on", attrs.len())))?;
@@ -154,7 +154,7 @@ pub unsafe extern "C" fn sieva_attribute_read(
     guarded(|| {
         let out = Out::new(count, "count")?;
         // SAFETY: the promises of sieva.h.
-        let found = unsafe { find(of_owner(&given::handle(source, "source")?.0, owner)?, name) }?;
+        let found = unsafe { find(of_owner(opened(source)?, owner)?, name) }?;
         let Values::Numbers(data) = &found.values else {
             return Err(Error::new(ErrorKind::TypeMismatch, "the attribute is text")
                 .hint("read it with sieva_attribute_text()"));
@@ -183,7 +183,7 @@ pub unsafe extern "C" fn sieva_attribute_text(
     guarded(|| {
         let out = Out::new(text, "text")?;
         // SAFETY: the promises of sieva.h.
-        let found = unsafe { find(of_owner(&given::handle(source, "source")?.0, owner)?, name) }?;
+        let found = unsafe { find(of_owner(opened(source)?, owner)?, name) }?;
         let Values::Texts(texts) = &found.values else {
             return Err(Error::new(ErrorKind::TypeMismatch, "the attribute is of numbers")
                 .hint("read it with sieva_attribute_read()"));

@@ -8,7 +8,7 @@ use sieva::{Bx, Error, ErrorKind, Result};
 
 use crate::given::{self, Out};
 use crate::region::{check_rank, checked_box};
-use crate::source::{Opened, SourceHandle};
+use crate::source::{Opened, SourceHandle, opened};
 use crate::status::{guarded, invalid};
 use crate::target::Target;
 
@@ -119,7 +119,7 @@ pub unsafe extern "C" fn sieva_read_box(
     guarded(|| {
         let out = Out::new(read, "read")?;
         // SAFETY: the promises of sieva.h.
-        let source = unsafe { &given::handle(source, "source")?.0 };
+        let source = unsafe { opened(source) }?;
         // SAFETY: as above.
         let (index, bx) = unsafe { checked(source, BoxArgs { array, rank, start, count }) }?;
         let mut target = Target::new(r#type, values, capacity, missing)?;

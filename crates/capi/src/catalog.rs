@@ -1,15 +1,17 @@
-//! Catalogs: opening, closing, registering sources.
+//! Catalogs: opening, closing, registering sources; their collections.
 
 use std::ffi::c_char;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use sieva::catalog::{self, AddOptions};
-use sieva::{Catalog, Result};
+use sieva::{Catalog, Collection, Result};
 
+use crate::asked::{Asked, Gathered};
 use crate::given::{self, Out};
 use crate::options::{self, Options};
-use crate::source::first_thread;
+use crate::session::SessionHandle;
+use crate::source::{SourceHandle, first_thread};
 use crate::status::{guarded, invalid};
 
 /// `sieva_catalog`.
@@ -153,4 +155,34 @@ impl Adding {
             unreadable: report.unreadable.len() as u64,
         })
     }
+}
+
+/// `sieva_collection_open`
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sieva_collection_open(
+    session: *const SessionHandle,
+    catalog: *const CatalogHandle,
+    collection: *const c_char,
+    options: *const Options,
+    source: *mut *mut SourceHandle,
+) -> i32 {
+    guarded(|| {
+        first_thread();
+        let out = Out::handle(source, "source")?;
+        // SAFETY: the promises of sieva.h.
+        let (session, catalog, name, (mut open, options)) = unsafe {
+            let name = given::text(collection, "collection")?;
+            (session.as_ref(), catalog.as_ref(), name, options::open_options(options)?)
+        };
+        if let Some(session) = session {
+            open.session = session.session().clone();
+        }
+        let opened = match catalog {
+            Some(catalog) => Collection::of(Arc::clone(&catalog.0), name, &open)?,
+            None => Collection::without_catalog(name, &open),
+        };
+        // SAFETY: as above.
+        unsafe { out.set(Box::new(SourceHandle(Asked::Collection(Gathered::new(opened, options))))) };
+        Ok(())
+    })
 }

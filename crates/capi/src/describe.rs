@@ -5,8 +5,8 @@ use std::ffi::{CString, c_char};
 use sieva::{DType, Schema};
 
 use crate::attributes::{Attribute, of_attrs};
-use crate::given::{self, Out};
-use crate::source::SourceHandle;
+use crate::given::Out;
+use crate::source::{SourceHandle, opened};
 use crate::status::{guarded, invalid, text};
 use crate::types::number_of;
 
@@ -112,7 +112,7 @@ pub unsafe extern "C" fn sieva_source_count(
 ) -> i32 {
     guarded(|| {
         // SAFETY: the promises of sieva.h.
-        let described = unsafe { given::handle(source, "source")?.0.described() };
+        let described = unsafe { opened(source)?.described() };
         let (arrays, dims) = (Out::new(arrays, "arrays")?, Out::new(dimensions, "dimensions")?);
         // SAFETY: as above.
         unsafe {
@@ -128,7 +128,7 @@ pub unsafe extern "C" fn sieva_source_count(
 pub unsafe extern "C" fn sieva_source_format(source: *const SourceHandle, format: *mut *const c_char) -> i32 {
     guarded(|| {
         // SAFETY: the promises of sieva.h.
-        let described = unsafe { given::handle(source, "source")?.0.described() };
+        let described = unsafe { opened(source)?.described() };
         // SAFETY: as above.
         unsafe { Out::new(format, "format")?.set(described.format.as_ptr()) };
         Ok(())
@@ -145,7 +145,7 @@ pub unsafe extern "C" fn sieva_array_find(
     guarded(|| {
         let out = Out::new(index, "index")?;
         // SAFETY: the promises of sieva.h.
-        let found = unsafe { given::handle(source, "source")?.0.array(name) }?;
+        let found = unsafe { opened(source)?.array(name) }?;
         // SAFETY: as above.
         unsafe { out.set(found as u64) };
         Ok(())
@@ -162,7 +162,7 @@ pub unsafe extern "C" fn sieva_array_describe(
     guarded(|| {
         let out = Out::new(array, "array")?;
         // SAFETY: the promises of sieva.h.
-        let described = unsafe { given::handle(source, "source")?.0.described() };
+        let described = unsafe { opened(source)?.described() };
         let n = described.arrays.len();
         let known = usize::try_from(index).ok().and_then(|i| described.arrays.get(i));
         let known =
@@ -192,7 +192,7 @@ pub unsafe extern "C" fn sieva_dimension_describe(
     guarded(|| {
         let out = Out::new(dimension, "dimension")?;
         // SAFETY: the promises of sieva.h.
-        let described = unsafe { given::handle(source, "source")?.0.described() };
+        let described = unsafe { opened(source)?.described() };
         let n = described.dims.len();
         let known = usize::try_from(index).ok().and_then(|i| described.dims.get(i));
         let known =

@@ -6,7 +6,7 @@ use sieva::Result;
 
 use crate::given::{self, Out, copy_out};
 use crate::query::QueryHandle;
-use crate::source::SourceHandle;
+use crate::source::{SourceHandle, opened};
 use crate::status::{guarded, invalid};
 
 /// `sieva_histogram`
@@ -22,7 +22,7 @@ pub unsafe extern "C" fn sieva_histogram(
     guarded(|| {
         let out = Out::new(bins, "bins")?;
         // SAFETY: the promises of sieva.h.
-        let (source, array) = unsafe { (&given::handle(source, "source")?.0, given::text(array, "array")?) };
+        let (source, array) = unsafe { (opened(source)?, given::text(array, "array")?) };
         let histogram = source.source.global_histogram(array)?;
         let (own, own_edges) = (histogram.counts(), histogram.edges());
         // SAFETY: as above.
@@ -51,8 +51,8 @@ pub unsafe extern "C" fn sieva_query_histogram(
         // SAFETY: the promises of sieva.h.
         let (query, array) = unsafe { (given::handle(query, "query")?, given::text(array, "array")?) };
         let bins = room(bins, counts, edges)?;
-        let value = query.source.value(array)?.to_string();
-        let (own, own_edges) = query.bound()?.histogram(&value, bins)?;
+        let value = query.file()?.value(array)?.to_string();
+        let (own, own_edges) = query.bound_of_file()?.histogram(&value, bins)?;
         // SAFETY: as above.
         unsafe { put(&own, &own_edges, counts, edges) }
     })

@@ -4,8 +4,7 @@ use std::ffi::c_char;
 
 use sieva::{BuildOptions, IndexKind, Result};
 
-use crate::given;
-use crate::source::{Opened, SourceHandle};
+use crate::source::{Opened, SourceHandle, opened};
 use crate::status::{guarded, invalid};
 
 /// Kinds by their bits (`SIEVA_INDEX_...`).
@@ -21,7 +20,7 @@ pub unsafe extern "C" fn sieva_index_build(
 ) -> i32 {
     guarded(|| {
         // SAFETY: the promises of sieva.h.
-        let source = unsafe { &given::handle(source, "source")?.0 };
+        let source = unsafe { opened(source) }?;
         // SAFETY: as above.
         let (arrays, options) = unsafe { build_of(source, array, kinds) }?;
         source.source.build_index(&arrays, &options).map(|_| ())

@@ -11,7 +11,7 @@ use crate::index::kinds_of;
 use crate::index_options::{IndexOptions, IndexReport};
 use crate::outcome::Outcome;
 use crate::request::{RequestHandle, starting};
-use crate::source::{Opened, SourceHandle};
+use crate::source::{Opened, SourceHandle, opened};
 use crate::start::Place;
 use crate::status::guarded;
 
@@ -40,7 +40,7 @@ impl Building {
         options: *const IndexOptions,
     ) -> Result<Self> {
         // SAFETY: the caller's promise.
-        let source = Arc::clone(unsafe { &given::handle(source, "source")?.0 });
+        let source = Arc::clone(unsafe { opened(source) }?);
         let kinds = kinds_of(kinds)?;
         // SAFETY: as above.
         let (arrays, options) =
@@ -135,7 +135,7 @@ pub unsafe extern "C" fn sieva_index_status(
 ) -> i32 {
     guarded(|| {
         // SAFETY: the promises of sieva.h.
-        let status = unsafe { given::handle(source, "source") }?.0.source.index_status()?;
+        let status = unsafe { opened(source) }?.source.index_status()?;
         // SAFETY: as above.
         unsafe { given::put_text(&status.to_json(), text, capacity, needed) }
     })
@@ -150,7 +150,7 @@ pub unsafe extern "C" fn sieva_start_index_status(
     // SAFETY: the promises of sieva.h.
     unsafe {
         starting(request, || {
-            let source = Arc::clone(&given::handle(source, "source")?.0);
+            let source = Arc::clone(opened(source)?);
             RequestHandle::start(Arc::default(), move |_| {
                 Ok(Outcome::Text(source.source.index_status()?.to_json().into()))
             })
@@ -170,8 +170,7 @@ pub unsafe extern "C" fn sieva_index_verify(
 ) -> i32 {
     guarded(|| {
         // SAFETY: the promises of sieva.h.
-        let (source, size) =
-            unsafe { (&given::handle(source, "source")?.0, IndexReport::given_size(report)?) };
+        let (source, size) = unsafe { (opened(source)?, IndexReport::given_size(report)?) };
         let found = verified(source, all != 0, &stop_of(source))?;
         // SAFETY: as above.
         unsafe {
@@ -195,7 +194,7 @@ pub unsafe extern "C" fn sieva_start_index_verify(
     // SAFETY: the promises of sieva.h; what is written to is left alone until the request has ended.
     unsafe {
         starting(request, || {
-            let source = Arc::clone(&given::handle(source, "source")?.0);
+            let source = Arc::clone(opened(source)?);
             let (size, place) = (IndexReport::given_size(report)?, Place(report));
             RequestHandle::start(stop_of(&source), move |stop| {
                 let place = place;
@@ -213,7 +212,7 @@ pub unsafe extern "C" fn sieva_index_drop(source: *const SourceHandle, dropped: 
     guarded(|| {
         let out = Out::new(dropped, "dropped")?;
         // SAFETY: the promises of sieva.h.
-        let was_there = unsafe { given::handle(source, "source") }?.0.source.drop_index()?;
+        let was_there = unsafe { opened(source) }?.source.drop_index()?;
         // SAFETY: as above.
         unsafe { out.set(was_there.into()) };
         Ok(())
@@ -231,7 +230,7 @@ pub unsafe extern "C" fn sieva_index_drop_replicas(
     guarded(|| {
         let out = Out::new(dropped, "dropped")?;
         // SAFETY: the promises of sieva.h.
-        let source = unsafe { &given::handle(source, "source")?.0 };
+        let source = unsafe { opened(source) }?;
         // SAFETY: as above.
         let n = source.source.drop_replicas(&unsafe { paths(source, (arrays, count)) }?)?;
         // SAFETY: as above.
@@ -249,7 +248,7 @@ pub unsafe extern "C" fn sieva_start_index_drop(
     // SAFETY: the promises of sieva.h.
     unsafe {
         starting(request, || {
-            let source = Arc::clone(&given::handle(source, "source")?.0);
+            let source = Arc::clone(opened(source)?);
             RequestHandle::counting(Arc::default(), move |_| source.source.drop_index().map(u64::from))
         })
     }

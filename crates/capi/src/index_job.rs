@@ -8,7 +8,7 @@ use sieva::{IndexJob, IndexTask, Result};
 use crate::given::{self, Out};
 use crate::index_care::Building;
 use crate::index_options::{IndexOptions, IndexReport};
-use crate::source::SourceHandle;
+use crate::source::{SourceHandle, opened};
 use crate::status::{guarded, invalid};
 
 /// `sieva_index_job`.
@@ -167,8 +167,7 @@ pub unsafe extern "C" fn sieva_index_task_run(
     guarded(|| {
         let out = Out::handle(result, "result")?;
         // SAFETY: the promises of sieva.h.
-        let (source, bytes) =
-            unsafe { (&given::handle(source, "source")?.0, given::values(task, count, "task")?) };
+        let (source, bytes) = unsafe { (opened(source)?, given::values(task, count, "task")?) };
         // SAFETY: as above.
         let options = unsafe { IndexOptions::read(options, source) }?;
         let done = source.source.run_index_task(&IndexTask::from_bytes(&bytes)?, &options)?;
@@ -198,4 +197,14 @@ pub unsafe extern "C" fn sieva_index_result_bytes(
 pub unsafe extern "C" fn sieva_index_result_free(result: *mut IndexResultHandle) {
     // SAFETY: the promises of sieva.h.
     unsafe { given::free(result) }
+}
+
+/// `sieva_index_refresh`
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sieva_index_refresh(source: *const SourceHandle) -> i32 {
+    guarded(|| {
+        // SAFETY: the promises of sieva.h.
+        unsafe { opened(source) }?.source.refresh_index();
+        Ok(())
+    })
 }

@@ -5,6 +5,7 @@
 //! written before everything given was checked, and no panic leaves ([`status::guarded`]).
 #![allow(clippy::missing_safety_doc)] // the header says what a caller must keep to
 
+pub mod asked;
 pub mod attributes;
 pub mod boxes;
 pub mod catalog;
@@ -27,9 +28,11 @@ pub mod read;
 pub mod region;
 pub mod request;
 pub mod result;
+pub mod result_sent;
 pub mod result_stream;
 pub mod selection;
 pub mod selection_made;
+pub mod selection_objects;
 pub mod selection_part;
 pub mod session;
 pub mod source;

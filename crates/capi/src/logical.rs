@@ -7,7 +7,7 @@ use sieva::{Plan, plan_text};
 
 use crate::given::{self, Out};
 use crate::options::Options;
-use crate::query::{QueryHandle, Question};
+use crate::query::QueryHandle;
 use crate::result::own_or;
 use crate::source::SourceHandle;
 use crate::status::guarded;
@@ -45,9 +45,9 @@ pub unsafe extern "C" fn sieva_plan_sql(
         let out = Out::handle(plan, "plan")?;
         // SAFETY: the promises of sieva.h.
         let (source, sql) = unsafe { (&given::handle(source, "source")?.0, given::text(sql, "sql")?) };
-        let made = source.source.ask_plan(sql, &source.options)?;
+        let made = source.plan(sql)?;
         // SAFETY: as above.
-        unsafe { out.set(PlanHandle::new(made)) };
+        unsafe { out.set(Box::new(PlanHandle(made))) };
         Ok(())
     })
 }
@@ -157,7 +157,7 @@ pub unsafe extern "C" fn sieva_plan_query(
             unsafe { (&given::handle(source, "source")?.0, &given::handle(plan, "plan")?.0) };
         // SAFETY: as above.
         let options = unsafe { own_or(source, options) }?;
-        let made = QueryHandle::of(source, Question::Plan(Arc::clone(plan)), options);
+        let made = QueryHandle::of_plan(source, plan, options);
         // SAFETY: as above.
         unsafe { out.set(made) };
         Ok(())

@@ -44,7 +44,7 @@ impl Outcome {
     fn count(&self) -> u64 {
         match self {
             Self::Count(n) => *n,
-            Self::Selected(handle) => handle.selection.len(),
+            Self::Selected(handle) => handle.len(),
             Self::Tasks(tasks) => tasks.len(),
             Self::Encoded(encoded) => encoded.rows(),
             Self::Search(search) => search.count(),
@@ -128,7 +128,7 @@ pub unsafe extern "C" fn sieva_request_selection(
     // SAFETY: the promises of sieva.h.
     unsafe {
         give(request, place, |outcome| match outcome {
-            Outcome::Selected(found) => Some(Ok(found.with(Arc::clone(&found.selection)))),
+            Outcome::Selected(found) => Some(Ok(found.same())),
             _ => None,
         })
     }
@@ -144,7 +144,7 @@ pub unsafe extern "C" fn sieva_request_source(
     // SAFETY: the promises of sieva.h.
     unsafe {
         give(request, place, |outcome| match outcome {
-            Outcome::Opened(opened) => Some(Ok(Box::new(SourceHandle(opened)))),
+            Outcome::Opened(opened) => Some(Ok(SourceHandle::of(opened))),
             _ => None,
         })
     }

@@ -2,10 +2,11 @@
 
 use std::ffi::c_char;
 
-use sieva::Result;
+use sieva::{CollectionStats, Result};
 
+use crate::asked::{Asked, Bound};
 use crate::given::{self, Out};
-use crate::query::QueryHandle;
+use crate::query::{QueryHandle, traffic};
 use crate::status::{guarded, invalid};
 
 /// `sieva_stats`. New fields come at the end.
@@ -32,6 +33,41 @@ pub struct Stats {
     pub chunks_decoded: u64,
 }
 
+impl Stats {
+    fn of(query: &QueryHandle) -> Result<Self> {
+        if let Asked::File(_) = &query.asked {
+            return Ok(Self::of_file(&*query.bound_of_file()?));
+        }
+        let (before, now) = (query.before, traffic(&query.asked));
+        let did = match query.bound_before() {
+            Some(Bound::Collection(query)) => query.stats(),
+            _ => CollectionStats::default(),
+        };
+        Ok(Self {
+            bytes_read: now.0 - before.0,
+            requests: now.1 - before.1,
+            select_seconds: did.run_seconds,
+            evaluations: u64::from(did.evaluated + did.lacking > 0),
+            ..Self::default()
+        })
+    }
+
+    fn of_file(query: &sieva::Query) -> Self {
+        let did = query.stats();
+        Self {
+            size: 0,
+            tiles_scanned: did.exec.tiles_scanned,
+            tiles_skipped: did.exec.tiles_skipped,
+            bytes_read: did.io.bytes_read,
+            requests: did.io.requests,
+            index_bytes_read: did.index.0,
+            select_seconds: did.select_seconds,
+            evaluations: did.evaluations,
+            chunks_decoded: did.io.chunks_decoded,
+        }
+    }
+}
+
 /// `sieva_query_estimate`
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sieva_query_estimate(
@@ -42,7 +78,7 @@ pub unsafe extern "C" fn sieva_query_estimate(
     guarded(|| {
         let (low, high) = (Out::new(low, "low")?, Out::new(high, "high")?);
         // SAFETY: the promises of sieva.h.
-        let bounds = unsafe { given::handle(query, "query") }?.bound()?.estimate()?;
+        let bounds = unsafe { given::handle(query, "query") }?.bound_of_file()?.estimate()?;
         // SAFETY: as above.
         unsafe {
             low.set(bounds.0);
@@ -124,7 +160,7 @@ pub unsafe extern "C" fn sieva_query_price(query: *const QueryHandle, price: *mu
         // SAFETY: the promises of sieva.h.
         let (query, size) = unsafe { (given::handle(query, "query")?, Price::given_size(price)?) };
         // SAFETY: as above.
-        unsafe { Price::put(&*query.bound()?, price, size) }
+        unsafe { Price::put(&*query.bound_of_file()?, price, size) }
     })
 }
 
@@ -138,7 +174,7 @@ pub unsafe extern "C" fn sieva_query_explain(
 ) -> i32 {
     guarded(|| {
         // SAFETY: the promises of sieva.h.
-        let plan = unsafe { given::handle(query, "query") }?.bound()?.explain(false)?;
+        let plan = unsafe { given::handle(query, "query") }?.bound()?.explain()?;
         // SAFETY: as above.
         unsafe { given::put_text(&plan, text, capacity, needed) }
     })
@@ -159,18 +195,7 @@ pub unsafe extern "C" fn sieva_query_stats(query: *const QueryHandle, stats: *mu
             return Err(invalid(format!("stats of {size} bytes"))
                 .hint("set their first field: sieva_stats stats = SIEVA_STATS_INIT"));
         }
-        let did = query.bound()?.stats();
-        let own = Stats {
-            size,
-            tiles_scanned: did.exec.tiles_scanned,
-            tiles_skipped: did.exec.tiles_skipped,
-            bytes_read: did.io.bytes_read,
-            requests: did.io.requests,
-            index_bytes_read: did.index.0,
-            select_seconds: did.select_seconds,
-            evaluations: did.evaluations,
-            chunks_decoded: did.io.chunks_decoded,
-        };
+        let own = Stats { size, ..Stats::of(query)? };
         let known = (size as usize).min(size_of::<Stats>());
         // SAFETY: the caller's struct has `size` bytes, by its promise.
         unsafe { std::ptr::copy_nonoverlapping((&raw const own).cast::<u8>(), stats.cast::<u8>(), known) };

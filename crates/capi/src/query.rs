@@ -6,18 +6,32 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use sieva::ast::{Expr, Junction, Shared};
 use sieva::{Error, ErrorKind, Plan, Query, QueryOptions, Result};
 
+use crate::asked::{Asked, Bound};
 use crate::given::{self, Out};
 use crate::options::{self, Options};
 use crate::region;
-use crate::source::{Opened, SourceHandle};
+use crate::source::{Opened, SourceHandle, opened};
 use crate::status::{guarded, invalid};
 use crate::types::{dtype_of, literal, operator_of};
 
 /// `sieva_query`.
 pub struct QueryHandle {
-    /// The source that it asks.
-    pub source: Arc<Opened>,
+    /// What it asks.
+    pub asked: Asked,
+    /// Bytes read of a collection, and requests for them, before it was made.
+    pub before: (u64, u64),
     state: Mutex<State>,
+}
+
+/// Bytes read of a collection so far, and requests for them.
+pub fn traffic(asked: &Asked) -> (u64, u64) {
+    match asked {
+        Asked::File(_) => (0, 0),
+        Asked::Collection(all) => {
+            let (_, bytes, requests) = all.collection.traffic();
+            (bytes, requests)
+        }
+    }
 }
 
 /// What is asked.
@@ -35,7 +49,7 @@ struct State {
     region: Option<Arc<Shared>>,
     options: QueryOptions,
     /// The engine's query, once it was asked.
-    bound: Option<Arc<Query>>,
+    bound: Option<Bound>,
     /// Counts what was set, so that a query which was bound meanwhile is not kept.
     version: u64,
 }
@@ -68,27 +82,38 @@ impl State {
 }
 
 impl QueryHandle {
-    /// A query by its condition.
+    /// A query of a file by its condition.
     pub fn new(source: &Arc<Opened>, condition: Arc<Shared>, options: QueryOptions) -> Box<Self> {
-        Self::of(source, Question::Condition(condition), options)
+        Self::made(Asked::File(Arc::clone(source)), Question::Condition(condition), options, None)
     }
 
-    /// A query by what is asked.
-    pub fn of(source: &Arc<Opened>, question: Question, options: QueryOptions) -> Box<Self> {
-        let state = State { question, region: None, options, bound: None, version: 0 };
-        Box::new(Self { source: Arc::clone(source), state: Mutex::new(state) })
+    /// A query by its plan.
+    pub fn of_plan(asked: &Asked, plan: &Arc<Plan>, options: QueryOptions) -> Box<Self> {
+        Self::made(asked.clone(), Question::Plan(Arc::clone(plan)), options, None)
     }
 
     /// The same, answered by a query of the engine that knows the answer.
-    pub fn knowing(
-        source: &Arc<Opened>,
-        question: Question,
-        options: QueryOptions,
-        known: Arc<Query>,
-    ) -> Box<Self> {
-        let made = Self::of(source, question, options);
-        made.lock().bound = Some(known);
-        made
+    pub fn knowing(asked: &Asked, plan: &Arc<Plan>, options: QueryOptions, known: Bound) -> Box<Self> {
+        Self::made(asked.clone(), Question::Plan(Arc::clone(plan)), options, Some(known))
+    }
+
+    fn made(asked: Asked, question: Question, options: QueryOptions, bound: Option<Bound>) -> Box<Self> {
+        let state = State { question, region: None, options, bound, version: 0 };
+        let before = traffic(&asked);
+        Box::new(Self { asked, before, state: Mutex::new(state) })
+    }
+
+    /// What was done of it so far, if anything was.
+    pub fn bound_before(&self) -> Option<Bound> {
+        self.lock().bound.clone()
+    }
+
+    /// The file that it asks.
+    ///
+    /// # Errors
+    /// `unsupported` of a collection.
+    pub fn file(&self) -> Result<&Arc<Opened>> {
+        self.asked.file()
     }
 
     /// Another handle of the same query.
@@ -101,7 +126,7 @@ impl QueryHandle {
             bound: state.bound.clone(),
             version: 0,
         };
-        Box::new(Self { source: Arc::clone(&self.source), state: Mutex::new(copy) })
+        Box::new(Self { asked: self.asked.clone(), before: self.before, state: Mutex::new(copy) })
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -112,31 +137,36 @@ impl QueryHandle {
     ///
     /// # Errors
     /// Those of binding: `unknown-array`, `type-mismatch` and the like.
-    pub fn bound(&self) -> Result<Arc<Query>> {
+    pub fn bound(&self) -> Result<Bound> {
         let version = {
             let state = self.lock();
             if let Some(known) = &state.bound {
-                return Ok(Arc::clone(known));
+                return Ok(known.clone());
             }
             state.version
         };
-        let fresh = self.fresh()?;
+        let fresh = self.asked(Some(Vec::new()))?;
         let mut state = self.lock();
-        Ok(if state.version == version { Arc::clone(state.bound.get_or_insert(fresh)) } else { fresh })
+        Ok(if state.version == version { state.bound.get_or_insert(fresh).clone() } else { fresh })
+    }
+
+    /// The engine's query of a file.
+    ///
+    /// # Errors
+    /// As [`QueryHandle::bound`]; `unsupported` of a collection.
+    pub fn bound_of_file(&self) -> Result<Arc<Query>> {
+        self.file()?;
+        self.bound()?.file()
     }
 
     /// The same query for one use, which can be cancelled without harm to others; what it finds of the condition, all know.
     ///
     /// # Errors
     /// As [`QueryHandle::bound`].
-    pub fn again(&self) -> Result<Arc<Query>> {
+    pub fn again(&self) -> Result<Bound> {
         let stop = self.lock().options.cancel.clone();
         // What stops the query stops this use of it, too.
-        Ok(Arc::new(self.bound()?.again(stop)?))
-    }
-
-    fn fresh(&self) -> Result<Arc<Query>> {
-        Ok(Arc::new(self.asked(Some(Vec::new()))?))
+        self.bound()?.again(stop)
     }
 
     /// The plan of it, with the columns of `SELECT *`.
@@ -144,11 +174,11 @@ impl QueryHandle {
     /// # Errors
     /// As [`QueryHandle::bound`].
     pub fn plan(&self) -> Result<Plan> {
-        self.asked(None)?.logical_plan()
+        self.asked(None)?.plan()
     }
 
     /// The engine's query; `select` are the columns of one that is a condition.
-    fn asked(&self, select: Option<Vec<Expr>>) -> Result<Query> {
+    fn asked(&self, select: Option<Vec<Expr>>) -> Result<Bound> {
         let (question, options) = {
             let state = self.lock();
             let question = match &state.question {
@@ -158,8 +188,25 @@ impl QueryHandle {
             (question, state.options.clone())
         };
         match question {
-            Question::Condition(c) => self.source.source.query_tree(Some(c.tree()), select, &options),
-            Question::Plan(plan) => self.source.source.query_plan(&plan, &options),
+            Question::Condition(c) => {
+                let query = self.file()?.source.query_tree(Some(c.tree()), select, &options)?;
+                Ok(Bound::File(Arc::new(query)))
+            }
+            Question::Plan(plan) => self.asked.query(&plan, &options),
+        }
+    }
+
+    /// The plan that it was made of.
+    ///
+    /// # Errors
+    /// `unsupported` of a condition.
+    pub fn own_plan(&self) -> Result<Arc<Plan>> {
+        match &self.lock().question {
+            Question::Plan(plan) => Ok(Arc::clone(plan)),
+            Question::Condition(_) => {
+                Err(Error::new(ErrorKind::Unsupported, "the query is not one of a plan")
+                    .hint("sieva_plan_query() has that"))
+            }
         }
     }
 
@@ -168,7 +215,7 @@ impl QueryHandle {
     /// # Errors
     /// As [`QueryHandle::bound`].
     pub fn rows(&self) -> Result<(Vec<String>, Vec<u64>)> {
-        Ok(self.bound()?.rows().into_iter().unzip())
+        Ok(self.bound_of_file()?.rows().into_iter().unzip())
     }
 
     /// What it is run with.
@@ -197,12 +244,12 @@ impl QueryHandle {
             let state = self.lock();
             (Arc::clone(state.condition()?), state.options.clone())
         };
-        let query = self.source.source.query_tree(Some(condition.tree()), Some(Vec::new()), &options)?;
+        let query = self.file()?.source.query_tree(Some(condition.tree()), Some(Vec::new()), &options)?;
         Ok(query.row_dims().to_vec())
     }
 
     fn joined(junction: Junction, a: &Self, b: &Self) -> Result<Box<Self>> {
-        if !Arc::ptr_eq(&a.source, &b.source) {
+        if !a.asked.is_same(&b.asked) {
             return Err(invalid("queries of different sources cannot be joined")
                 .hint("make both with one sieva_source; read results of several files one by one"));
         }
@@ -212,7 +259,7 @@ impl QueryHandle {
             (state.whole()?, state.options.clone())
         };
         let second = b.lock().whole()?;
-        Ok(Self::new(&a.source, Shared::join(junction, &first, &second)?, options))
+        Ok(Self::new(a.file()?, Shared::join(junction, &first, &second)?, options))
     }
 }
 
@@ -229,7 +276,7 @@ pub unsafe extern "C" fn sieva_query_create(
     guarded(|| {
         let out = Out::handle(query, "query")?;
         // SAFETY: the promises of sieva.h.
-        let source = unsafe { &given::handle(source, "source")?.0 };
+        let source = unsafe { opened(source) }?;
         // SAFETY: as above.
         let array = unsafe { source.array(array) }?;
         let (op, dtype) = (operator_of(op)?, dtype_of(r#type)?);
@@ -253,8 +300,7 @@ pub unsafe extern "C" fn sieva_query_text(
     guarded(|| {
         let out = Out::handle(query, "query")?;
         // SAFETY: the promises of sieva.h.
-        let (source, text) =
-            unsafe { (&given::handle(source, "source")?.0, given::text(condition, "condition")?) };
+        let (source, text) = unsafe { (opened(source)?, given::text(condition, "condition")?) };
         let condition = Shared::single(source.source.parse_condition(text)?);
         // SAFETY: as above.
         unsafe { out.set(QueryHandle::new(source, condition, source.options.clone())) };
@@ -272,7 +318,7 @@ pub unsafe extern "C" fn sieva_query_all(
     guarded(|| {
         let out = Out::handle(query, "query")?;
         // SAFETY: the promises of sieva.h.
-        let source = unsafe { &given::handle(source, "source")?.0 };
+        let source = unsafe { opened(source) }?;
         // SAFETY: as above.
         let array = unsafe { source.array(array) }?;
         let everything = region::whole(source.source.schema(), array)?;
@@ -330,7 +376,7 @@ pub unsafe extern "C" fn sieva_query_not(a: *const QueryHandle, query: *mut *mut
             let state = a.lock();
             (state.whole()?, state.options.clone())
         };
-        let opposite = QueryHandle::new(&a.source, Shared::negated(&whole)?, options);
+        let opposite = QueryHandle::new(a.file()?, Shared::negated(&whole)?, options);
         // SAFETY: as above.
         unsafe { out.set(opposite) };
         Ok(())

@@ -4,72 +4,107 @@ use std::ffi::{c_char, c_void};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError};
 
-use sieva::{Error, ErrorKind, Points, Result};
+use sieva::{CollectionSelection, Column, Error, ErrorKind, Points, Result, Selection};
 
 use crate::given::{self, Out};
-use crate::selection::{SelectionHandle, range};
+use crate::selection::{Hits, SelectionHandle};
 use crate::status::{guarded, invalid};
 use crate::target::Target;
 
 /// Positions that are fetched at once; besides the caller's memory, only they take any.
 const PIECE: usize = 1 << 20;
 
+/// What reads an array or expression at the hits of a selection.
+pub enum Reader {
+    /// Of a file.
+    File(Arc<Selection>, Box<Points>),
+    /// Of a collection, by the name of the array in its objects.
+    Collection(CollectionSelection, String),
+}
+
 impl SelectionHandle {
     /// A reader of an array or expression; `cancel` stops it.
     ///
     /// # Errors
-    /// `unknown-array`, `dimension-mismatch` and the like.
-    pub fn points(&self, array: &str, cancel: Arc<AtomicBool>) -> Result<Points> {
-        let value = self.source.value(array)?;
-        self.query.points(&value, &self.options, cancel).map_err(|e| match e.kind() {
+    /// `unknown-array`, `dimension-mismatch` and the like; those of a collection are told when it reads.
+    pub fn reader(&self, array: &str, cancel: &Arc<AtomicBool>) -> Result<Reader> {
+        let (query, selection) = match self.hits() {
+            Hits::File(query, selection) => (query, selection),
+            Hits::Collection(selection) => {
+                return Ok(Reader::Collection(selection.clone(), array.to_string()));
+            }
+        };
+        let value = self.asked.file()?.value(array)?;
+        let points = query.points(&value, &self.options, Arc::clone(cancel)).map_err(|e| match e.kind() {
             ErrorKind::DimensionMismatch => e.hint(
                 "give the query a region of that array with sieva_query_set_region(), whole if need be: its \
                  rows then have the array's dimensions",
             ),
             _ => e,
-        })
+        })?;
+        Ok(Reader::File(Arc::clone(selection), Box::new(points)))
     }
 
-    /// As [`SelectionHandle::points`], the one that was used last where it reads the same.
-    pub fn points_again(&self, array: &str) -> Result<Points> {
+    /// As [`SelectionHandle::reader`], the one that was used last where it reads the same.
+    pub fn reader_again(&self, array: &str) -> Result<Reader> {
         let last = self.reader.lock().unwrap_or_else(PoisonError::into_inner).take();
         match last {
-            Some((name, points)) if name == array => Ok(points),
-            _ => self.points(array, Arc::default()),
+            Some((name, reader)) if name == array => Ok(reader),
+            _ => self.reader(array, &Arc::default()),
         }
     }
 
     /// Keeps a reader for the next batch.
-    pub fn keep(&self, array: &str, points: Points) {
-        *self.reader.lock().unwrap_or_else(PoisonError::into_inner) = Some((array.to_string(), points));
+    pub fn keep(&self, array: &str, reader: Reader) {
+        *self.reader.lock().unwrap_or_else(PoisonError::into_inner) = Some((array.to_string(), reader));
     }
 }
 
-/// Reads `n` values from hit number `first` on.
-///
-/// # Errors
-/// Reading errors, `cancelled`, and those of [`Target::put`].
-///
-/// # Safety
-/// The target's memory must be as its maker said.
-pub unsafe fn read_into(
-    selection: &sieva::Selection,
-    points: &mut Points,
-    (first, n): (u64, u64),
-    target: &mut Target,
-    cancel: &AtomicBool,
-) -> Result<()> {
-    let mut positions = selection.iter_from(first).take(n as usize);
-    loop {
-        let piece: Vec<u64> = positions.by_ref().take(PIECE).collect();
-        if piece.is_empty() {
-            return Ok(());
+impl Reader {
+    /// Hands on the values of `n` hits from number `first` on, in their order.
+    ///
+    /// # Errors
+    /// Reading errors, `cancelled`, and those of `take`.
+    pub fn each(
+        &mut self,
+        (first, n): (u64, u64),
+        cancel: &Arc<AtomicBool>,
+        mut take: impl FnMut(Column) -> Result<()>,
+    ) -> Result<()> {
+        let (selection, points) = match self {
+            Self::File(selection, points) => (selection, points),
+            Self::Collection(selection, array) => {
+                return selection.read(array, first..first + n, cancel, take);
+            }
+        };
+        let mut positions = selection.iter_from(first).take(n as usize);
+        loop {
+            let piece: Vec<u64> = positions.by_ref().take(PIECE).collect();
+            if piece.is_empty() {
+                return Ok(());
+            }
+            if cancel.load(Ordering::Relaxed) {
+                return Err(Error::new(ErrorKind::Cancelled, "reading was cancelled"));
+            }
+            take(points.read(&piece)?)?;
         }
-        if cancel.load(Ordering::Relaxed) {
-            return Err(Error::new(ErrorKind::Cancelled, "reading was cancelled"));
-        }
+    }
+
+    /// Reads `n` values from hit number `first` on.
+    ///
+    /// # Errors
+    /// As [`Reader::each`], and those of [`Target::put`].
+    ///
+    /// # Safety
+    /// The target's memory must be as its maker said.
+    pub unsafe fn read(
+        &mut self,
+        which: (u64, u64),
+        target: &mut Target,
+        cancel: &Arc<AtomicBool>,
+    ) -> Result<()> {
         // SAFETY: the caller's promise.
-        unsafe { target.put(&points.read(&piece)?) }?;
+        self.each(which, cancel, |column| unsafe { target.put(&column) })
     }
 }
 
@@ -89,7 +124,7 @@ pub unsafe extern "C" fn sieva_read(
         // SAFETY: the promises of sieva.h.
         let selection = unsafe { given::handle(selection, "selection") }?;
         let mut target = Target::new(r#type, values, capacity, missing)?;
-        let n = selection.selection.len();
+        let n = selection.len();
         target.check_room(n)?;
         // SAFETY: as above.
         unsafe {
@@ -120,7 +155,7 @@ pub unsafe extern "C" fn sieva_read_batch(
         if capacity == 0 {
             return Err(invalid("a batch of 0 values"));
         }
-        let n = range(&selection.selection, first, capacity)?;
+        let n = selection.range(first, capacity)?;
         target.check_room(n)?;
         // SAFETY: as above.
         unsafe {
@@ -139,10 +174,9 @@ unsafe fn batch(
 ) -> Result<()> {
     // SAFETY: the caller's promise.
     let array = unsafe { given::text(array, "array") }?;
-    let mut points = selection.points_again(array)?;
-    let never = AtomicBool::new(false);
+    let mut reader = selection.reader_again(array)?;
     // SAFETY: as above.
-    unsafe { read_into(&selection.selection, &mut points, which, target, &never) }?;
-    selection.keep(array, points);
+    unsafe { reader.read(which, target, &Arc::default()) }?;
+    selection.keep(array, reader);
     Ok(())
 }

@@ -103,12 +103,13 @@ pub unsafe extern "C" fn sieva_query_set_region(
     guarded(|| {
         // SAFETY: the promises of sieva.h.
         let query = unsafe { given::handle(query, "query") }?;
-        let schema = query.source.source.schema();
+        let file = query.file()?;
+        let schema = file.source.schema();
         let (dims, of) = if array.is_null() {
             (query.own_dims()?, "the query's rows")
         } else {
             // SAFETY: as above.
-            let info = &schema.arrays[unsafe { query.source.array(array) }?];
+            let info = &schema.arrays[unsafe { file.array(array) }?];
             (info.dims.clone(), info.path.as_str())
         };
         let shape: Vec<u64> = dims.iter().map(|&d| schema.dims[d].len).collect();

@@ -12,7 +12,6 @@ use sieva::{Error, ErrorKind, Result};
 use crate::given::{self, Out};
 use crate::outcome::Outcome;
 use crate::query::QueryHandle;
-use crate::read::read_into;
 use crate::selection::SelectionHandle;
 use crate::status::{self, PENDING, guarded, invalid};
 use crate::target::Target;
@@ -157,13 +156,11 @@ pub unsafe extern "C" fn sieva_start(
         if ![NHITS, SELECTION].contains(&what) {
             return Err(invalid(format!("{what} is nothing to start: SIEVA_NHITS (1), SIEVA_SELECTION (2)")));
         }
-        let query = handle.again()?;
-        let (source, options) = (Arc::clone(&handle.source), handle.options());
+        let (query, asked, options) = (handle.again()?, handle.asked.clone(), handle.options());
         RequestHandle::start(query.cancel_flag(), move |_| match what {
             NHITS => query.count().map(Outcome::Count),
             _ => {
-                let found = query.selection()?;
-                let made = SelectionHandle::of(source, query, options, found);
+                let made = SelectionHandle::found(asked, query, options)?;
                 Ok(Outcome::Selected(Arc::from(made)))
             }
         })
@@ -188,7 +185,7 @@ pub unsafe extern "C" fn sieva_start_read(
         starting(request, || {
             let (handle, array) = (given::handle(selection, "selection")?, given::text(array, "array")?);
             let target = Target::new(r#type, values, capacity, missing)?;
-            start_reading(handle, array, (0, handle.selection.len()), target)
+            start_reading(handle, array, (0, handle.len()), target)
         })
     }
 }
@@ -205,11 +202,10 @@ pub unsafe fn start_reading(
 ) -> Result<Box<RequestHandle>> {
     target.check_room(n)?;
     let cancel = Arc::<AtomicBool>::default();
-    let mut points = handle.points(array, Arc::clone(&cancel))?;
-    let selection = Arc::clone(&handle.selection);
+    let mut reader = handle.reader(array, &cancel)?;
     RequestHandle::counting(cancel, move |stop| {
         // SAFETY: the caller's promise.
-        unsafe { read_into(&selection, &mut points, (first, n), &mut target, stop) }?;
+        unsafe { reader.read((first, n), &mut target, stop) }?;
         Ok(n)
     })
 }

@@ -7,10 +7,11 @@ use std::sync::{Arc, LazyLock};
 use sieva::{QueryOptions, Result};
 use sieva_encode::{EncodeOptions, Encoded, Format};
 
+use crate::asked::{Asked, Bound};
 use crate::given::{self, Out, check_room};
 use crate::logical::PlanHandle;
 use crate::options::{self, Options};
-use crate::source::{Opened, SourceHandle};
+use crate::source::{SourceHandle, opened};
 use crate::status::guarded;
 
 /// `sieva_result`.
@@ -20,9 +21,9 @@ impl ResultHandle {
     /// The rows of a query in a format.
     ///
     /// # Errors
-    /// As [`Encoded::new`].
-    pub fn of(query: Arc<sieva::Query>, (format, how): (Format, EncodeOptions)) -> Result<Box<Self>> {
-        Ok(Box::new(Self(Arc::new(Encoded::new(query, format, &how)?))))
+    /// As [`Bound::encoded`].
+    pub fn of(query: &Bound, how: &(Format, EncodeOptions)) -> Result<Box<Self>> {
+        Ok(Box::new(Self(Arc::new(query.encoded(how)?))))
     }
 }
 
@@ -129,8 +130,7 @@ pub unsafe extern "C" fn sieva_result_open(
         };
         // SAFETY: as above.
         let options = unsafe { own_or(source, options) }?;
-        let query = Arc::new(source.source.ask(sql, &options)?);
-        let made = ResultHandle::of(query, how)?;
+        let made = ResultHandle::of(&source.ask(sql, &options)?, &how)?;
         // SAFETY: as above.
         unsafe { out.set(made) };
         Ok(())
@@ -141,9 +141,9 @@ pub unsafe extern "C" fn sieva_result_open(
 ///
 /// # Safety
 /// As [`options::query_options`].
-pub unsafe fn own_or(source: &Opened, options: *const Options) -> Result<QueryOptions> {
+pub unsafe fn own_or(source: &Asked, options: *const Options) -> Result<QueryOptions> {
     if options.is_null() {
-        return Ok(source.options.clone());
+        return Ok(source.options().clone());
     }
     // SAFETY: the caller's promise.
     unsafe { options::query_options(options) }
@@ -170,8 +170,7 @@ pub unsafe extern "C" fn sieva_result_of_plan(
         };
         // SAFETY: as above.
         let options = unsafe { own_or(source, options) }?;
-        let query = Arc::new(source.source.query_plan(plan, &options)?);
-        let made = ResultHandle::of(query, how)?;
+        let made = ResultHandle::of(&source.query(plan, &options)?, &how)?;
         // SAFETY: as above.
         unsafe { out.set(made) };
         Ok(())
@@ -273,7 +272,7 @@ pub unsafe extern "C" fn sieva_source_schema(
 ) -> i32 {
     guarded(|| {
         // SAFETY: the promises of sieva.h.
-        let schema = unsafe { given::handle(source, "source") }?.0.source.schema_json()?;
+        let schema = unsafe { opened(source) }?.source.schema_json()?;
         // SAFETY: as above.
         unsafe { given::put_text(&schema, text, capacity, needed) }
     })

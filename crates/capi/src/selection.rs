@@ -1,48 +1,113 @@
 //! Selections: the positions of a query's hits, and their set algebra.
 
 use std::ffi::c_char;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
-use sieva::{Points, Query, QueryOptions, Result, Selection};
+use sieva::{CollectionSelection, Error, ErrorKind, Query, QueryOptions, Result, Selection};
 
+use crate::asked::{Asked, Bound};
 use crate::given::{self, Out, check_room};
 use crate::query::QueryHandle;
-use crate::source::Opened;
+use crate::read::Reader;
+use crate::selection_objects::Objects;
 use crate::status::{guarded, invalid};
 
 /// `sieva_selection`.
 pub struct SelectionHandle {
-    /// The source of its positions.
-    pub source: Arc<Opened>,
-    /// The query whose row space they are positions of.
-    pub query: Arc<Query>,
+    /// Whose rows the positions are of.
+    pub asked: Asked,
     /// What values are read with.
     pub options: QueryOptions,
-    /// The positions.
-    pub selection: Arc<Selection>,
+    hits: Hits,
     /// What reads the array that was read last: batches that follow each other share its decoded chunks.
-    pub reader: Mutex<Option<(String, Points)>>,
+    pub reader: Mutex<Option<(String, Reader)>>,
+    /// The objects of a collection in C's form.
+    pub objects: OnceLock<Objects>,
+}
+
+/// The hits.
+#[derive(Clone)]
+pub enum Hits {
+    /// Positions of the rows of a query of a file.
+    File(Arc<Query>, Arc<Selection>),
+    /// In the objects of a collection.
+    Collection(CollectionSelection),
 }
 
 impl SelectionHandle {
+    /// Hits of what was asked.
+    pub fn of(asked: Asked, options: QueryOptions, hits: Hits) -> Box<Self> {
+        let (reader, objects) = (Mutex::default(), OnceLock::new());
+        Box::new(Self { asked, options, hits, reader, objects })
+    }
+
     /// The hits of a query.
-    pub fn new(of: &QueryHandle, query: Arc<Query>, selection: Arc<Selection>) -> Box<Self> {
-        Self::of(Arc::clone(&of.source), query, of.options(), selection)
+    ///
+    /// # Errors
+    /// As `sieva_query_selection()`.
+    pub fn found(asked: Asked, query: Bound, options: QueryOptions) -> Result<Box<Self>> {
+        let hits = match query {
+            Bound::File(query) => {
+                let found = query.selection()?;
+                Hits::File(query, found)
+            }
+            Bound::Collection(query) => Hits::Collection(query.selection()?),
+        };
+        Ok(Self::of(asked, options, hits))
     }
 
-    /// Positions of the rows of a query of a source.
-    pub fn of(
-        source: Arc<Opened>,
-        query: Arc<Query>,
-        options: QueryOptions,
-        selection: Arc<Selection>,
-    ) -> Box<Self> {
-        Box::new(Self { source, query, options, selection, reader: Mutex::new(None) })
+    /// Other hits of the same rows.
+    pub fn with(&self, hits: Hits) -> Box<Self> {
+        Self::of(self.asked.clone(), self.options.clone(), hits)
     }
 
-    /// Positions of the same rows.
-    pub fn with(&self, selection: Arc<Selection>) -> Box<Self> {
-        Self::of(Arc::clone(&self.source), Arc::clone(&self.query), self.options.clone(), selection)
+    /// Another handle of the same hits.
+    pub fn same(&self) -> Box<Self> {
+        self.with(self.hits.clone())
+    }
+
+    /// The hits.
+    pub fn hits(&self) -> &Hits {
+        &self.hits
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> u64 {
+        match &self.hits {
+            Hits::File(_, selection) => selection.len(),
+            Hits::Collection(selection) => selection.len(),
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The query whose rows they are positions of, and the positions.
+    ///
+    /// # Errors
+    /// `unsupported` of a collection.
+    pub fn file(&self) -> Result<(&Arc<Query>, &Arc<Selection>)> {
+        match &self.hits {
+            Hits::File(query, selection) => Ok((query, selection)),
+            Hits::Collection(_) => {
+                let message = "each object of a collection has rows of its own: there is no shape of all";
+                Err(Error::new(ErrorKind::Unsupported, message)
+                    .hint("sieva_selection_of_object() has the hits in one of them"))
+            }
+        }
+    }
+
+    /// How many of the hits from number `first` on there are, at most `capacity`.
+    ///
+    /// # Errors
+    /// `invalid-value` where there are fewer than `first`.
+    pub fn range(&self, first: u64, capacity: u64) -> Result<u64> {
+        let all = self.len();
+        let left =
+            all.checked_sub(first).ok_or_else(|| invalid(format!("no hit {first}: there are {all}")))?;
+        Ok(left.min(capacity))
     }
 }
 
@@ -56,10 +121,9 @@ pub unsafe extern "C" fn sieva_query_selection(
         let out = Out::handle(selection, "selection")?;
         // SAFETY: the promises of sieva.h.
         let query = unsafe { given::handle(query, "query") }?;
-        let bound = query.bound()?;
-        let found = bound.selection()?;
+        let found = SelectionHandle::found(query.asked.clone(), query.bound()?, query.options())?;
         // SAFETY: as above.
-        unsafe { out.set(SelectionHandle::new(query, bound, found)) };
+        unsafe { out.set(found) };
         Ok(())
     })
 }
@@ -70,7 +134,7 @@ pub unsafe extern "C" fn sieva_selection_nhits(selection: *const SelectionHandle
     guarded(|| {
         let out = Out::new(nhits, "nhits")?;
         // SAFETY: the promises of sieva.h.
-        unsafe { out.set(given::handle(selection, "selection")?.selection.len()) };
+        unsafe { out.set(given::handle(selection, "selection")?.len()) };
         Ok(())
     })
 }
@@ -86,7 +150,7 @@ pub unsafe extern "C" fn sieva_selection_shape(
     guarded(|| {
         let out = Out::new(rank, "rank")?;
         // SAFETY: the promises of sieva.h.
-        let own = unsafe { given::handle(selection, "selection") }?.selection.shape();
+        let own = unsafe { given::handle(selection, "selection") }?.file()?.1.shape();
         // SAFETY: as above.
         unsafe {
             out.set(own.len() as u32);
@@ -106,7 +170,7 @@ pub unsafe extern "C" fn sieva_selection_dimension(
 ) -> i32 {
     guarded(|| {
         // SAFETY: the promises of sieva.h.
-        let dims = unsafe { given::handle(selection, "selection") }?.selection.dims();
+        let dims = unsafe { given::handle(selection, "selection") }?.file()?.1.dims();
         let own = dims
             .get(axis as usize)
             .ok_or_else(|| invalid(format!("no axis {axis}: the selection has {}, from 0 on", dims.len())))?;
@@ -127,12 +191,16 @@ pub unsafe extern "C" fn sieva_selection_positions(
     guarded(|| {
         let out = Out::new(count, "count")?;
         // SAFETY: the promises of sieva.h.
-        let own = unsafe { &given::handle(selection, "selection")?.selection };
-        let n = range(own, first, capacity)?;
+        let own = unsafe { given::handle(selection, "selection") }?;
+        let n = own.range(first, capacity)?;
         check_room(n, capacity, positions.is_null(), "positions")?;
-        for (i, position) in own.iter_from(first).take(n as usize).enumerate() {
+        let put = |(i, position): (usize, u64)| {
             // SAFETY: there is room for `capacity`, by the caller's promise.
-            unsafe { positions.add(i).write_unaligned(position) };
+            unsafe { positions.add(i).write_unaligned(position) }
+        };
+        match own.hits() {
+            Hits::File(_, own) => own.iter_from(first).take(n as usize).enumerate().for_each(put),
+            Hits::Collection(own) => own.positions(first).take(n as usize).enumerate().for_each(put),
         }
         // SAFETY: as above.
         unsafe { out.set(n) };
@@ -152,8 +220,9 @@ pub unsafe extern "C" fn sieva_selection_coords(
     guarded(|| {
         let out = Out::new(count, "count")?;
         // SAFETY: the promises of sieva.h.
-        let own = unsafe { &given::handle(selection, "selection")?.selection };
-        let (n, shape) = (range(own, first, capacity)?, own.shape());
+        let selection = unsafe { given::handle(selection, "selection") }?;
+        let own = selection.file()?.1;
+        let (n, shape) = (selection.range(first, capacity)?, own.shape());
         check_room(n, capacity, coords.is_null(), "coords")?;
         for (i, position) in own.iter_from(first).take(n as usize).enumerate() {
             let mut rest = position;
@@ -167,16 +236,6 @@ pub unsafe extern "C" fn sieva_selection_coords(
         unsafe { out.set(n) };
         Ok(())
     })
-}
-
-/// How many of the hits from number `first` on there are, at most `capacity`.
-///
-/// # Errors
-/// `invalid-value` where there are fewer than `first`.
-pub fn range(selection: &Selection, first: u64, capacity: u64) -> Result<u64> {
-    let all = selection.len();
-    let left = all.checked_sub(first).ok_or_else(|| invalid(format!("no hit {first}: there are {all}")))?;
-    Ok(left.min(capacity))
 }
 
 /// `sieva_selection_and`
@@ -221,7 +280,8 @@ unsafe fn combine(
     let out = Out::handle(selection, "selection")?;
     // SAFETY: the caller's promises.
     let (a, b) = unsafe { (given::handle(a, "a")?, given::handle(b, "b")?) };
-    let both = a.with(Arc::new(with(&a.selection, &b.selection)?));
+    let ((query, own), (_, other)) = (a.file()?, b.file()?);
+    let both = a.with(Hits::File(Arc::clone(query), Arc::new(with(own, other)?)));
     // SAFETY: as above.
     unsafe { out.set(both) };
     Ok(())

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use sieva::{Bx, Error, ErrorKind, Result, Selection, Session};
+use sieva::{Bx, CollectionSelection, Error, ErrorKind, Result, Selection, Session};
 
+use crate::asked::Asked;
 use crate::given::{self, Out};
 use crate::query::QueryHandle;
-use crate::selection::SelectionHandle;
+use crate::selection::{Hits, SelectionHandle};
 use crate::status::{guarded, invalid};
 
 /// Makes a selection of the rows of a query; `make` gets names and lengths of their dimensions.
@@ -24,10 +25,21 @@ unsafe fn of_rows(
     let query = unsafe { given::handle(query, "query") }?;
     let (dims, shape) = query.rows()?;
     let made = make(dims, shape)?;
-    let handle = SelectionHandle::new(query, query.bound()?, Arc::new(made));
+    let hits = Hits::File(query.bound_of_file()?, Arc::new(made));
+    let handle = SelectionHandle::of(query.asked.clone(), query.options(), hits);
     // SAFETY: as above.
     unsafe { out.set(handle) };
     Ok(())
+}
+
+impl SelectionHandle {
+    /// The hits as bytes; of a collection with what opening its sources needs.
+    fn bytes(&self) -> Result<Vec<u8>> {
+        match self.hits() {
+            Hits::File(_, selection) => selection.to_bytes(),
+            Hits::Collection(selection) => selection.to_bytes_carrying(),
+        }
+    }
 }
 
 /// `n` values, or `n` times `each`.
@@ -119,6 +131,14 @@ pub unsafe extern "C" fn sieva_selection_from_bytes(
     // SAFETY: the promises of sieva.h.
     guarded(|| unsafe {
         let bytes = given::values(bytes, count, "bytes")?;
+        let asked = given::handle(query, "query")?;
+        if let Asked::Collection(all) = &asked.asked {
+            let (out, plan) = (Out::handle(selection, "selection")?, asked.own_plan()?);
+            let read = CollectionSelection::from_bytes(&all.collection, &plan, &bytes, &asked.options())?;
+            let made = SelectionHandle::of(asked.asked.clone(), asked.options(), Hits::Collection(read));
+            out.set(made);
+            return Ok(());
+        }
         of_rows(query, selection, |dims, shape| {
             let read = Selection::from_bytes(&bytes)?;
             if read.dims() == dims && read.shape() == shape {
@@ -147,7 +167,7 @@ pub unsafe extern "C" fn sieva_selection_bytes(
     guarded(|| {
         let place = Out::new(needed, "needed")?;
         // SAFETY: the promises of sieva.h.
-        let made = unsafe { given::handle(selection, "selection") }?.selection.to_bytes()?;
+        let made = unsafe { given::handle(selection, "selection") }?.bytes()?;
         // SAFETY: as above.
         unsafe { given::put_bytes(&made, (bytes, capacity), place) }
     })

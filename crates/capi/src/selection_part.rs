@@ -1,9 +1,9 @@
 //! Parts of selections: hits by their numbers.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use crate::given::{self, Out};
-use crate::selection::{SelectionHandle, range};
+use crate::selection::{Hits, SelectionHandle};
 use crate::status::guarded;
 
 /// `sieva_selection_part`
@@ -18,16 +18,13 @@ pub unsafe extern "C" fn sieva_selection_part(
         let out = Out::handle(part, "part")?;
         // SAFETY: the promises of sieva.h.
         let whole = unsafe { given::handle(selection, "selection") }?;
-        let n = range(&whole.selection, first, count)?;
-        let made = SelectionHandle {
-            source: Arc::clone(&whole.source),
-            query: Arc::clone(&whole.query),
-            options: whole.options.clone(),
-            selection: Arc::new(whole.selection.slice(first, n)),
-            reader: Mutex::new(None),
+        let n = whole.range(first, count)?;
+        let hits = match whole.hits() {
+            Hits::File(query, all) => Hits::File(Arc::clone(query), Arc::new(all.slice(first, n))),
+            Hits::Collection(all) => Hits::Collection(all.part(first, n)),
         };
         // SAFETY: as above.
-        unsafe { out.set(Box::new(made)) };
+        unsafe { out.set(whole.with(hits)) };
         Ok(())
     })
 }

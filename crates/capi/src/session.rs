@@ -131,7 +131,7 @@ pub unsafe extern "C" fn sieva_session_open(
         open.session = session.0.clone();
         let source = Source::open_many(&[path], &open)?;
         // SAFETY: as above.
-        unsafe { out.set(Box::new(SourceHandle(Opened::new(source, options, String::new())))) };
+        unsafe { out.set(SourceHandle::of(Opened::new(source, options, String::new()))) };
         Ok(())
     })
 }

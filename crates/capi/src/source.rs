@@ -7,13 +7,33 @@ use std::thread::Thread;
 use sieva::ast::Expr;
 use sieva::{QueryOptions, Result, Source};
 
+use crate::asked::Asked;
 use crate::describe::Described;
 use crate::given::{self, Out};
 use crate::options::{self, Options};
 use crate::status::guarded;
 
 /// `sieva_source`.
-pub struct SourceHandle(pub Arc<Opened>);
+pub struct SourceHandle(pub Asked);
+
+impl SourceHandle {
+    /// A handle of a file.
+    pub fn of(file: Arc<Opened>) -> Box<Self> {
+        Box::new(Self(Asked::File(file)))
+    }
+}
+
+/// The file that a handle of the caller is.
+///
+/// # Errors
+/// `invalid-value` for NULL; `unsupported` of a collection.
+///
+/// # Safety
+/// As [`given::handle`].
+pub unsafe fn opened<'a>(source: *const SourceHandle) -> Result<&'a Arc<Opened>> {
+    // SAFETY: the caller's promise.
+    unsafe { given::handle(source, "source") }?.0.file()
+}
 
 /// An open source with what C is shown of it. Queries and selections keep it open.
 pub struct Opened {
@@ -98,7 +118,7 @@ pub unsafe extern "C" fn sieva_open(
             unsafe { (given::text(path, "path")?, options::open_options(options)?) };
         let source = Source::open_many(&[path], &open)?;
         // SAFETY: checked; the header asks for a place that can be written.
-        unsafe { out.set(Box::new(SourceHandle(Opened::new(source, options, String::new())))) };
+        unsafe { out.set(SourceHandle::of(Opened::new(source, options, String::new()))) };
         Ok(())
     })
 }
@@ -114,7 +134,7 @@ pub unsafe extern "C" fn sieva_source_manifest(
     guarded(|| {
         let place = Out::new(needed, "needed")?;
         // SAFETY: the promises of sieva.h.
-        let source = unsafe { &given::handle(source, "source")?.0 };
+        let source = unsafe { opened(source) }?;
         let made = source.manifest()?;
         // SAFETY: as above.
         unsafe { given::put_bytes(&made, (bytes, capacity), place) }

@@ -15,7 +15,7 @@ use crate::outcome::Outcome;
 use crate::query::QueryHandle;
 use crate::request::{RequestHandle, starting};
 use crate::session::SessionHandle;
-use crate::source::{Opened, SourceHandle, first_thread};
+use crate::source::{Opened, SourceHandle, first_thread, opened};
 use crate::status::invalid;
 use crate::target::Target;
 
@@ -68,7 +68,7 @@ pub unsafe extern "C" fn sieva_start_read_box(
     // SAFETY: the promises of sieva.h; what is written to is left alone until the request has ended.
     unsafe {
         starting(request, || {
-            let source = Arc::clone(&given::handle(source, "source")?.0);
+            let source = Arc::clone(opened(source)?);
             let (index, bx) = boxes::checked(&source, BoxArgs { array, rank, start, count })?;
             let mut target = Target::new(r#type, values, capacity, missing)?;
             let n = bx.shape.iter().try_fold(1_u64, |n, &s| n.checked_mul(s));
@@ -97,8 +97,8 @@ pub unsafe extern "C" fn sieva_start_histogram(
         starting(request, || {
             let (query, array) = (given::handle(query, "query")?, given::text(array, "array")?);
             let bins = histogram::room(bins, counts, edges)?;
-            let value = query.source.value(array)?.to_string();
-            let (asked, places) = (query.again()?, (Place(counts), Place(edges)));
+            let value = query.file()?.value(array)?.to_string();
+            let (asked, places) = (query.again()?.file()?, (Place(counts), Place(edges)));
             RequestHandle::counting(asked.cancel_flag(), move |_| {
                 let (counts, edges) = places;
                 let (own, own_edges) = asked.histogram(&value, bins)?;
@@ -120,7 +120,7 @@ pub unsafe extern "C" fn sieva_start_index_build(
     // SAFETY: the promises of sieva.h; what is written to is left alone until the request has ended.
     unsafe {
         starting(request, || {
-            let source = Arc::clone(&given::handle(source, "source")?.0);
+            let source = Arc::clone(opened(source)?);
             let (arrays, options) = build_of(&source, array, kinds)?;
             RequestHandle::counting(Arc::clone(&options.cancel), move |_| {
                 source.source.build_index(&arrays, &options).map(|_| arrays.len() as u64)

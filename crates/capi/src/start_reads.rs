@@ -10,12 +10,12 @@ use crate::outcome::Outcome;
 use crate::plan::Price;
 use crate::query::QueryHandle;
 use crate::request::{RequestHandle, start_reading, starting};
-use crate::selection::{SelectionHandle, range};
-use crate::source::SourceHandle;
+use crate::selection::SelectionHandle;
+use crate::source::{SourceHandle, opened};
 use crate::start::Place;
 use crate::status::invalid;
 use crate::target::Target;
-use crate::texts::{TextTarget, hits};
+use crate::texts::{TextTarget, check_hits, columns};
 
 /// `sieva_start_read_batch`
 #[unsafe(no_mangle)]
@@ -37,7 +37,7 @@ pub unsafe extern "C" fn sieva_start_read_batch(
             if capacity == 0 {
                 return Err(invalid("a batch of 0 values"));
             }
-            let n = range(&handle.selection, first, capacity)?;
+            let n = handle.range(first, capacity)?;
             start_reading(handle, array, (first, n), target)
         })
     }
@@ -59,14 +59,14 @@ pub unsafe extern "C" fn sieva_start_read_texts(
     unsafe {
         starting(request, || {
             let (handle, array) = (given::handle(selection, "selection")?, given::text(array, "array")?);
-            let positions = hits(&handle.selection, first, count)?;
+            check_hits(handle, first, count)?;
             let target = TextTarget { bytes, capacity, offsets };
             let cancel = Arc::<AtomicBool>::default();
-            let mut points = handle.points(array, Arc::clone(&cancel))?;
-            RequestHandle::counting(cancel, move |_| {
+            let mut reader = handle.reader(array, &cancel)?;
+            RequestHandle::counting(cancel, move |stop| {
                 let target = target;
                 let mut needed = 0;
-                target.put(&points.read(&positions)?, |n| needed = n)?;
+                target.put(&columns(&mut reader, (first, count), stop)?, |n| needed = n)?;
                 Ok(needed)
             })
         })
@@ -89,7 +89,7 @@ pub unsafe extern "C" fn sieva_start_read_box_texts(
     // SAFETY: the promises of sieva.h; what is written to is left alone until the request has ended.
     unsafe {
         starting(request, || {
-            let source = Arc::clone(&given::handle(source, "source")?.0);
+            let source = Arc::clone(opened(source)?);
             let (index, bx) = checked(&source, BoxArgs { array, rank, start, count })?;
             let target = TextTarget { bytes, capacity, offsets };
             RequestHandle::counting(Arc::default(), move |stop| {
@@ -97,7 +97,7 @@ pub unsafe extern "C" fn sieva_start_read_box_texts(
                 let memory = source.source.memory();
                 let column = source.source.read_box_with(index, &bx, false, memory, stop)?;
                 let mut needed = 0;
-                target.put(&column, |n| needed = n)?;
+                target.put(&[column], |n| needed = n)?;
                 Ok(needed)
             })
         })
@@ -115,7 +115,7 @@ pub unsafe extern "C" fn sieva_start_query_price(
     unsafe {
         starting(request, || {
             let (query, size) = (given::handle(query, "query")?, Price::given_size(price)?);
-            let (asked, place) = (query.again()?, Place(price));
+            let (asked, place) = (query.again()?.file()?, Place(price));
             RequestHandle::counting(asked.cancel_flag(), move |_| {
                 let place = place;
                 Price::put(&asked, place.0, size)?;
@@ -135,9 +135,7 @@ pub unsafe extern "C" fn sieva_start_query_explain(
     unsafe {
         starting(request, || {
             let asked = given::handle(query, "query")?.again()?;
-            RequestHandle::start(asked.cancel_flag(), move |_| {
-                Ok(Outcome::Text(asked.explain(false)?.into()))
-            })
+            RequestHandle::start(asked.cancel_flag(), move |_| Ok(Outcome::Text(asked.explain()?.into())))
         })
     }
 }
@@ -151,7 +149,7 @@ pub unsafe extern "C" fn sieva_start_source_schema(
     // SAFETY: the promises of sieva.h; what is written to is left alone until the request has ended.
     unsafe {
         starting(request, || {
-            let source = Arc::clone(&given::handle(source, "source")?.0);
+            let source = Arc::clone(opened(source)?);
             RequestHandle::start(Arc::default(), move |_| {
                 Ok(Outcome::Text(source.source.schema_json()?.into()))
             })

@@ -4,24 +4,25 @@ use std::ffi::{c_char, c_void};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use sieva::{Error, ErrorKind, Query, QueryOptions, Result, Task};
+use sieva::{Error, ErrorKind, QueryOptions, Result};
 
+use crate::asked::{AnyTask, Asked, Bound};
 use crate::given;
 use crate::logical::PlanHandle;
 use crate::options::Options;
 use crate::outcome::Outcome;
-use crate::query::{QueryHandle, Question};
+use crate::query::QueryHandle;
 use crate::request::{RequestHandle, starting};
 use crate::result::{ResultHandle, ResultOptions, bytes, own_or};
-use crate::source::{Opened, SourceHandle};
+use crate::source::SourceHandle;
 use crate::start::Place;
-use crate::tasks::{MergeHandle, TasksHandle, kind_of};
+use crate::tasks::{MergeHandle, kind_of};
 
 /// The options of a request, and the flag that stops it.
 ///
 /// # Safety
 /// As [`own_or`].
-unsafe fn stoppable(source: &Opened, options: *const Options) -> Result<(QueryOptions, Arc<AtomicBool>)> {
+unsafe fn stoppable(source: &Asked, options: *const Options) -> Result<(QueryOptions, Arc<AtomicBool>)> {
     // SAFETY: the caller's promise.
     let mut options = unsafe { own_or(source, options) }?;
     let cancel = Arc::clone(options.cancel.get_or_insert_default());
@@ -44,7 +45,7 @@ pub unsafe extern "C" fn sieva_start_plan_tasks(
             let kind = kind_of(kind)?;
             let (options, cancel) = stoppable(&source, std::ptr::null())?;
             RequestHandle::start(cancel, move |_| {
-                TasksHandle::of(&source, &plan, &options, (kind, parts)).map(Outcome::Tasks)
+                source.tasks(&plan, &options, (kind, parts)).map(Outcome::Tasks)
             })
         })
     }
@@ -62,11 +63,11 @@ pub unsafe extern "C" fn sieva_start_task_run(
     // SAFETY: the promises of sieva.h.
     unsafe {
         starting(request, || {
-            let source = Arc::clone(&given::handle(source, "source")?.0);
-            let task = Task::from_bytes(&given::values(task, count, "task")?)?;
+            let source = given::handle(source, "source")?.0.clone();
+            let task = AnyTask::from_bytes(&given::values(task, count, "task")?)?;
             let (options, cancel) = stoppable(&source, options)?;
             RequestHandle::start(cancel, move |_| {
-                let found = source.source.run_task(&task, &options)?;
+                let found = source.run(&task, &options)?;
                 Ok(Outcome::Merge(*MergeHandle::new(found)))
             })
         })
@@ -110,8 +111,8 @@ pub unsafe extern "C" fn sieva_start_merge_query(
             let (merge, (source, plan)) = (given::handle(merge, "merge")?.clone(), both(source, plan)?);
             let (options, cancel) = stoppable(&source, options)?;
             RequestHandle::start(cancel, move |_| {
-                let known = Arc::new(merge.finished(&source, &plan, &options)?);
-                let made = QueryHandle::knowing(&source, Question::Plan(plan), options, known);
+                let known = merge.finished(&source, &plan, &options)?;
+                let made = QueryHandle::knowing(&source, &plan, options, known);
                 Ok(Outcome::Query(Arc::from(made)))
             })
         })
@@ -151,11 +152,9 @@ pub unsafe extern "C" fn sieva_start_result_open(
     // SAFETY: the promises of sieva.h.
     unsafe {
         starting(request, || {
-            let source = Arc::clone(&given::handle(source, "source")?.0);
+            let source = given::handle(source, "source")?.0.clone();
             let sql = given::text(sql, "sql")?.to_string();
-            start_result(source, (options, result_options), move |source, options| {
-                source.source.ask(&sql, options)
-            })
+            start_result(source, (options, result_options), move |source, options| source.ask(&sql, options))
         })
     }
 }
@@ -174,7 +173,7 @@ pub unsafe extern "C" fn sieva_start_result_of_plan(
         starting(request, || {
             let (source, plan) = both(source, plan)?;
             start_result(source, (options, result_options), move |source, options| {
-                source.source.query_plan(&plan, options)
+                source.query(&plan, options)
             })
         })
     }
@@ -213,26 +212,20 @@ pub unsafe extern "C" fn sieva_start_result_read(
 }
 
 /// A source and a plan of the caller.
-unsafe fn both(
-    source: *const SourceHandle,
-    plan: *const PlanHandle,
-) -> Result<(Arc<Opened>, Arc<sieva::Plan>)> {
+unsafe fn both(source: *const SourceHandle, plan: *const PlanHandle) -> Result<(Asked, Arc<sieva::Plan>)> {
     // SAFETY: the caller's promises.
-    unsafe {
-        Ok((Arc::clone(&given::handle(source, "source")?.0), Arc::clone(&given::handle(plan, "plan")?.0)))
-    }
+    unsafe { Ok((given::handle(source, "source")?.0.clone(), Arc::clone(&given::handle(plan, "plan")?.0))) }
 }
 
 /// Starts what makes the rows of a query a file.
 unsafe fn start_result(
-    source: Arc<Opened>,
+    source: Asked,
     (options, how): (*const Options, *const ResultOptions),
-    ask: impl FnOnce(&Opened, &QueryOptions) -> Result<Query> + Send + 'static,
+    ask: impl FnOnce(&Asked, &QueryOptions) -> Result<Bound> + Send + 'static,
 ) -> Result<Box<RequestHandle>> {
     // SAFETY: the caller's promises.
     let (how, (options, cancel)) = unsafe { (ResultOptions::read(how)?, stoppable(&source, options)?) };
     RequestHandle::start(cancel, move |_| {
-        let query = Arc::new(ask(&source, &options)?);
-        Ok(Outcome::Encoded(ResultHandle::of(query, how)?.0))
+        Ok(Outcome::Encoded(ResultHandle::of(&ask(&source, &options)?, &how)?.0))
     })
 }

@@ -2,56 +2,87 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use sieva::{Error, ErrorKind, Partial, QueryOptions, Result, Task, TaskKind};
+use sieva::{CollectionQuery, CollectionTask, Error, ErrorKind, Plan, QueryOptions, Result, Task, TaskKind};
 
+use crate::asked::{AnyTask, Asked, Bound, Found};
 use crate::given::{self, Out};
 use crate::logical::PlanHandle;
 use crate::options::Options;
-use crate::query::{QueryHandle, Question};
+use crate::query::QueryHandle;
 use crate::result::{ResultHandle, ResultOptions, own_or};
-use crate::source::{Opened, SourceHandle};
+use crate::source::SourceHandle;
 use crate::status::{guarded, invalid};
 
 /// `sieva_tasks`.
 #[derive(Clone)]
-pub struct TasksHandle(Arc<[Task]>);
+pub enum TasksHandle {
+    /// Of a file.
+    File(Arc<[Task]>),
+    /// Of a collection.
+    Collection(Arc<Shares>),
+}
+
+/// Tasks of a collection. Each gets what opening its sources needs when its bytes are wanted: that of all takes memory.
+pub struct Shares {
+    query: CollectionQuery,
+    tasks: Vec<CollectionTask>,
+    /// The bytes that were wanted last: first for their number, mostly.
+    last: Mutex<Option<(usize, Arc<[u8]>)>>,
+}
 
 // Tasks are never none.
 #[allow(clippy::len_without_is_empty)]
 impl TasksHandle {
-    /// How many there are.
-    pub fn len(&self) -> u64 {
-        self.0.len() as u64
+    /// Tasks of a file.
+    pub fn of(tasks: Vec<Task>) -> Self {
+        Self::File(tasks.into())
     }
 
-    /// The work of a plan, of a kind or of that which answers all, in so many parts.
-    ///
-    /// # Errors
-    /// As `sieva_plan_tasks()`.
-    pub fn of(
-        source: &Opened,
-        plan: &sieva::Plan,
-        options: &QueryOptions,
-        (kind, parts): (Option<TaskKind>, u64),
-    ) -> Result<Self> {
-        let query = source.source.query_plan(plan, options)?;
-        let parts = usize::try_from(parts).unwrap_or(usize::MAX);
-        let made = match kind {
-            Some(kind) => query.tasks_of(kind, parts)?,
-            None => query.tasks(parts)?,
-        };
-        Ok(Self(made.into()))
+    /// Tasks of a query of a collection.
+    pub fn of_collection(query: CollectionQuery, tasks: Vec<CollectionTask>) -> Self {
+        Self::Collection(Arc::new(Shares { query, tasks, last: Mutex::default() }))
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> u64 {
+        match self {
+            Self::File(tasks) => tasks.len() as u64,
+            Self::Collection(shares) => shares.tasks.len() as u64,
+        }
+    }
+
+    /// The bytes of one of them.
+    fn bytes(&self, number: u64) -> Result<Arc<[u8]>> {
+        let none = || invalid(format!("task {number} of {}", self.len()));
+        let n = usize::try_from(number).map_err(|_| none())?;
+        match self {
+            Self::File(tasks) => Ok(tasks.get(n).ok_or_else(none)?.to_bytes()?.into()),
+            Self::Collection(shares) => shares.bytes(n, shares.tasks.get(n).ok_or_else(none)?),
+        }
+    }
+}
+
+impl Shares {
+    fn bytes(&self, number: usize, task: &CollectionTask) -> Result<Arc<[u8]>> {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*last {
+            Some((known, bytes)) if *known == number => Ok(Arc::clone(bytes)),
+            _ => {
+                let made = self.query.carrying(task)?.to_bytes()?.into();
+                Ok(Arc::clone(&last.insert((number, made)).1))
+            }
+        }
     }
 }
 
 /// `sieva_merge`: empty where merging failed.
 #[derive(Clone)]
-pub struct MergeHandle(Arc<Mutex<Option<Partial>>>);
+pub struct MergeHandle(Arc<Mutex<Option<Found>>>);
 
 impl MergeHandle {
     /// What was found.
-    pub fn new(partial: Partial) -> Box<Self> {
-        Box::new(Self(Arc::new(Mutex::new(Some(partial)))))
+    pub fn new(found: Found) -> Box<Self> {
+        Box::new(Self(Arc::new(Mutex::new(Some(found)))))
     }
 
     /// Another handle of what is held now: what is added to one does not count for the other.
@@ -59,7 +90,7 @@ impl MergeHandle {
     /// # Errors
     /// `memory-limit`; `invalid-value` where it was lost.
     pub fn copy(&self) -> Result<Box<Self>> {
-        self.with(Partial::copy).map(Self::new)
+        self.with(Found::copy).map(Self::new)
     }
 
     /// Adds what another holds.
@@ -67,7 +98,7 @@ impl MergeHandle {
     /// # Errors
     /// As `sieva_merge_add()`.
     pub fn add(&self, other: &Self) -> Result<()> {
-        let more = other.with(Partial::copy)?;
+        let more = other.with(Found::copy)?;
         let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let whole = held.as_mut().ok_or_else(gone)?;
         whole.check_mergeable(&more)?;
@@ -78,7 +109,7 @@ impl MergeHandle {
         merged
     }
 
-    fn with<R>(&self, f: impl FnOnce(&Partial) -> Result<R>) -> Result<R> {
+    fn with<R>(&self, f: impl FnOnce(&Found) -> Result<R>) -> Result<R> {
         let held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         held.as_ref().ok_or_else(gone).and_then(f)
     }
@@ -87,13 +118,8 @@ impl MergeHandle {
     ///
     /// # Errors
     /// As `sieva_merge_query()`.
-    pub fn finished(
-        &self,
-        source: &Opened,
-        plan: &sieva::Plan,
-        options: &QueryOptions,
-    ) -> Result<sieva::Query> {
-        source.source.query_plan(plan, options)?.finish(self.with(Partial::copy)?)
+    pub fn finished(&self, asked: &Asked, plan: &Arc<Plan>, options: &QueryOptions) -> Result<Bound> {
+        asked.finished(self.with(Found::copy)?, plan, options)
     }
 }
 
@@ -128,7 +154,7 @@ pub unsafe extern "C" fn sieva_plan_tasks(
         // SAFETY: the promises of sieva.h.
         let (source, plan) =
             unsafe { (&given::handle(source, "source")?.0, &given::handle(plan, "plan")?.0) };
-        let made = TasksHandle::of(source, plan, &source.options, (kind_of(kind)?, parts))?;
+        let made = source.tasks(plan, source.options(), (kind_of(kind)?, parts))?;
         // SAFETY: as above.
         unsafe { out.set(Box::new(made)) };
         Ok(())
@@ -158,11 +184,9 @@ pub unsafe extern "C" fn sieva_tasks_bytes(
     guarded(|| {
         let place = Out::new(needed, "needed")?;
         // SAFETY: the promises of sieva.h.
-        let all = &unsafe { given::handle(tasks, "tasks") }?.0;
-        let task = usize::try_from(number).ok().and_then(|n| all.get(n));
-        let task = task.ok_or_else(|| invalid(format!("task {number} of {}", all.len())))?;
+        let made = unsafe { given::handle(tasks, "tasks") }?.bytes(number)?;
         // SAFETY: as above.
-        unsafe { given::put_bytes(&task.to_bytes()?, (bytes, capacity), place) }
+        unsafe { given::put_bytes(&made, (bytes, capacity), place) }
     })
 }
 
@@ -189,7 +213,7 @@ pub unsafe extern "C" fn sieva_task_run(
             unsafe { (&given::handle(source, "source")?.0, given::values(task, count, "task")?) };
         // SAFETY: as above.
         let options = unsafe { own_or(source, options) }?;
-        let found = source.source.run_task(&Task::from_bytes(&bytes)?, &options)?;
+        let found = source.run(&AnyTask::from_bytes(&bytes)?, &options)?;
         // SAFETY: as above.
         unsafe { out.set(MergeHandle::new(found)) };
         Ok(())
@@ -208,10 +232,7 @@ pub unsafe extern "C" fn sieva_merge_from_bytes(
         let out = Out::handle(merge, "merge")?;
         // SAFETY: the promises of sieva.h.
         let bytes = unsafe { given::values(bytes, count, "bytes") }?;
-        let read = match memory {
-            0 => Partial::from_bytes(&bytes)?,
-            memory => Partial::from_bytes_within(&bytes, memory)?,
-        };
+        let read = Found::from_bytes(&bytes, memory)?;
         // SAFETY: as above.
         unsafe { out.set(MergeHandle::new(read)) };
         Ok(())
@@ -240,7 +261,7 @@ pub unsafe extern "C" fn sieva_merge_bytes(
     guarded(|| {
         let place = Out::new(needed, "needed")?;
         // SAFETY: the promises of sieva.h.
-        let made = unsafe { given::handle(merge, "merge") }?.with(Partial::to_bytes)?;
+        let made = unsafe { given::handle(merge, "merge") }?.with(Found::to_bytes)?;
         // SAFETY: as above.
         unsafe { given::put_bytes(&made, (bytes, capacity), place) }
     })
@@ -267,8 +288,8 @@ pub unsafe extern "C" fn sieva_merge_query(
         };
         // SAFETY: as above.
         let options = unsafe { own_or(source, options) }?;
-        let known = Arc::new(merge.finished(source, plan, &options)?);
-        let made = QueryHandle::knowing(source, Question::Plan(Arc::clone(plan)), options, known);
+        let known = merge.finished(source, plan, &options)?;
+        let made = QueryHandle::knowing(source, plan, options, known);
         // SAFETY: as above.
         unsafe { out.set(made) };
         Ok(())
@@ -298,8 +319,7 @@ pub unsafe extern "C" fn sieva_merge_result(
         };
         // SAFETY: as above.
         let options = unsafe { own_or(source, options) }?;
-        let query = Arc::new(merge.finished(source, plan, &options)?);
-        let made = ResultHandle::of(query, how)?;
+        let made = ResultHandle::of(&merge.finished(source, plan, &options)?, &how)?;
         // SAFETY: as above.
         unsafe { out.set(made) };
         Ok(())

@@ -1,13 +1,16 @@
 //! Values that are texts: their bytes one behind the other, and where each begins.
 
 use std::ffi::c_char;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
-use sieva::{Column, Data, Error, ErrorKind, Result, Selection};
+use sieva::{Column, Data, Error, ErrorKind, Result};
 
 use crate::boxes::{BoxArgs, checked};
 use crate::given::{self, Out, check_room};
-use crate::selection::{SelectionHandle, range};
-use crate::source::SourceHandle;
+use crate::read::Reader;
+use crate::selection::SelectionHandle;
+use crate::source::{SourceHandle, opened};
 use crate::status::guarded;
 
 /// The caller's memory for texts.
@@ -31,26 +34,21 @@ impl TextTarget {
     ///
     /// # Safety
     /// `offsets` must have room for one number more than there are texts, or be NULL.
-    pub unsafe fn put(&self, column: &Column, tell: impl FnOnce(u64)) -> Result<()> {
-        let Data::Str(texts) = &column.data else {
-            return Err(Error::new(
-                ErrorKind::TypeMismatch,
-                format!("{} values are not text", column.dtype().name()),
-            )
-            .hint("read them with sieva_read() or sieva_read_box()"));
-        };
-        let bytes: u64 = texts.iter().map(|t| t.len() as u64).sum();
+    pub unsafe fn put(&self, columns: &[Column], tell: impl FnOnce(u64)) -> Result<()> {
+        let parts = columns.iter().map(texts_of).collect::<Result<Vec<_>>>()?;
+        let texts = || parts.iter().flat_map(|texts| texts.iter());
+        let bytes: u64 = texts().map(|t| t.len() as u64).sum();
         tell(bytes);
         if self.bytes.is_null() && self.capacity == 0 && self.offsets.is_null() {
             return Ok(());
         }
-        check_room(texts.len() as u64 + 1, u64::MAX, self.offsets.is_null(), "offsets")?;
+        check_room(texts().count() as u64 + 1, u64::MAX, self.offsets.is_null(), "offsets")?;
         check_room(bytes, self.capacity, self.bytes.is_null(), "bytes")?;
         let mut at = 0;
         // SAFETY: there is room, by the caller's promise.
         unsafe {
             self.offsets.write_unaligned(0);
-            for (i, text) in texts.iter().enumerate() {
+            for (i, text) in texts().enumerate() {
                 let place = self.bytes.cast::<u8>().wrapping_add(at);
                 std::ptr::copy_nonoverlapping(text.as_ptr(), place, text.len());
                 at += text.len();
@@ -58,6 +56,16 @@ impl TextTarget {
             }
         }
         Ok(())
+    }
+}
+
+fn texts_of(column: &Column) -> Result<&[String]> {
+    match &column.data {
+        Data::Str(texts) => Ok(texts),
+        _ => {
+            Err(Error::new(ErrorKind::TypeMismatch, format!("{} values are not text", column.dtype().name()))
+                .hint("read them with sieva_read() or sieva_read_box()"))
+        }
     }
 }
 
@@ -78,26 +86,38 @@ pub unsafe extern "C" fn sieva_read_texts(
         // SAFETY: the promises of sieva.h.
         let (selection, array) =
             unsafe { (given::handle(selection, "selection")?, given::text(array, "array")?) };
-        let positions = hits(&selection.selection, first, count)?;
-        let mut points = selection.points_again(array)?;
-        let column = points.read(&positions)?;
-        selection.keep(array, points);
+        check_hits(selection, first, count)?;
+        let mut reader = selection.reader_again(array)?;
+        let columns = columns(&mut reader, (first, count), &Arc::default())?;
+        selection.keep(array, reader);
         // SAFETY: as above.
-        unsafe { TextTarget { bytes, capacity, offsets }.put(&column, |n| needed.set(n)) }
+        unsafe { TextTarget { bytes, capacity, offsets }.put(&columns, |n| needed.set(n)) }
     })
 }
 
-/// The positions of `count` hits from number `first` on.
+/// The values of hits: the number of the first, and how many.
+///
+/// # Errors
+/// Reading errors.
+pub fn columns(reader: &mut Reader, which: (u64, u64), cancel: &Arc<AtomicBool>) -> Result<Vec<Column>> {
+    let mut all = Vec::new();
+    reader.each(which, cancel, |column| {
+        all.push(column);
+        Ok(())
+    })?;
+    Ok(all)
+}
+
+/// That there are `count` hits from number `first` on.
 ///
 /// # Errors
 /// `invalid-value` where there are fewer.
-pub fn hits(selection: &Selection, first: u64, count: u64) -> Result<Vec<u64>> {
-    let n = range(selection, first, count)?;
-    if n < count {
-        let all = selection.len();
-        return Err(crate::status::invalid(format!("{count} texts from {first} on: there are {all} in all")));
+pub fn check_hits(selection: &SelectionHandle, first: u64, count: u64) -> Result<()> {
+    if selection.range(first, count)? == count {
+        return Ok(());
     }
-    Ok(selection.iter_from(first).take(n as usize).collect())
+    let all = selection.len();
+    Err(crate::status::invalid(format!("{count} texts from {first} on: there are {all} in all")))
 }
 
 /// `sieva_read_box_texts`
@@ -116,11 +136,11 @@ pub unsafe extern "C" fn sieva_read_box_texts(
     guarded(|| {
         let needed = Out::new(needed, "needed")?;
         // SAFETY: the promises of sieva.h.
-        let source = unsafe { &given::handle(source, "source")?.0 };
+        let source = unsafe { opened(source) }?;
         // SAFETY: as above.
         let (index, bx) = unsafe { checked(source, BoxArgs { array, rank, start, count }) }?;
         let column = source.source.read_box(index, &bx, false)?;
         // SAFETY: as above.
-        unsafe { TextTarget { bytes, capacity, offsets }.put(&column, |n| needed.set(n)) }
+        unsafe { TextTarget { bytes, capacity, offsets }.put(&[column], |n| needed.set(n)) }
     })
 }

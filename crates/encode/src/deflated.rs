@@ -92,8 +92,9 @@ impl Deflated {
     /// The chunks of a part, one behind the other in `out`, and how each is stored.
     ///
     /// # Errors
-    /// Reading errors; `invalid-value` where a value is equal to the fill value.
+    /// Reading errors; `stale-source`; `invalid-value` where a value is equal to the fill value.
     pub fn make(&self, part: &Part, out: &mut Vec<u8>) -> Result<Vec<Stored>> {
+        self.rows.query().source().reader().store().check_unchanged()?;
         let (variable, chunks) = (&self.variables[part.variable], self.plan.chunks[part.variable]);
         let width = variable.width();
         let rows = part.chunks.start * chunks.rows..(part.chunks.end * chunks.rows).min(self.plan.rows);

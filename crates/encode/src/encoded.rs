@@ -1,20 +1,25 @@
 //! A result as a file that need not exist.
 
+use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use sieva::{Attr, Error, ErrorKind, Query, Result, ResultColumns};
+use arrow_array::RecordBatch;
+use arrow_schema::Schema;
+use sieva::{Attr, CollectionQuery, Error, ErrorKind, Query, Result, ResultColumns};
 
 use crate::deflated::{Deflated, Part, level};
 use crate::file_layout::{FileLayout, MOST_WINDOWS, Piece, WINDOW};
 use crate::format::Format;
 use crate::hdf5::chunked::{Chunked, Stored};
-use crate::spool::Spool;
+use crate::spool::{Spool, failed};
 use crate::variable::{Variable, variables};
 use crate::writer::{Making, Out};
 use crate::{attributes, id};
 
+/// Bytes that streams of a file that was made elsewhere may take.
+const RECEIVED_MEMORY: u64 = 256 << 20;
 /// ResultColumns of a batch of what is written first.
 const BATCH_ROWS: usize = 1 << 16;
 
@@ -41,11 +46,20 @@ impl Default for EncodeOptions {
 pub struct Encoded(Arc<Inner>);
 
 struct Inner {
-    query: Arc<Query>,
+    running: Running,
     body: Body,
     rows: u64,
     format: Format,
     id: String,
+}
+
+/// How what makes the bytes is run.
+pub(crate) struct Running {
+    /// Stops it.
+    pub cancel: Arc<AtomicBool>,
+    pub threads: usize,
+    /// Bytes that what is in flight may take.
+    pub memory: u64,
 }
 
 /// Where the bytes come from.
@@ -73,14 +87,57 @@ impl Encoded {
                 deflated(&query, has_dimension, options)?
             }
             Making::LaidOut { plan, .. } => columns(&query, plan)?,
-            Making::Rows(_) => spooled(&query, format, options)?,
+            Making::Rows(_) => {
+                let batches = query.batches(BATCH_ROWS)?;
+                spooled(&batches.schema(), batches, format, options)?
+            }
         };
-        Ok(Self(Arc::new(Inner { query, body, rows, format, id })))
+        let running =
+            Running { cancel: query.cancel_flag(), threads: query.threads(), memory: query.memory() };
+        Ok(Self(Arc::new(Inner { running, body, rows, format, id })))
     }
 
-    /// The query.
-    pub fn query(&self) -> &Arc<Query> {
-        &self.0.query
+    /// The same of a query of a collection, in a format that is written row by row.
+    ///
+    /// # Errors
+    /// As [`Encoded::new`]; `unsupported` of netCDF and HDF5, as each object has positions of its own.
+    pub fn of_collection(query: &CollectionQuery, format: Format, options: &EncodeOptions) -> Result<Self> {
+        check_compression(format, options)?;
+        if format.is_laid_out() {
+            let message = format!("the format {} of a query of a collection", format.name());
+            return Err(Error::new(ErrorKind::Unsupported, message)
+                .hint("take arrow, parquet, csv or json: each object has positions of its own"));
+        }
+        let id = id::id_of_collection(query, format)?;
+        let batches = query.batches(BATCH_ROWS)?;
+        let (body, rows) = spooled(&batches.schema(), batches, format, options)?;
+        let running =
+            Running { cancel: query.cancel_flag(), threads: query.threads(), memory: query.memory() };
+        Ok(Self(Arc::new(Inner { running, body, rows, format, id })))
+    }
+
+    /// A file that was made elsewhere: so many rows, a name, and all of its bytes.
+    pub(crate) fn received(
+        format: Format,
+        rows: u64,
+        id: String,
+        file: &[u8],
+        options: &EncodeOptions,
+    ) -> Result<Self> {
+        let dir = options.spool.clone().unwrap_or_else(std::env::temp_dir);
+        let put = |out: &mut dyn Write| out.write_all(file).map_err(|e| failed(&e));
+        let (spool, ()) = Spool::write(&dir, options.spool_limit, |out| put(out))?;
+        let running = Running { cancel: Arc::default(), threads: 1, memory: RECEIVED_MEMORY };
+        Ok(Self(Arc::new(Inner { running, body: Body::Spooled(spool), rows, format, id })))
+    }
+
+    /// A flag that stops reading it when it is set: that of its query.
+    pub fn cancel_flag(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.0.running.cancel)
+    }
+
+    pub(crate) fn running(&self) -> &Running {
+        &self.0.running
     }
 
     /// The format.
@@ -118,7 +175,7 @@ impl Encoded {
     /// Reading errors; `stale-source` where the source was changed; `invalid-value` where a computed value is equal to
     /// the format's fill value; `cancelled`.
     pub fn read_at(&self, offset: u64, to: &mut [u8]) -> Result<usize> {
-        let threads = self.query().threads();
+        let threads = self.0.running.threads;
         let end = offset.saturating_add(to.len() as u64).min(self.size()?);
         let mut at = offset;
         while at < end {
@@ -147,7 +204,7 @@ impl Encoded {
         self.check_stopped()?;
         match &self.0.body {
             Body::Columns { rows, variables, plan } => {
-                self.0.query.source().reader().store().check_unchanged()?;
+                rows.query().source().reader().store().check_unchanged()?;
                 plan.read(piece, (rows, variables), threads, to)
             }
             Body::Deflated(file) => file.written(self)?.read_exact_at(piece.range().start, to),
@@ -166,13 +223,12 @@ impl Encoded {
     /// Makes chunks of a deflated file.
     pub(crate) fn make_part(&self, file: &Deflated, part: &Part, to: &mut Vec<u8>) -> Result<Vec<Stored>> {
         self.check_stopped()?;
-        self.0.query.source().reader().store().check_unchanged()?;
         file.make(part, to)
     }
 
     /// A piece may be small enough, or be there already, so that nothing else looks.
     fn check_stopped(&self) -> Result<()> {
-        if self.0.query.cancel_flag().load(Ordering::Relaxed) {
+        if self.0.running.cancel.load(Ordering::Relaxed) {
             return Err(Error::new(ErrorKind::Cancelled, "the query was interrupted"));
         }
         Ok(())
@@ -215,12 +271,15 @@ fn columns(
 }
 
 /// A file that is written first.
-fn spooled(query: &Query, format: Format, options: &EncodeOptions) -> Result<(Body, u64)> {
-    let batches = query.batches(BATCH_ROWS)?;
+fn spooled(
+    schema: &Schema,
+    batches: impl Iterator<Item = Result<RecordBatch>>,
+    format: Format,
+    options: &EncodeOptions,
+) -> Result<(Body, u64)> {
     let dir = options.spool.clone().unwrap_or_else(std::env::temp_dir);
     let (spool, rows) = Spool::write(&dir, options.spool_limit, |out| {
-        let schema = batches.schema();
-        let mut sink = format.begin(&schema, Out { to: Box::new(out), is_pipe: false })?;
+        let mut sink = format.begin(schema, Out { to: Box::new(out), is_pipe: false })?;
         let mut rows = 0;
         for batch in batches {
             let batch = batch?;

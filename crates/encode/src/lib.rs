@@ -44,6 +44,7 @@ mod id;
 mod json;
 mod netcdf;
 mod parquet;
+mod sent;
 mod spool;
 mod stream;
 mod table;

@@ -17,7 +17,7 @@ use std::thread::JoinHandle;
 use sieva::{Error, ErrorKind, Result};
 
 use crate::deflated::Part;
-use crate::encoded::Encoded;
+use crate::encoded::{Encoded, Running};
 use crate::file_layout::{MOST_WINDOWS, Piece, WINDOW};
 use crate::hdf5::chunked::Stored;
 
@@ -130,18 +130,18 @@ impl Encoded {
     }
 
     fn begin(&self, todo: Todo, at: u64, block: usize) -> Result<EncodedStream> {
-        let query = self.query();
+        let Running { threads, memory, .. } = *self.running();
         // A quarter of the memory for what is made ahead, another for the values that windows are made of: by few threads
         // where the memory is little.
-        let share = query.memory() / 4;
-        let threads = (query.threads() as u64).min(share / THREAD_BYTES).max(1);
+        let share = memory / 4;
+        let threads = (threads as u64).min(share / THREAD_BYTES).max(1);
         // Of values that are compressed there are two more copies.
         let copies = if matches!(todo, Todo::Chunks { .. }) { 4 } else { 2 };
         let window = (share / (copies * threads)).clamp(WINDOW, MOST_WINDOWS * WINDOW);
         // One window of a small result is small, but its columns are as many windows.
         let threads = threads.min(todo.most_windows());
         let block = if block == 0 { BLOCK } else { block } as u64;
-        let block = block.min((query.memory() / 8).max(BLOCK as u64));
+        let block = block.min((memory / 8).max(BLOCK as u64));
         let shared = Arc::new(Shared {
             encoded: self.clone(),
             ahead: share.min((2 * threads + 2) * window),

@@ -56,8 +56,8 @@ pub use augment::{
 };
 pub use augment::{KnownAugmentation, augmentations};
 pub use collection::{
-    Collection, CollectionBatches, CollectionPartial, CollectionQuery, CollectionStats, CollectionTask,
-    CollectionWork,
+    Collection, CollectionBatches, CollectionPartial, CollectionQuery, CollectionSelection, CollectionStats,
+    CollectionTask, CollectionWork, SelectedObject,
 };
 pub use conditions::Points;
 pub use identity::Identity;

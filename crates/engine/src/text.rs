@@ -31,9 +31,7 @@ impl Source {
     }
 
     fn parse_query(&self, text: &str) -> Result<Select> {
-        let is_select =
-            text.split_whitespace().next().is_some_and(|word| word.eq_ignore_ascii_case("select"));
-        if !is_select {
+        if !is_select(text) {
             let condition = Some(self.parse_condition(text)?);
             return Ok(Select { condition, ..Select::default() });
         }
@@ -58,4 +56,9 @@ impl Source {
         let relative = name.trim_start_matches('/');
         Path::new(name) == self.path() || (!relative.is_empty() && self.path().ends_with(relative))
     }
+}
+
+/// Whether a text is a whole SELECT, and not a condition alone.
+pub(crate) fn is_select(text: &str) -> bool {
+    text.split_whitespace().next().is_some_and(|word| word.eq_ignore_ascii_case("select"))
 }

@@ -4,10 +4,15 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::Float64Type;
 use sieva::catalog::{AddOptions, Catalog, add};
 use sieva::{
-    Collection, CollectionPartial, CollectionQuery, CollectionTask, ErrorKind, OpenOptions, QueryOptions,
-    TaskKind,
+    Collection, CollectionPartial, CollectionQuery, CollectionSelection, CollectionTask, Column, Data,
+    ErrorKind, OpenOptions, Plan, QueryOptions, TaskKind,
 };
 
 /// Numbers that look drawn, the same in each run.
@@ -82,7 +87,12 @@ fn rows(query: &CollectionQuery) -> String {
     batches.map(|b| format!("{:?}\n", b.unwrap().columns())).collect()
 }
 
-/// The query, answered by tasks of drawn ranges.
+/// The same collection in another process, which has no catalog.
+fn elsewhere() -> Collection {
+    Collection::without_catalog("plates", &OpenOptions::default())
+}
+
+/// The query, answered by tasks of drawn ranges, some of which are run without the catalog.
 fn in_parts(
     collection: &Collection,
     query: &CollectionQuery,
@@ -100,6 +110,10 @@ fn in_parts(
             let task = query.task(kind, w[0]..w[1]).unwrap();
             let sent = CollectionTask::from_bytes(&task.to_bytes().unwrap()).unwrap();
             assert_eq!(sent, task);
+            if draw.below(2) == 0 {
+                let sent = query.carrying(&task).unwrap().to_bytes().unwrap();
+                return elsewhere().run_task(&CollectionTask::from_bytes(&sent).unwrap(), &options).unwrap();
+            }
             collection.run_task(&sent, &options).unwrap()
         })
         .collect();
@@ -137,6 +151,107 @@ fn parts_in_any_order_are_the_whole() {
             }
         }
     }
+    fs::remove_dir_all(directory).unwrap();
+}
+
+/// Bits of the values at hits of a selection, `None` where they are missing.
+fn values(hits: &CollectionSelection, value: &str, which: Range<u64>) -> Vec<Option<u64>> {
+    let mut all = Vec::new();
+    let take = |column: Column| {
+        let Data::F64(values) = &column.data else { panic!("{:?}", column.dtype()) };
+        let bits = values.iter().enumerate().map(|(i, x)| (column.valid.as_ref(), i, x.to_bits()));
+        all.extend(bits.map(|(valid, i, bits)| valid.is_none_or(|v| v.get(i)).then_some(bits)));
+        Ok(())
+    };
+    hits.read(value, which, &Arc::default(), take).unwrap();
+    all
+}
+
+/// Bits of the first column of a query's rows.
+fn column(query: &CollectionQuery) -> Vec<Option<u64>> {
+    let batches = query.batches(7).unwrap();
+    let columns = batches.map(|b| b.unwrap().column(0).as_primitive::<Float64Type>().clone());
+    columns.flat_map(|c| c.iter().map(|x| x.map(f64::to_bits)).collect::<Vec<_>>()).collect()
+}
+
+#[test]
+fn hits_are_shared_out_and_sent() {
+    let (directory, collection) = collection("hits");
+    let (options, mut draw, elsewhere) = (QueryOptions::default(), Draw(5), elsewhere());
+    for text in [
+        "SELECT flux WHERE flux > 100",
+        "SELECT flux WHERE ivar < 0 OR flux IS NULL",
+        "SELECT flux WHERE flux > fiber * 10 AND band = 'u'",
+        "SELECT flux WHERE flux > 1e301 AND flux < 1e302",
+    ] {
+        let whole = collection.sql(text, &options).unwrap();
+        let expected = column(&whole);
+        let found = in_parts(&collection, &whole, TaskKind::Selection, &mut draw);
+        for hits in [whole.selection().unwrap(), found.selection().unwrap()] {
+            let n = hits.len();
+            assert_eq!(values(&hits, "flux", 0..n), expected, "{text}");
+            assert_eq!(hits.positions(0).count() as u64, n);
+            assert_eq!(hits.objects().map(|o| o.found.len()).sum::<u64>(), n);
+            assert!(hits.objects().all(|o| !o.found.is_empty()));
+            for _ in 0..4 {
+                let (a, b) = (draw.below(n + 1), draw.below(n + 1));
+                let (a, b) = (a.min(b), a.max(b));
+                let part = hits.part(a, b - a);
+                let bytes = part.to_bytes_carrying().unwrap();
+                let plan = whole.logical_plan().unwrap();
+                let sent = CollectionSelection::from_bytes(&elsewhere, &plan, &bytes, &options).unwrap();
+                assert_eq!(sent.to_bytes().unwrap(), part.to_bytes().unwrap());
+                assert_eq!(
+                    values(&sent, "flux", 0..b - a),
+                    expected[a as usize..b as usize],
+                    "{text} {a}..{b}"
+                );
+                let half = (b - a) / 2;
+                assert_eq!(
+                    sent.positions(half).collect::<Vec<_>>(),
+                    hits.positions(a + half).take((b - a - half) as usize).collect::<Vec<_>>()
+                );
+                let numbers = |s: &CollectionSelection| s.objects().map(|o| o.number).collect::<Vec<_>>();
+                assert_eq!(numbers(&sent), numbers(&part));
+            }
+            let e = hits.read("none", 0..0, &Arc::default(), |_| Ok(())).unwrap_err();
+            assert_eq!(e.kind(), ErrorKind::UnknownArray, "{e}");
+            let e = hits.read("flux", 0..n + 1, &Arc::default(), |_| Ok(())).unwrap_err();
+            assert_eq!(e.kind(), ErrorKind::InvalidValue, "{e}");
+        }
+    }
+    fs::remove_dir_all(directory).unwrap();
+}
+
+#[test]
+fn damaged_selections_and_those_of_other_plans_are_refused() {
+    let (directory, collection) = collection("damage");
+    let options = QueryOptions::default();
+    let query = collection.sql("SELECT flux WHERE flux > 100 AND fiber < 3", &options).unwrap();
+    let (plan, bytes) = (query.logical_plan().unwrap(), query.selection().unwrap().to_bytes().unwrap());
+    let read = |plan: &Plan, bytes: &[u8]| {
+        CollectionSelection::from_bytes(&collection, plan, bytes, &options).map(|s| s.len())
+    };
+    assert_eq!(read(&plan, &bytes).unwrap(), query.count().unwrap());
+    for at in 0..bytes.len() {
+        let mut damaged = bytes.clone();
+        damaged[at] ^= 0x21;
+        assert_eq!(read(&plan, &damaged).unwrap_err().kind(), ErrorKind::CorruptFile, "byte {at}");
+        assert_eq!(read(&plan, &bytes[..at]).unwrap_err().kind(), ErrorKind::CorruptFile, "{at} bytes");
+    }
+    let other = collection.sql("SELECT flux WHERE flux > 101", &options).unwrap().logical_plan().unwrap();
+    assert_eq!(read(&other, &bytes).unwrap_err().kind(), ErrorKind::InvalidValue);
+    // What has no catalog says so.
+    let e = elsewhere().sql("SELECT flux", &options).map(|_| ()).unwrap_err();
+    assert_eq!(e.kind(), ErrorKind::Unsupported, "{e}");
+    // Positions of a file that was changed are told.
+    let hits = query.selection().unwrap();
+    let zgroup = directory.join("plate0.zarr/f1/flux/0");
+    let mut data = fs::read(&zgroup).unwrap();
+    data.push(0);
+    fs::write(&zgroup, data).unwrap();
+    let e = hits.read("flux", 0..hits.len(), &Arc::default(), |_| Ok(())).unwrap_err();
+    assert!(matches!(e.kind(), ErrorKind::StaleSource | ErrorKind::CorruptFile), "{e}");
     fs::remove_dir_all(directory).unwrap();
 }
 

@@ -1,24 +1,20 @@
 /* A catalog, tags and searches over objects that the program writes itself: collection DIRECTORY. */
 #define _POSIX_C_SOURCE 200809L
-#include "suite.h"
+#include "stars.h"
 
+#include <fcntl.h>
 #include <math.h>
 #include <pthread.h>
 #include <sys/stat.h>
 
 int failures;
 
-/* Objects 0 to FILES - 1 are netCDF files, the others groups of a Zarr directory. */
-enum { FILES = 12, GROUPS = 10, OBJECTS = FILES + GROUPS, LENGTH = 100, BINS = 7 };
+enum { BINS = 7 };
 
 static const double RADEG = 153.17;
-static char directory[512];
+char directory[512];
 
-static float flux(int object, int i) { return (float)((object * 7919 + i * 104729) % 10000) / 100; }
-static float ivar(int object, int i) { return (float)(object * 1000 + i); }
 static float place(int object, int i) { return (float)(object * LENGTH + i); }
-static int is_meant(int object) { return object % 3 == 0; }
-static int is_hit(int object, int i) { return flux(object, i) >= 20 && flux(object, i) <= 40; }
 
 static const char *path_of(const char *name)
 {
@@ -63,7 +59,6 @@ static uint32_t bits_of(float value)
  * from file to file. */
 static void write_file(int object)
 {
-    enum { ARRAYS = 3 };
     static const char *const names[ARRAYS] = { "flux", "ivar", "x" };
     static float (*const values[ARRAYS])(int, int) = { flux, ivar, place };
     char name[32];
@@ -78,17 +73,19 @@ static void write_file(int object)
     put_name(file, "RADEG"), put(file, 6, 4), put(file, 1, 4), put(file, radeg, 8);
     put_name(file, "fiber"), put(file, 4, 4), put(file, 1, 4), put(file, (uint64_t)object, 4);
     put(file, 0x0b, 4), put(file, ARRAYS, 4);
-    const uint32_t head = 8 + 20 + 8 + 28 + 24 + 8 + ARRAYS * 36;
     for (uint32_t array = 0; array < ARRAYS; array++) {
         put_name(file, names[array]);
         put(file, 1, 4), put(file, 0, 4), put(file, 0, 8), put(file, 5, 4);
-        put(file, 4 * LENGTH, 4), put(file, head + array * 4 * LENGTH, 4);
+        put(file, 4 * LENGTH, 4), put(file, HEAD + array * 4 * LENGTH, 4);
     }
-    EXPECT(ftell(file) == (long)head);
+    EXPECT(ftell(file) == HEAD);
     for (int array = 0; array < ARRAYS; array++)
         for (int i = 0; i < LENGTH; i++)
             put(file, bits_of(values[array](object, i)), 4);
     fclose(file);
+    /* What is a while old is kept in the catalog. */
+    const struct timespec times[2] = { { 1700000000, 0 }, { 1700000000, 0 } };
+    EXPECT(utimensat(AT_FDCWD, path_of(name), times, 0) == 0);
 }
 
 static void write_text(const char *name, const char *text)
@@ -132,13 +129,6 @@ static void write_zarr(void)
         write_zarr_array(object, "flux", flux);
         write_zarr_array(object, "ivar", ivar);
     }
-}
-
-/* The number of the object that is meant. */
-static int number_of(const sieva_object *object)
-{
-    const char *file = strstr(object->source, "star-");
-    return file ? atoi(file + 5) : atoi(object->path + strlen("fiber"));
 }
 
 static sieva_catalog *test_catalog(void)
@@ -488,6 +478,7 @@ int main(int argc, char **argv)
     test_tags(catalog);
     test_found(catalog);
     test_search(catalog);
+    test_gathered(catalog);
     sieva_catalog_close(catalog);
     sieva_catalog_close(NULL);
     printf("%d failures\n", failures);

@@ -212,8 +212,43 @@ static void test_isolated(const sieva_source *source, const char *path)
     sieva_result_free(result);
 }
 
+/* A result that was sent as bytes is the file that it was made as. */
+static void test_sent(const sieva_source *source)
+{
+    static const char *const formats[] = { "netcdf", "csv" };
+    for (int i = 0; i < 2; i++) {
+        sieva_result_options options = SIEVA_RESULT_OPTIONS_INIT;
+        sieva_result *made, *read = NULL;
+        char id[40], same_id[40];
+        uint64_t size, same, n, m = 0, rows, same_rows;
+        options.format = formats[i];
+        OK(sieva_result_open(source, "SELECT i16, f64 WHERE u8 > 200", NULL, &options, &made));
+        OK(sieva_result_bytes(made, NULL, 0, &n));
+        uint8_t *bytes = malloc(n);
+        EXPECT(sieva_result_bytes(made, bytes, n - 1, &m) == SIEVA_ERROR_INVALID_VALUE && m == n);
+        OK(sieva_result_bytes(made, bytes, n, &m));
+        EXPECT(m == n);
+        OK(sieva_result_from_bytes(bytes, n, NULL, &read));
+        bytes[n / 2] ^= 1;
+        EXPECT(sieva_result_from_bytes(bytes, n, NULL, &(sieva_result *){ NULL }) == SIEVA_ERROR_CORRUPT_FILE);
+        free(bytes);
+        OK(sieva_result_rows(made, &rows));
+        OK(sieva_result_rows(read, &same_rows));
+        OK(sieva_result_id(made, id, sizeof id, NULL));
+        OK(sieva_result_id(read, same_id, sizeof same_id, NULL));
+        EXPECT(rows > 0 && rows == same_rows && !strcmp(id, same_id));
+        unsigned char *a = whole(made, &size), *b = whole(read, &same);
+        EXPECT(size == same && !memcmp(a, b, size));
+        free(a);
+        free(b);
+        sieva_result_free(made);
+        sieva_result_free(read);
+    }
+}
+
 void test_results(const sieva_source *source, const char *path)
 {
+    test_sent(source);
     test_values_at_the_end(source);
     test_parts(source, NULL);
     test_parts(source, "hdf5");

@@ -85,7 +85,8 @@ fn handles_are_shared_by_threads() {
 fn tags_and_collections_agree_with_loops_in_c() {
     let dir = scratch("collection");
     let program = dir.join("collection");
-    compile(&[root().join("tests/c/collection.c")], Link::Shared, &program);
+    let sources = ["collection.c", "gathered.c"].map(|f| root().join("tests/c").join(f));
+    compile(&sources, Link::Shared, &program);
     let on_new = |name: &str, command: fn(&Path, &Path) -> Command| {
         let data = dir.join(name);
         std::fs::create_dir(&data).unwrap();

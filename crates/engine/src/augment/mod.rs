@@ -145,6 +145,15 @@ impl Source {
         self.augmented().forget();
     }
 
+    /// Looks for augmentations anew when they are next wanted: other processes may have built or dropped some since the source was
+    /// first asked. What was learnt is saved.
+    pub fn refresh_index(&self) {
+        self.augmented().forget();
+        if let Some(many) = self.many() {
+            many.files.forget();
+        }
+    }
+
     /// Why augmentations that exist are not used, and what of them is damaged.
     pub fn index_notes(&self) -> Vec<String> {
         self.loaded().map(|l| l.indexes.notes()).unwrap_or_default()

@@ -16,6 +16,7 @@ mod plan;
 mod query;
 mod rows;
 mod run;
+mod selection;
 mod shape;
 mod tasks;
 
@@ -27,16 +28,21 @@ use sieva_types::{Error, ErrorKind, Result};
 
 use crate::open::OpenOptions;
 use crate::query::QueryOptions;
+use crate::text::is_select;
 use names::Names;
 pub use query::{CollectionBatches, CollectionQuery, CollectionStats};
+use run::Did;
+pub use selection::{CollectionSelection, SelectedObject};
 pub use tasks::{CollectionPartial, CollectionTask, CollectionWork};
 
 /// A collection of a catalog. Cheap to clone.
 #[derive(Clone)]
 pub struct Collection {
-    catalog: Arc<Catalog>,
+    /// None: it runs what others have planned.
+    catalog: Option<Arc<Catalog>>,
     name: Arc<str>,
     options: OpenOptions,
+    did: Arc<Did>,
 }
 
 impl Collection {
@@ -63,12 +69,37 @@ impl Collection {
             )
             .hint("make it with sieva catalog add DIR --collection NAME"));
         }
-        Ok(Self { catalog, name: name.into(), options: options.clone() })
+        Ok(Self { catalog: Some(catalog), ..Self::without_catalog(name, options) })
+    }
+
+    /// The collection `name`, where nobody asks its catalog: it runs tasks and takes selections that carry what opening
+    /// their sources needs ([`CollectionQuery::carrying`]). For processes that work for the one that has the catalog.
+    #[must_use]
+    pub fn without_catalog(name: &str, options: &OpenOptions) -> Self {
+        Self { catalog: None, name: name.into(), options: options.clone(), did: Arc::default() }
     }
 
     /// Its name.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// How many sources its queries opened so far, the bytes that they read of them, and in how many requests.
+    pub fn traffic(&self) -> (u64, u64, u64) {
+        let did = self.did.so_far();
+        (did.sources_opened, did.bytes_read, did.requests)
+    }
+
+    fn catalog(&self) -> Result<&Arc<Catalog>> {
+        self.catalog.as_ref().ok_or_else(|| {
+            let message = format!("the collection '{}' was opened without its catalog", self.name);
+            Error::new(ErrorKind::Unsupported, message)
+                .hint("it runs tasks that were made where the catalog is; ask there")
+        })
+    }
+
+    fn names(&self) -> Result<Names<'_>> {
+        Names::load(self.catalog()?, &self.name)
     }
 
     /// The query of a SELECT over its objects; a FROM has to name this collection.
@@ -80,7 +111,7 @@ impl Collection {
     /// `syntax-error`; `unknown-array` for a name that is neither; `ambiguous-name` for one that is both;
     /// `unsupported` for what cannot be asked of a collection.
     pub fn sql(&self, text: &str, options: &QueryOptions) -> Result<CollectionQuery> {
-        let names = Names::load(&self.catalog, &self.name)?;
+        let names = self.names()?;
         let select = parse::parse_select_with(text, &|name| names.knows(name))?;
         let other = select.from.as_deref().or(select.collection.as_deref().filter(|&c| c != self.name()));
         if let Some(other) = other {
@@ -91,5 +122,13 @@ impl Collection {
             .hint(format!("write FROM collection('{}'), or leave FROM out", self.name)));
         }
         CollectionQuery::new(self, &names, select, options)
+    }
+
+    /// The query of a text that is a whole SELECT, or a condition alone: its columns are those of `SELECT *`.
+    ///
+    /// # Errors
+    /// As [`Collection::sql`].
+    pub fn ask(&self, text: &str, options: &QueryOptions) -> Result<CollectionQuery> {
+        if is_select(text) { self.sql(text, options) } else { self.objects(Some(text), None, options) }
     }
 }

@@ -73,13 +73,19 @@ fn word(text: &str) -> Expr {
     Expr::Name(Name { text: text.to_owned(), quoted: false, span: Span::default() })
 }
 
-/// The names of a collection, told by one of its sources and, for what that lacks, by the catalog.
+/// The names of a collection, told by one of its sources and, for what that lacks, by the catalog. Those of a plan tell
+/// what they mean themselves.
 pub(super) struct Names<'a> {
+    told: Option<Told<'a>>,
+    known: RefCell<HashMap<Name, Result<Meaning>>>,
+}
+
+/// What the catalog tells of names.
+struct Told<'a> {
     catalog: &'a Catalog,
     collection: &'a str,
     keys: BTreeSet<String>,
     arrays: Vec<String>,
-    known: RefCell<HashMap<Name, Result<Meaning>>>,
 }
 
 impl<'a> Names<'a> {
@@ -101,7 +107,12 @@ impl<'a> Names<'a> {
                 arrays.push(object.path);
             }
         }
-        Ok(Self { catalog, collection, keys, arrays, known: RefCell::default() })
+        Ok(Self { told: Some(Told { catalog, collection, keys, arrays }), known: RefCell::default() })
+    }
+
+    /// The names of a plan's tree: its arrays stand in quotes, its keys in `tag()`.
+    pub(super) fn of_plan() -> Self {
+        Self { told: None, known: RefCell::default() }
     }
 
     /// Whether a name means something.
@@ -139,11 +150,17 @@ impl<'a> Names<'a> {
     }
 
     fn find(&self, name: &Name) -> Result<Meaning> {
-        match name.text.as_str() {
-            OBJECT if !name.quoted => return Ok(Meaning::Object),
-            SOURCE if !name.quoted => return Ok(Meaning::Source),
-            _ => {}
+        match (name.text.as_str(), &self.told) {
+            (OBJECT, _) if !name.quoted => Ok(Meaning::Object),
+            (SOURCE, _) if !name.quoted => Ok(Meaning::Source),
+            (_, Some(told)) => told.find(name),
+            (path, None) => Ok(Meaning::Array(path.trim_start_matches('/').to_owned())),
         }
+    }
+}
+
+impl Told<'_> {
+    fn find(&self, name: &Name) -> Result<Meaning> {
         let wanted = name.text.trim_start_matches('/').replace("::", ".");
         let arrays: BTreeSet<&str> = self.arrays.iter().filter_map(|path| relative(path, &wanted)).collect();
         let mut is_key = self.keys.contains(&name.text);

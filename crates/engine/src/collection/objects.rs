@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use sieva_catalog::{Catalog, Find, ObjectInfo, ObjectKind, Value};
 use sieva_types::Result;
@@ -24,6 +25,40 @@ pub(super) struct SourceObjects {
     pub location: String,
     /// In the order of its tree.
     pub objects: Vec<Object>,
+    /// The state that it has to be in; any where there is none.
+    pub pinned: Option<Pinned>,
+}
+
+/// What somebody else learnt of a source.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Pinned {
+    /// Its length, and a hash of its version.
+    pub state: [u64; 2],
+    /// A hash of samples of its content, where they were looked at.
+    pub content: Option<u64>,
+    /// What its manifest says of the objects ([`Excerpt::to_bytes`](sieva_format::manifest::Excerpt::to_bytes)): with it nothing is
+    /// parsed, and no catalog asked.
+    pub manifest: Option<Arc<[u8]>>,
+}
+
+impl SourceObjects {
+    /// Objects of a source in any state.
+    pub(super) fn of(location: String, objects: Vec<Object>) -> Self {
+        Self { location, objects, pinned: None }
+    }
+
+    /// The source without its objects, and without what is known of them.
+    pub(super) fn outline(&self) -> Self {
+        let pinned = self.pinned.as_ref().map(|p| Pinned { manifest: None, ..p.clone() });
+        Self { location: self.location.clone(), objects: Vec::new(), pinned }
+    }
+}
+
+impl Pinned {
+    /// A source whose content was looked at.
+    pub(super) fn whole([len, version, content]: [u64; 3]) -> Self {
+        Self { state: [len, version], content: Some(content), manifest: None }
+    }
 }
 
 /// The objects that satisfy `find`, in the order of the sources' names and of their trees.
@@ -37,7 +72,7 @@ pub(super) fn find(catalog: &Catalog, find: Find, shape: &Shape) -> Result<Vec<S
         let object = Object { group: group.to_string(), values: Vec::new() };
         match sources.last_mut() {
             Some(last) if last.location == array.location => last.objects.push(object),
-            _ => sources.push(SourceObjects { location: array.location, objects: vec![object] }),
+            _ => sources.push(SourceObjects::of(array.location, vec![object])),
         }
     }
     sources.sort_by(|a, b| by_name(&a.location, &b.location));

@@ -12,7 +12,7 @@ use sieva_query::values::Scalar;
 use sieva_types::{Error, ErrorKind, Result};
 
 use super::Collection;
-use super::names::{Meaning, Names};
+use super::names::Meaning;
 use super::query::CollectionQuery;
 use super::shape::Shape;
 use crate::query::QueryOptions;
@@ -24,8 +24,7 @@ impl Collection {
     /// `invalid-value` for what is no plan, or one of another source; as [`Collection::sql`].
     pub fn query_plan(&self, plan: &Plan, options: &QueryOptions) -> Result<CollectionQuery> {
         let select = self.select_of(plan)?;
-        let names = Names::load(&self.catalog, &self.name)?;
-        CollectionQuery::new(self, &names, select, options)
+        CollectionQuery::new(self, &self.names()?, select, options)
     }
 
     /// The tree of a plan of this collection.

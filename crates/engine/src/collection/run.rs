@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use sieva_catalog::Catalog;
@@ -11,7 +11,6 @@ use sieva_types::{Error, ErrorKind, Result};
 use super::manifests::{self, Hint};
 use super::objects::{Object, SourceObjects};
 use super::opener;
-use crate::augment::state_of_bytes;
 use crate::open::{OpenOptions, Source};
 
 /// Objects that one thread takes at once.
@@ -64,13 +63,50 @@ struct Slot {
 
 /// What all windows need.
 pub(super) struct Setting<'a> {
-    pub catalog: &'a Catalog,
+    /// None: what is known of sources came along with them.
+    pub catalog: Option<&'a Catalog>,
     pub options: &'a OpenOptions,
     pub sources: &'a [SourceObjects],
-    /// The states that they have to be in; none where any will do.
-    pub states: &'a [[u64; 3]],
     pub threads: usize,
     pub cancel: &'a AtomicBool,
+    /// What all queries of the collection read.
+    pub did: &'a Did,
+}
+
+/// What all queries of a collection opened and read.
+#[derive(Debug, Default)]
+pub(super) struct Did {
+    sources_opened: AtomicU64,
+    bytes_read: AtomicU64,
+    requests: AtomicU64,
+}
+
+impl Did {
+    fn add(&self, more: Traffic) {
+        self.sources_opened.fetch_add(more.sources_opened, Ordering::Relaxed);
+        self.bytes_read.fetch_add(more.bytes_read, Ordering::Relaxed);
+        self.requests.fetch_add(more.requests, Ordering::Relaxed);
+    }
+
+    /// Adds what a source that was opened for a while came to.
+    pub(super) fn note(&self, source: &Source) {
+        self.add(Traffic::of(source));
+    }
+
+    pub(super) fn so_far(&self) -> Traffic {
+        Traffic {
+            sources_opened: self.sources_opened.load(Ordering::Relaxed),
+            bytes_read: self.bytes_read.load(Ordering::Relaxed),
+            requests: self.requests.load(Ordering::Relaxed),
+        }
+    }
+}
+
+impl Traffic {
+    fn of(source: &Source) -> Self {
+        let io = source.reader().store().counters().snapshot();
+        Self { sources_opened: 1, bytes_read: io.bytes_read, requests: io.requests }
+    }
 }
 
 /// A source before and after it was opened.
@@ -117,7 +153,7 @@ impl Walk {
     ) -> Result<Option<Vec<R>>> {
         let jobs = &self.jobs[self.at..self.window_end()];
         let (Some(first), Some(last)) = (jobs.first().copied(), jobs.last().copied()) else {
-            self.close_before(usize::MAX);
+            self.close_before(usize::MAX, setting.did);
             return Ok(None);
         };
         prepare(&mut self.open, setting, first.source, last.source)?;
@@ -148,7 +184,7 @@ impl Walk {
             }
         }
         self.at += jobs.len();
-        self.close_before(last.source);
+        self.close_before(last.source, setting.did);
         Ok(Some(out))
     }
 
@@ -163,17 +199,18 @@ impl Walk {
     }
 
     /// Closes the sources before this number.
-    fn close_before(&mut self, number: usize) {
+    fn close_before(&mut self, number: usize, did: &Did) {
         let traffic = &mut self.traffic;
         self.open.retain(|&n, slot| {
             if n >= number {
                 return true;
             }
             if let Some(source) = &lock(&slot.source).source {
-                let io = source.reader().store().counters().snapshot();
-                traffic.sources_opened += 1;
-                traffic.bytes_read += io.bytes_read;
-                traffic.requests += io.requests;
+                let own = Traffic::of(source);
+                traffic.sources_opened += own.sources_opened;
+                traffic.bytes_read += own.bytes_read;
+                traffic.requests += own.requests;
+                did.add(own);
             }
             false
         });
@@ -207,11 +244,7 @@ fn job<R>(
             Some(source) => source.clone(),
             None => {
                 let hint = std::mem::replace(&mut state.hint, Hint::None);
-                let opened = opener::open(found, hint, setting.options)?;
-                if let Some(wanted) = setting.states.get(job.source) {
-                    check_state(&opened, *wanted, &found.location)?;
-                }
-                state.source.insert(opened).clone()
+                state.source.insert(opener::open(found, hint, setting.options)?).clone()
             }
         }
     };
@@ -224,14 +257,4 @@ fn job<R>(
         out.push(work(At { source: &source, found, object, number }).map_err(|e| e.at(place()))?);
     }
     Ok(out)
-}
-
-/// That a source is in the state that a task is of.
-fn check_state(source: &Source, wanted: [u64; 3], location: &str) -> Result<()> {
-    if state_of_bytes(source)? == wanted {
-        return Ok(());
-    }
-    let message = format!("'{location}' is not in the state that the task is of");
-    Err(Error::new(ErrorKind::StaleSource, message)
-        .hint("make the tasks anew, of the same files, copied with their times of modification if at all"))
 }

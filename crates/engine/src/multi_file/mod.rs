@@ -88,7 +88,7 @@ impl Files {
     }
 
     /// Forgets all that is held.
-    fn forget(&self) {
+    pub(crate) fn forget(&self) {
         let held = std::mem::take(&mut *self.recent.lock().unwrap_or_else(PoisonError::into_inner));
         drop(held);
     }

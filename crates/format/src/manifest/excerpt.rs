@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
-use sieva_types::wire::Reader;
+use sieva_types::wire::{Reader, Writer};
 use sieva_types::{Error, Result};
 
 use super::{Kept, MAX_DECODED, Manifest, check, container, schema, values};
@@ -50,6 +50,39 @@ impl Excerpt {
     /// What is known of the arrays.
     pub fn manifest(&self) -> &Manifest {
         &self.manifest
+    }
+
+    /// What it tells of fewer groups.
+    ///
+    /// # Errors
+    /// As [`Excerpt::decode`].
+    pub fn part(&self, groups: &[&str]) -> Result<Self> {
+        let Self { manifest, numbers: own } = Self::decode(&self.manifest.encode(), groups)?;
+        let numbers = own.iter().map(|&n| self.numbers.get(n).copied().unwrap_or(usize::MAX)).collect();
+        Ok(Self { manifest, numbers })
+    }
+
+    /// The excerpt as bytes, for other processes that ask for the same groups.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut w = Writer::default();
+        w.indices(&self.numbers);
+        w.blob(&self.manifest.encode());
+        w.into_bytes()
+    }
+
+    /// The excerpt that [`Excerpt::to_bytes`] made.
+    ///
+    /// # Errors
+    /// `corrupt-index` for anything else.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
+        let mut r = Reader::new(&super::SUBJECT, bytes, MAX_DECODED);
+        let (numbers, manifest) = (r.indices()?, Manifest::decode(r.blob()?)?);
+        let arrays = manifest.schema().arrays.len();
+        if numbers.len() != arrays {
+            return Err(r.damaged(format!("{} numbers of {arrays} arrays", numbers.len())));
+        }
+        r.finish()?;
+        Ok(Self { manifest, numbers: numbers.into() })
     }
 }
 

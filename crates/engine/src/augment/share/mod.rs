@@ -110,11 +110,17 @@ impl Source {
     }
 
     /// Runs a task of a job that builds augmentations, wherever it was made; of the options, `jobs`, `memory`,
-    /// `lock_timeout`, `progress` and `cancel` count. A task that is run again finds what it did.
+    /// `lock_timeout`, `progress` and `cancel` count. A task that is run again finds what it did. One of a file that this source
+    /// joins with others is run on that file.
     ///
     /// # Errors
     /// `stale-source` where the source is in another state than that of which the task was made; as [`Source::build_index`].
     pub fn run_index_task(&self, task: &IndexTask, options: &BuildOptions) -> Result<Vec<u8>> {
+        if let Some(many) = self.many()
+            && let Some(file) = many.files.names().iter().position(|name| *name == task.source)
+        {
+            return many.files.file(file)?.run_index_task(task, options);
+        }
         check_state(self, task.state)?;
         let done = match &task.step {
             Step::Regions(part) => self.build_regions(part, options)?,

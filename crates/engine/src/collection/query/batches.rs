@@ -5,6 +5,7 @@ use super::*;
 /// The record batches of a result. Iterate, or hand on as an Arrow stream.
 pub struct CollectionBatches {
     pub(super) inner: Arc<Inner>,
+    pub(super) cancel: Arc<AtomicBool>,
     /// The way through the objects; `None` for groups.
     pub(super) walk: Option<Walk>,
     pub(super) ready: VecDeque<RecordBatch>,
@@ -56,14 +57,14 @@ impl CollectionBatches {
     fn fill(&mut self) -> Result<bool> {
         let (inner, size, started) = (Arc::clone(&self.inner), self.size, Instant::now());
         let Some(walk) = &mut self.walk else { return Ok(false) };
-        let options = inner.object_options();
+        let options = inner.object_options(&self.cancel);
         let work = |at: At<'_>| {
             let Some(query) = inner.query_at(at, &options)? else { return Ok(None) };
             let all: Batches = query.batches(size)?;
             let each = all.map(|b| rows::conform(&inner.schema, &b?));
             each.filter(|b| !matches!(b, Ok(b) if b.num_rows() == 0)).collect::<Result<Vec<_>>>().map(Some)
         };
-        let found = walk.window(&inner.setting(), &work)?;
+        let found = walk.window(&inner.setting(&self.cancel), &work)?;
         let (mut evaluated, mut lacking) = {
             let s = inner.lock_stats();
             (s.evaluated, s.lacking)

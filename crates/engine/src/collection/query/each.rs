@@ -5,6 +5,7 @@ use std::ops::Range;
 use sieva_query::exec::Column;
 use sieva_query::logical::filter_of;
 use sieva_query::parse;
+use sieva_types::Selection;
 
 use sieva_query::ast::Literal;
 
@@ -35,7 +36,7 @@ impl Collection {
         array: Option<&str>,
         options: &QueryOptions,
     ) -> Result<CollectionQuery> {
-        let names = Names::load(&self.catalog, &self.name)?;
+        let names = self.names()?;
         let projection = match array {
             None => Projection::All,
             Some(array) => Projection::Items(vec![item(Expr::name(array), array)]),
@@ -57,7 +58,7 @@ impl Collection {
         range: Option<(f64, f64)>,
         options: &QueryOptions,
     ) -> Result<(Vec<u64>, Vec<f64>)> {
-        let names = Names::load(&self.catalog, &self.name)?;
+        let names = self.names()?;
         let condition = parsed(&names, condition)?;
         let value = parse::parse_expression_with(value, &|name| names.knows(name))?;
         let aggregates = |calls: Vec<Expr>| {
@@ -109,7 +110,7 @@ impl CollectionQuery {
     /// their trees.
     pub fn objects(&self) -> impl Iterator<Item = (&str, &str)> {
         let each = |s| {
-            let SourceObjects { location, objects }: &SourceObjects = s;
+            let SourceObjects { location, objects, .. }: &SourceObjects = s;
             objects.iter().map(|o| (location.as_str(), o.group.as_str()))
         };
         self.inner.sources.iter().flat_map(each)
@@ -121,7 +122,7 @@ impl CollectionQuery {
     /// As [`CollectionQuery::count`]; `cancelled` once `cancel` is set.
     pub fn counts(&self, cancel: &AtomicBool) -> Result<Vec<Option<u64>>> {
         let inner = &self.inner;
-        let options = inner.object_options();
+        let options = inner.object_options(&self.cancel);
         let all = 0..self.objects().count();
         inner.each(all, cancel, &|at| inner.query_at(at, &options)?.map(|query| query.count()).transpose())
     }
@@ -139,19 +140,54 @@ impl CollectionQuery {
         mut take: impl FnMut(Column) -> Result<()>,
     ) -> Result<()> {
         let inner = &self.inner;
-        let options = inner.object_options();
+        let options = inner.object_options(&self.cancel);
         let work = |at: At<'_>| {
             let Some(query) = inner.query_at(at, &options)? else { return Ok(None) };
             let selection = query.selection()?;
             let value = at.source.parse_value_within(&at.object.group, value)?;
             let positions: Vec<u64> = selection.iter_from(0).collect();
-            query.points(&value, &options, Arc::default())?.read(&positions).map(Some)
+            query.points(&value, &options, Arc::clone(&self.cancel))?.read(&positions).map(Some)
         };
         let mut walk = Walk::of(&inner.sources, objects);
-        while let Some(columns) = walk.window(&Setting { cancel, ..inner.setting() }, &work)? {
+        while let Some(columns) = walk.window(&inner.setting(cancel), &work)? {
             columns.into_iter().flatten().try_for_each(&mut take)?;
         }
         Ok(())
+    }
+
+    /// The values of `value` at given positions of these objects, which have all arrays.
+    pub(in crate::collection) fn read_at<'f>(
+        &self,
+        objects: Range<usize>,
+        value: &str,
+        positions: &(dyn Fn(usize) -> &'f Selection + Sync),
+        cancel: &Arc<AtomicBool>,
+        mut take: impl FnMut(Column) -> Result<()>,
+    ) -> Result<()> {
+        let inner = &self.inner;
+        let options = inner.object_options(cancel);
+        let work = |at: At<'_>| {
+            let Some(query) = inner.query_at(at, &options)? else { return Ok(None) };
+            let value = at.source.parse_value_within(&at.object.group, value)?;
+            let positions: Vec<u64> = positions(at.number).iter_from(0).collect();
+            query.points(&value, &options, Arc::clone(cancel))?.read(&positions).map(Some)
+        };
+        let mut walk = Walk::of(&inner.sources, objects);
+        while let Some(columns) = walk.window(&inner.setting(cancel), &work)? {
+            columns.into_iter().flatten().try_for_each(&mut take)?;
+        }
+        Ok(())
+    }
+
+    /// That a value can be read at rows of its objects, as far as one of them tells.
+    ///
+    /// # Errors
+    /// `unknown-array`, `dimension-mismatch`.
+    pub(in crate::collection) fn check_value(&self, value: &str) -> Result<()> {
+        let inner = &self.inner;
+        let group = inner.example.objects.first().map_or("", |o| o.group.as_str());
+        let value = inner.template.source().parse_value_within(group, value)?;
+        inner.template.points(&value, &inner.options, Arc::default()).map(|_| ())
     }
 
     /// The source of object number `object`, opened, and the condition that its elements have to satisfy, with paths of
@@ -160,25 +196,39 @@ impl CollectionQuery {
     /// # Errors
     /// `invalid-value` for a number that is none; those of opening.
     pub fn object(&self, object: usize) -> Result<Option<(Source, Option<Expr>)>> {
+        self.opened(object, |source, at| {
+            let Some((plan, _)) = self.inner.plan_at(at)? else { return Ok(None) };
+            Ok(Some((source.clone(), filter_of(&plan)?)))
+        })
+    }
+
+    /// The query of object number `object`, and its path; `None` where it lacks an array of the query.
+    ///
+    /// # Errors
+    /// As [`CollectionQuery::object`].
+    pub(in crate::collection) fn query_of(&self, object: usize) -> Result<Option<(Query, String)>> {
+        self.opened(object, |_, at| {
+            let query = self.inner.query_at(at, &self.inner.options)?;
+            Ok(query.map(|query| (query, at.object.group.clone())))
+        })
+    }
+
+    /// What `ask` makes of an object, whose source is opened for it.
+    fn opened<R>(&self, object: usize, ask: impl FnOnce(&Source, At<'_>) -> Result<R>) -> Result<R> {
         let inner = &self.inner;
-        let (number, mut left, none) = (object, object, || {
-            let message = format!("no object {object}: the query has {}, from 0 on", self.objects().count());
-            Error::new(ErrorKind::InvalidValue, message)
-        });
+        let (number, mut left) = (object, object);
         for found in &inner.sources {
             let Some(object) = found.objects.get(left) else {
                 left -= found.objects.len();
                 continue;
             };
-            let hint = manifests::hints(&inner.collection.catalog, &[found])?.pop().unwrap_or(Hint::None);
+            let catalog = inner.collection.catalog.as_deref();
+            let hint = manifests::hints(catalog, &[found])?.pop().unwrap_or(Hint::None);
             let source = opener::open(found, hint, &inner.collection.options)?;
-            let Some((plan, _)) = inner.plan_at(At { source: &source, found, object, number })? else {
-                return Ok(None);
-            };
-            let condition = filter_of(&plan)?;
-            return Ok(Some((source, condition)));
+            return ask(&source, At { source: &source, found, object, number });
         }
-        Err(none())
+        let message = format!("no object {object}: the query has {}, from 0 on", self.objects().count());
+        Err(Error::new(ErrorKind::InvalidValue, message))
     }
 }
 
@@ -192,7 +242,7 @@ impl Inner {
     ) -> Result<Vec<R>> {
         let mut walk = Walk::of(&self.sources, objects);
         let mut all = Vec::new();
-        while let Some(results) = walk.window(&Setting { cancel, ..self.setting() }, work)? {
+        while let Some(results) = walk.window(&self.setting(cancel), work)? {
             all.extend(results);
         }
         Ok(all)

@@ -66,9 +66,11 @@ pub struct CollectionStats {
     pub run_seconds: f64,
 }
 
-/// A bound query over a collection.
+/// A bound query over a collection. Cheap to clone; what stops one stops all of its clones.
+#[derive(Clone)]
 pub struct CollectionQuery {
     inner: Arc<Inner>,
+    cancel: Arc<AtomicBool>,
 }
 
 struct Inner {
@@ -80,8 +82,6 @@ struct Inner {
     /// Types of the keys in use.
     classes: Vec<Class>,
     sources: Vec<SourceObjects>,
-    /// The states that its sources have to be in; none where any will do.
-    states: Vec<[u64; 3]>,
     /// What was found of it elsewhere.
     known: Known,
     /// Its objects and the states of their sources, once somebody wanted tasks.
@@ -91,10 +91,11 @@ struct Inner {
     /// The whole query, bound to one object whose keys are not known. It is never run; groups of all objects are given to
     /// it to be finished.
     template: Query,
+    /// That object.
+    example: SourceObjects,
     /// Types of what the aggregates take in.
     inputs: Vec<Option<ValueType>>,
     schema: SchemaRef,
-    cancel: Arc<AtomicBool>,
     stats: Mutex<CollectionStats>,
     failure: Mutex<Option<Error>>,
     /// Whether the template has its groups.
@@ -122,14 +123,15 @@ impl CollectionQuery {
         let started = Instant::now();
         let options = &QueryOptions { cross: options.cross || select.cross, ..options.clone() };
         let shape = Shape::of(names, &select)?;
-        let Given { sources, classes, states, known } = match given {
+        let Given { sources, classes, example, known } = match given {
             Some(given) => given,
             None => Given::found(collection, &shape)?,
         };
         let catalog_seconds = started.elapsed().as_secs_f64();
         let one_thread = QueryOptions { threads: Some(1), ..options.clone() };
         let rest = plan::rest_of(collection.name(), &shape, options.cross)?;
-        let template = template(collection, &shape, (&rest, &classes), &sources, &one_thread)?;
+        let among = sources.iter().chain(&example);
+        let (template, example) = template(collection, &shape, (&rest, &classes), among, &one_thread)?;
         let (inputs, schema) = (inputs(&template), rows::common(&*template.result_schema()?));
         let stats = CollectionStats {
             objects: sources.iter().map(|s| s.objects.len() as u64).sum(),
@@ -145,19 +147,25 @@ impl CollectionQuery {
                 shape,
                 classes,
                 sources,
-                states,
                 known,
                 listing: OnceLock::new(),
                 each: ObjectPlan::of(&rest)?,
                 template,
+                example,
                 inputs,
                 schema,
-                cancel: Arc::default(),
                 stats: Mutex::new(stats),
                 failure: Mutex::default(),
                 grouped: Mutex::new(false),
             }),
+            cancel: options.cancel.clone().unwrap_or_default(),
         })
+    }
+
+    /// The same query for one use, which can be cancelled without harm to others; what it finds of groups, all know.
+    #[must_use]
+    pub fn again(&self, stop: Option<Arc<AtomicBool>>) -> Self {
+        Self { inner: Arc::clone(&self.inner), cancel: stop.unwrap_or_default() }
     }
 
     /// Names and types of the columns, as of [`Query::columns`].
@@ -191,10 +199,10 @@ impl CollectionQuery {
     pub fn count(&self) -> Result<u64> {
         let inner = &self.inner;
         let count = if inner.shape.grouped {
-            inner.make_groups()?;
+            inner.make_groups(&self.cancel)?;
             inner.template.count()?
         } else {
-            inner.count_rows()?
+            inner.count_rows(&self.cancel)?
         };
         inner.lock_stats().hits = Some(count);
         Ok(count)
@@ -208,7 +216,7 @@ impl CollectionQuery {
         let inner = Arc::clone(&self.inner);
         let shape = &inner.shape;
         let (walk, ready) = if shape.grouped {
-            inner.make_groups()?;
+            inner.make_groups(&self.cancel)?;
             let all = inner.template.batches(size)?;
             let ready = all.map(|b| rows::conform(&inner.schema, &b?)).collect::<Result<VecDeque<_>>>()?;
             inner.lock_stats().hits = Some(ready.iter().map(|b| b.num_rows() as u64).sum());
@@ -217,7 +225,8 @@ impl CollectionQuery {
             (Some(Walk::new(&inner.sources)), VecDeque::new())
         };
         let (skip, left) = (shape.offset, shape.limit.unwrap_or(u64::MAX));
-        Ok(CollectionBatches { inner, walk, ready, size, skip, left, given: 0 })
+        let cancel = Arc::clone(&self.cancel);
+        Ok(CollectionBatches { inner, cancel, walk, ready, size, skip, left, given: 0 })
     }
 
     /// How it is answered; `analyze` runs it and adds what happened.
@@ -260,7 +269,7 @@ impl CollectionQuery {
 
     /// The aggregates of a query of one group.
     fn totals(&self) -> Result<Vec<Scalar>> {
-        self.inner.make_groups()?;
+        self.inner.make_groups(&self.cancel)?;
         let groups = self.inner.template.groups()?;
         Ok(groups.aggregates.iter().filter(|a| !a.is_empty()).map(|a| a.scalar(0)).collect())
     }
@@ -275,14 +284,14 @@ impl CollectionQuery {
         *self.inner.lock_stats()
     }
 
-    /// A flag that stops it when it is set. It is looked at before each object.
+    /// A flag that stops it when it is set: that of its options, where they have one.
     pub fn cancel_flag(&self) -> Arc<AtomicBool> {
-        Arc::clone(&self.inner.cancel)
+        Arc::clone(&self.cancel)
     }
 
     /// Stops it, from any thread.
     pub fn cancel(&self) {
-        self.inner.cancel.store(true, Ordering::Relaxed);
+        self.cancel.store(true, Ordering::Relaxed);
     }
 
     /// The error that ended a stream of its batches, if one did; it is told once.
@@ -300,21 +309,26 @@ impl Inner {
         self.options.threads.unwrap_or_else(|| ExecOptions::default().threads).max(1)
     }
 
-    fn setting(&self) -> Setting<'_> {
+    fn setting<'a>(&'a self, cancel: &'a AtomicBool) -> Setting<'a> {
         Setting {
-            catalog: &self.collection.catalog,
+            catalog: self.collection.catalog.as_deref(),
             options: &self.collection.options,
             sources: &self.sources,
-            states: &self.states,
             threads: self.threads(),
-            cancel: &self.cancel,
+            cancel,
+            did: &self.collection.did,
         }
     }
 
     /// How the query of one object is run: one thread and its share of the memory.
-    fn object_options(&self) -> QueryOptions {
+    fn object_options(&self, cancel: &Arc<AtomicBool>) -> QueryOptions {
         let share = self.options.memory.unwrap_or(1 << 30) / self.threads() as u64;
-        QueryOptions { threads: Some(1), memory: Some(share.max(1 << 20)), ..self.options.clone() }
+        QueryOptions {
+            threads: Some(1),
+            memory: Some(share.max(1 << 20)),
+            cancel: Some(Arc::clone(cancel)),
+            ..self.options.clone()
+        }
     }
 
     fn note(&self, walk: &Walk, started: Instant, evaluated: u64, lacking: u64) {
@@ -339,22 +353,26 @@ impl Inner {
     }
 
     /// Puts the groups of all objects together and gives them to the template, once.
-    fn make_groups(&self) -> Result<()> {
+    fn make_groups(&self, cancel: &Arc<AtomicBool>) -> Result<()> {
         let mut done = self.grouped.lock().unwrap_or_else(PoisonError::into_inner);
         if *done {
             return Ok(());
         }
-        let groups = self.gather(&mut |_| Ok(()))?;
+        let groups = self.gather(cancel, &mut |_| Ok(()))?;
         self.template.set_groups(finish_groups(self.template.execution()?, groups)?);
         *done = true;
         Ok(())
     }
 
     /// The groups of all objects. `note` is told how many rows each object has, `None` of one that lacks an array.
-    fn gather(&self, note: &mut dyn FnMut(Option<u64>) -> Result<()>) -> Result<Groups> {
+    fn gather(
+        &self,
+        cancel: &Arc<AtomicBool>,
+        note: &mut dyn FnMut(Option<u64>) -> Result<()>,
+    ) -> Result<Groups> {
         let mut groups = Groups::start(self.template.execution()?)?;
-        let (options, limit, mut need) = (self.object_options(), self.memory(), 0);
-        self.each_found(&|at| self.groups_at(at, &options), &mut |part| {
+        let (options, limit, mut need) = (self.object_options(cancel), self.memory(), 0);
+        self.each_found(cancel, &|at| self.groups_at(at, &options), &mut |part| {
             note(part.as_ref().map(|(rows, _)| *rows))?;
             let Some((_, part)) = part else { return Ok(()) };
             // An upper bound is enough until it is near the limit.
@@ -378,12 +396,13 @@ impl Inner {
     /// Hands on what `work` makes of each object, in order; `None` of those that lack an array.
     fn each_found<R: Send>(
         &self,
+        cancel: &AtomicBool,
         work: &(dyn Fn(At<'_>) -> Result<Option<R>> + Sync),
         take: &mut dyn FnMut(Option<R>) -> Result<()>,
     ) -> Result<()> {
         let started = Instant::now();
         let (mut walk, mut evaluated, mut lacking) = (Walk::new(&self.sources), 0, 0);
-        let setting = self.setting();
+        let setting = self.setting(cancel);
         while let Some(all) = walk.window(&setting, work)? {
             for found in all {
                 evaluated += u64::from(found.is_some());
@@ -400,14 +419,14 @@ impl Inner {
         self.options.memory.unwrap_or(1 << 30)
     }
 
-    fn count_rows(&self) -> Result<u64> {
+    fn count_rows(&self, cancel: &Arc<AtomicBool>) -> Result<u64> {
         let rows = match &self.known {
             Known::Count(n) => *n,
             Known::Rows(found) => found.values().map(|s| s.len()).fold(0, u64::saturating_add),
             Known::Nothing => {
-                let (options, mut rows) = (self.object_options(), 0_u64);
+                let (options, mut rows) = (self.object_options(cancel), 0_u64);
                 let work = |at: At<'_>| self.query_at(at, &options)?.map(|q| q.count()).transpose();
-                self.each_found(&work, &mut |n| {
+                self.each_found(cancel, &work, &mut |n| {
                     rows = rows.saturating_add(n.unwrap_or(0));
                     Ok(())
                 })?;

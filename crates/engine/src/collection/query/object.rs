@@ -172,21 +172,26 @@ pub(super) fn inputs(query: &Query) -> Vec<Option<ValueType>> {
     }
 }
 
-/// The whole query, bound to an object that has all arrays, with keys of a type and no value yet.
-pub(super) fn template(
+/// The whole query, bound to an object that has all arrays, with keys of a type and no value yet; and that object.
+pub(super) fn template<'a>(
     collection: &Collection,
     shape: &Shape,
     asked: (&Plan, &[Class]),
-    sources: &[SourceObjects],
+    sources: impl Iterator<Item = &'a SourceObjects>,
     options: &QueryOptions,
-) -> Result<Query> {
-    if let Some(query) = template_of(collection, shape, asked, sources, options)? {
-        return Ok(query);
+) -> Result<(Query, SourceObjects)> {
+    if let Some(found) = template_of(collection, shape, asked, sources, options)? {
+        return Ok(found);
     }
     // None of those that were found: any tells the types.
-    let any = Find::new(Filter::All).collection(collection.name()).limit(TRIED);
-    let others = objects::find(&collection.catalog, any, shape)?;
-    template_of(collection, shape, asked, &others, options)?.ok_or_else(|| {
+    let others = match collection.catalog.as_deref() {
+        Some(catalog) => {
+            let any = Find::new(Filter::All).collection(collection.name()).limit(TRIED);
+            objects::find(catalog, any, shape)?
+        }
+        None => Vec::new(),
+    };
+    template_of(collection, shape, asked, others.iter(), options)?.ok_or_else(|| {
         let (name, arrays) = (collection.name(), shape.arrays.join(", "));
         let message = format!("no object of the collection '{name}' has all of {arrays}");
         Error::new(ErrorKind::UnknownArray, message)
@@ -194,20 +199,20 @@ pub(super) fn template(
     })
 }
 
-fn template_of(
+fn template_of<'a>(
     collection: &Collection,
     shape: &Shape,
     (plan, classes): (&Plan, &[Class]),
-    sources: &[SourceObjects],
+    sources: impl Iterator<Item = &'a SourceObjects>,
     options: &QueryOptions,
-) -> Result<Option<Query>> {
+) -> Result<Option<(Query, SourceObjects)>> {
     let constant = |column: &Column| match column.kind {
         ColumnKind::Object | ColumnKind::Source => Ok(Class::Text.unknown()),
         _ => Ok(classes[key_number(shape, &column.path)?].unknown()),
     };
     let mut tried = 0;
     for found in sources {
-        let hint = manifests::hints(&collection.catalog, &[found])?.pop().unwrap_or(Hint::None);
+        let hint = manifests::hints(collection.catalog.as_deref(), &[found])?.pop().unwrap_or(Hint::None);
         let source = opener::open(found, hint, &collection.options)?;
         let schema = source.schema();
         for object in &found.objects {
@@ -215,9 +220,13 @@ fn template_of(
             let array = |name: &str| array_of(schema, &object.group, name);
             let names = ObjectNames { array: &array, constant: &constant };
             if let Some((plan, constants)) = plan_of_object(schema, plan, &names, options.cross)? {
-                return Query::of_object(&source, plan, &constants, options).map(Some);
+                let query = Query::of_object(&source, plan, &constants, options)?;
+                collection.did.note(&source);
+                let example = SourceObjects { objects: vec![object.clone()], ..found.outline() };
+                return Ok(Some((query, example)));
             }
         }
+        collection.did.note(&source);
         if tried >= TRIED {
             break;
         }

@@ -11,10 +11,13 @@ pub(in crate::collection) struct Given {
     pub sources: Vec<SourceObjects>,
     /// Types of the keys whose values the objects have.
     pub classes: Vec<Class>,
-    /// The states that the sources have to be in; none where any will do.
-    pub states: Vec<[u64; 3]>,
+    /// An object that has all arrays, in case that none of these has.
+    pub example: Option<SourceObjects>,
     pub known: Known,
 }
+
+/// The hits in an object, with the state of its source as far as that is known without reading.
+type PinnedHits = ([u64; 2], Arc<Selection>);
 
 /// What was found of a query elsewhere.
 pub(in crate::collection) enum Known {
@@ -29,32 +32,30 @@ impl Given {
     /// What the catalog leaves.
     pub(super) fn found(collection: &Collection, shape: &Shape) -> Result<Self> {
         let find = Find::new(shape.filter.clone()).collection(collection.name());
-        let sources = objects::find(&collection.catalog, find, shape)?;
+        let sources = objects::find(collection.catalog()?, find, shape)?;
         let keys = shape.keys.iter().enumerate();
         let classes = keys.map(|(i, key)| class_of(&sources, i, key)).collect::<Result<Vec<_>>>()?;
-        Ok(Self { sources, classes, states: Vec::new(), known: Known::Nothing })
+        Ok(Self { sources, classes, example: None, known: Known::Nothing })
     }
 }
 
 impl Collection {
-    /// The query of a plan of this collection, of given objects.
+    /// The query of a plan of this collection, of given objects; no catalog is asked.
     pub(in crate::collection) fn query_given(
         &self,
         plan: &Plan,
         options: &QueryOptions,
         given: Given,
     ) -> Result<CollectionQuery> {
-        let names = Names::load(&self.catalog, &self.name)?;
-        let select = self.select_of(plan)?;
-        CollectionQuery::made(self, &names, select, options, Some(given))
+        CollectionQuery::made(self, &Names::of_plan(), self.select_of(plan)?, options, Some(given))
     }
 }
 
 impl CollectionQuery {
     /// The same query of given objects.
-    pub(in crate::collection) fn given(&self, given: Given) -> Result<Self> {
-        let Inner { collection, select, options, .. } = &*self.inner;
-        let names = Names::load(&collection.catalog, &collection.name)?;
+    pub(in crate::collection) fn given(&self, given: Given, options: &QueryOptions) -> Result<Self> {
+        let Inner { collection, select, .. } = &*self.inner;
+        let names = collection.names()?;
         let made = Self::made(collection, &names, select.clone(), options, Some(given))?;
         if let Some(known) = self.inner.listing.get() {
             let _ = made.inner.listing.set(Arc::clone(known));
@@ -68,13 +69,48 @@ impl CollectionQuery {
     pub(in crate::collection) fn planned_otherwise(&self) -> Result<Option<Self>> {
         let Inner { collection, options, shape: own, .. } = &*self.inner;
         let plan = self.logical_plan()?;
-        let names = Names::load(&collection.catalog, &collection.name)?;
-        let other = Shape::of(&names, &collection.select_of(&plan)?)?;
+        let other = Shape::of(&collection.names()?, &collection.select_of(&plan)?)?;
         let asks = |shape: &Shape| (shape.pushed.len(), shape.rest.is_some());
         if asks(&other) == asks(own) && other.keys == own.keys && other.arrays == own.arrays {
             return Ok(None);
         }
         collection.query_plan(&plan, options).map(Some)
+    }
+
+    /// The same query, run with other options. What was found of it is not known to it.
+    ///
+    /// # Errors
+    /// As [`Collection::sql`].
+    pub fn run_with(&self, options: &QueryOptions) -> Result<Self> {
+        let Inner { sources, classes, example, .. } = &*self.inner;
+        let (sources, classes) = (sources.clone(), classes.clone());
+        let given = Given { sources, classes, example: Some(example.clone()), known: Known::Nothing };
+        self.given(given, options)
+    }
+
+    /// The number of threads that it is run with.
+    pub fn threads(&self) -> usize {
+        self.inner.threads()
+    }
+
+    /// What it is run with.
+    pub(in crate::collection) fn options(&self) -> &QueryOptions {
+        &self.inner.options
+    }
+
+    /// The collection that it is of.
+    pub fn collection(&self) -> &Collection {
+        &self.inner.collection
+    }
+
+    /// An object that has all its arrays.
+    pub(in crate::collection) fn example(&self) -> &SourceObjects {
+        &self.inner.example
+    }
+
+    /// What was found of it elsewhere.
+    pub(in crate::collection) fn known(&self) -> &Known {
+        &self.inner.known
     }
 
     /// The whole query, bound to one object.
@@ -103,7 +139,7 @@ impl CollectionQuery {
     }
 
     pub(in crate::collection) fn setting(&self) -> Setting<'_> {
-        self.inner.setting()
+        self.inner.setting(&self.cancel)
     }
 
     /// What `list` tells of its objects, which is kept.
@@ -123,12 +159,12 @@ impl CollectionQuery {
         &self,
         take: &mut dyn FnMut(Option<(u64, u64)>) -> Result<()>,
     ) -> Result<()> {
-        let options = self.inner.object_options();
+        let options = self.inner.object_options(&self.cancel);
         let work = |at: At<'_>| {
             let Some(query) = self.inner.query_at(at, &options)? else { return Ok(None) };
             Ok(Some((query.bound().rows.len(), query.count()?)))
         };
-        self.inner.each_found(&work, take)
+        self.inner.each_found(&self.cancel, &work, take)
     }
 
     /// The same with the positions of the hits.
@@ -136,12 +172,26 @@ impl CollectionQuery {
         &self,
         take: &mut dyn FnMut(Option<(u64, Arc<Selection>)>) -> Result<()>,
     ) -> Result<()> {
-        let options = self.inner.object_options();
+        let options = self.inner.object_options(&self.cancel);
         let work = |at: At<'_>| {
             let Some(query) = self.inner.query_at(at, &options)? else { return Ok(None) };
             Ok(Some((query.bound().rows.len(), query.selection()?)))
         };
-        self.inner.each_found(&work, take)
+        self.inner.each_found(&self.cancel, &work, take)
+    }
+
+    /// The positions of the hits in each object that has all arrays, with the state of its source as far as that is known
+    /// without reading; `None` of one that lacks an array.
+    pub(in crate::collection) fn pin_each(
+        &self,
+        take: &mut dyn FnMut(Option<PinnedHits>) -> Result<()>,
+    ) -> Result<()> {
+        let options = self.inner.object_options(&self.cancel);
+        let work = |at: At<'_>| {
+            let Some(query) = self.inner.query_at(at, &options)? else { return Ok(None) };
+            Ok(Some((opener::state_unread(at.source)?, query.selection()?)))
+        };
+        self.inner.each_found(&self.cancel, &work, take)
     }
 
     /// The groups of all objects before HAVING; `note` is told how many rows each has, `None` of one that lacks an array.
@@ -149,7 +199,7 @@ impl CollectionQuery {
         &self,
         note: &mut dyn FnMut(Option<u64>) -> Result<()>,
     ) -> Result<Groups> {
-        self.inner.gather(note)
+        self.inner.gather(&self.cancel, note)
     }
 
     /// Finishes groups that were put together elsewhere: they are those of all objects.

@@ -32,6 +32,16 @@ impl CollectionQuery {
         self.listed_by(|| self.list())
     }
 
+    /// Hashes of its objects with the values of their keys, of the states of their sources, and of how these are opened: equal
+    /// where the same was asked of files that were not changed. All sources are opened for it, once.
+    ///
+    /// # Errors
+    /// Those of opening, told with the location.
+    pub fn state(&self) -> Result<[u64; 3]> {
+        let listing = self.listing()?;
+        Ok([listing.objects, listing.states, meaning_of(self.template().source())])
+    }
+
     fn list(&self) -> Result<Listing> {
         let sources = self.found();
         let work = |at: At<'_>| {

@@ -9,7 +9,7 @@ mod listing;
 mod partial;
 mod run;
 mod share;
-mod wire;
+pub(super) mod wire;
 
 use std::ops::Range;
 
@@ -17,8 +17,9 @@ use sieva_plan::Plan;
 use sieva_types::{Error, ErrorKind, Result};
 
 use super::keys::Class;
-use super::objects::SourceObjects;
+use super::objects::{Pinned, SourceObjects};
 use super::query::CollectionQuery;
+use super::{Collection, manifests};
 use crate::tasks::TaskKind;
 pub(super) use listing::Listing;
 pub use partial::CollectionPartial;
@@ -72,14 +73,10 @@ pub struct CollectionTask {
     first: u64,
     /// Types of the keys whose values the objects have.
     classes: Vec<Class>,
-    sources: Vec<Pinned>,
-}
-
-/// Objects of a source in one state.
-#[derive(Clone, Debug, PartialEq)]
-struct Pinned {
-    found: SourceObjects,
-    state: [u64; 3],
+    /// An object that has all arrays, in case that none of these has.
+    example: SourceObjects,
+    /// Each in a state that is known.
+    sources: Vec<SourceObjects>,
 }
 
 impl CollectionTask {
@@ -95,12 +92,12 @@ impl CollectionTask {
 
     /// Locations of the sources that it opens.
     pub fn sources(&self) -> impl Iterator<Item = &str> {
-        self.sources.iter().map(|s| s.found.location.as_str())
+        self.sources.iter().map(|s| s.location.as_str())
     }
 
     /// The numbers of its objects among all of the query.
     pub fn objects(&self) -> Range<u64> {
-        let own: usize = self.sources.iter().map(|s| s.found.objects.len()).sum();
+        let own: usize = self.sources.iter().map(|s| s.objects.len()).sum();
         self.first..self.first + own as u64
     }
 
@@ -157,8 +154,33 @@ impl CollectionQuery {
     fn own_task(&self, kind: TaskKind, objects: Range<u64>) -> Result<CollectionTask> {
         let (plan, question) = self.question(kind)?;
         check_range(&objects, question.count)?;
-        let (sources, classes) = (self.pinned(&objects)?, self.classes().to_vec());
-        Ok(CollectionTask { question, plan, first: objects.start, classes, sources })
+        let (sources, classes, example) =
+            (self.pinned(&objects)?, self.classes().to_vec(), self.pinned_example()?);
+        Ok(CollectionTask { question, plan, first: objects.start, classes, example, sources })
+    }
+
+    /// The task with what opening its sources needs: whoever runs it asks no catalog, and reads no metadata of files that the
+    /// catalog has manifests of. It believes them as it believes the process that made the task.
+    ///
+    /// # Errors
+    /// Those of the catalog.
+    pub fn carrying(&self, task: &CollectionTask) -> Result<CollectionTask> {
+        let mut task = task.clone();
+        self.collection().carry(&mut task.sources)?;
+        if task.sources.iter().all(|s| s.location != task.example.location) {
+            self.collection().carry(std::slice::from_mut(&mut task.example))?;
+        }
+        Ok(task)
+    }
+
+    /// An object that has all arrays, in the state in which its source was found.
+    fn pinned_example(&self) -> Result<SourceObjects> {
+        let mut example = self.example().clone();
+        let own = self.found().iter().position(|s| s.location == example.location);
+        if let Some(state) = own.and_then(|n| Some(self.listing().ok()?.each[n])) {
+            example.pinned = Some(Pinned::whole(state));
+        }
+        Ok(example)
     }
 
     /// What answers all that may be asked of it.
@@ -177,22 +199,33 @@ impl CollectionQuery {
     }
 
     /// Some of its objects, with the states of their sources.
-    fn pinned(&self, objects: &Range<u64>) -> Result<Vec<Pinned>> {
+    fn pinned(&self, objects: &Range<u64>) -> Result<Vec<SourceObjects>> {
         let (listing, mut before, mut all) = (self.listing()?, 0_u64, Vec::new());
         for (found, &state) in self.found().iter().zip(&listing.each) {
             let len = found.objects.len() as u64;
             let own = |number: u64| number.saturating_sub(before).min(len) as usize;
             let part = own(objects.start)..own(objects.end);
             if !part.is_empty() {
-                let objects = found.objects[part].to_vec();
-                all.push(Pinned {
-                    found: SourceObjects { location: found.location.clone(), objects },
-                    state,
-                });
+                let (location, objects) = (found.location.clone(), found.objects[part].to_vec());
+                all.push(SourceObjects { location, objects, pinned: Some(Pinned::whole(state)) });
             }
             before += len;
         }
         Ok(all)
+    }
+}
+
+impl Collection {
+    /// Adds to sources that are pinned what opening them needs. Without its catalog it has what came along.
+    pub(super) fn carry(&self, sources: &mut [SourceObjects]) -> Result<()> {
+        let Some(catalog) = &self.catalog else { return Ok(()) };
+        let carried = manifests::carried(catalog, sources)?;
+        for (source, manifest) in sources.iter_mut().zip(carried) {
+            if let Some(pinned) = &mut source.pinned {
+                pinned.manifest = manifest;
+            }
+        }
+        Ok(())
     }
 }
 

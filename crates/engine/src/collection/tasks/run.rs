@@ -6,6 +6,7 @@ use sieva_query::exec::Groups;
 use sieva_types::{Error, ErrorKind, Result};
 
 use super::super::Collection;
+use super::super::objects::Pinned;
 use super::super::query::{CollectionQuery, Given, Known};
 use super::listing::meaning_of;
 use super::partial::{CollectionPartial, Found, MOST_ROWS, Seen, too_many_rows};
@@ -14,8 +15,8 @@ use crate::query::QueryOptions;
 use crate::tasks::TaskKind;
 
 impl Collection {
-    /// Runs a task of this collection, wherever it was made. The catalog is asked what names mean; which objects and which
-    /// values of their keys, the task says.
+    /// Runs a task of this collection, wherever it was made. What names mean, which objects there are and which values their
+    /// keys have, the task says; the catalog is asked for manifests of its sources, unless it carries them.
     ///
     /// # Errors
     /// `stale-source` where a source is in another state than that of which the task was made, `invalid-value` where the
@@ -30,9 +31,9 @@ impl Collection {
     /// As [`Collection::run_task`].
     pub fn start_task(&self, task: &CollectionTask, options: &QueryOptions) -> Result<CollectionWork> {
         let given = Given {
-            sources: task.sources.iter().map(|s| s.found.clone()).collect(),
+            sources: task.sources.clone(),
             classes: task.classes.clone(),
-            states: task.sources.iter().map(|s| s.state).collect(),
+            example: Some(task.example.clone()),
             known: Known::Nothing,
         };
         let query = self.query_given(&task.plan, options, given)?;
@@ -40,8 +41,7 @@ impl Collection {
             return Err(opened_otherwise(self));
         }
         if query.logical_plan()?.id()? != task.question.plan {
-            let message =
-                format!("names of the task mean something else in the collection '{}'", self.name());
+            let message = format!("the plan of the task is no question to the collection '{}'", self.name());
             return Err(Error::new(ErrorKind::InvalidValue, message).hint("make the tasks anew"));
         }
         task.question.kind.check(query.template())?;
@@ -129,8 +129,16 @@ impl CollectionQuery {
     /// `invalid-value` where tasks are missing, or were made for another query; `stale-source` where sources are in other
     /// states than theirs; `memory-limit`; `arithmetic-overflow`.
     pub fn finish(&self, partial: CollectionPartial) -> Result<Self> {
+        self.finish_with(partial, self.options())
+    }
+
+    /// The same, run with other options.
+    ///
+    /// # Errors
+    /// As [`CollectionQuery::finish`].
+    pub fn finish_with(&self, partial: CollectionPartial, options: &QueryOptions) -> Result<Self> {
         if let Some(other) = self.planned_otherwise()? {
-            return other.finish(partial);
+            return other.finish_with(partial, options);
         }
         let (_, own) = self.question(partial.kind())?;
         check_same(&own, &partial.question)?;
@@ -144,9 +152,12 @@ impl CollectionQuery {
             }
             Found::Groups(groups) => (Known::Nothing, Some(*groups)),
         };
-        let states = self.listing()?.each.clone();
-        let given = Given { sources: self.found().to_vec(), classes: self.classes().to_vec(), states, known };
-        let finished = self.given(given)?;
+        let (mut sources, classes) = (self.found().to_vec(), self.classes().to_vec());
+        for (source, &state) in sources.iter_mut().zip(&self.listing()?.each) {
+            source.pinned = Some(Pinned::whole(state));
+        }
+        let given = Given { sources, classes, example: Some(self.example().clone()), known };
+        let finished = self.given(given, options)?;
         finished.note_seen(seen.evaluated, seen.lacking);
         if let Some(groups) = groups {
             finished.take_groups(groups)?;

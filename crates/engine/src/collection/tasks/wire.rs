@@ -11,9 +11,9 @@ use sieva_types::wire::{Reader, Writer};
 use sieva_types::{Error, ErrorKind, Result, Selection};
 
 use super::super::keys::Class;
-use super::super::objects::{Object, SourceObjects};
+use super::super::objects::{Object, Pinned, SourceObjects};
 use super::partial::{CollectionPartial, Found, MOST_ROWS, Seen};
-use super::{CollectionTask, Pinned, Question, check_range};
+use super::{CollectionTask, Question, check_range};
 use crate::frame::{framed, opened};
 use crate::tasks::TaskKind;
 use crate::tasks::wire::{PARTIAL_MEMORY, PARTIAL_SUBJECT, TASK_MEMORY, TASK_SUBJECT};
@@ -22,6 +22,11 @@ const TASK: [u8; 4] = *b"SVCT";
 const PARTIAL: [u8; 4] = *b"SVCP";
 
 impl CollectionTask {
+    /// Whether bytes begin as those of a task of a collection do.
+    pub fn is_begun_by(bytes: &[u8]) -> bool {
+        bytes.starts_with(&TASK)
+    }
+
     /// The task as bytes.
     ///
     /// # Errors
@@ -32,11 +37,8 @@ impl CollectionTask {
         w.blob(&self.plan.to_bytes()?);
         w.uint(self.first);
         write_classes(&mut w, &self.classes);
-        w.list(&self.sources, |w, source| {
-            w.text(&source.found.location);
-            source.state.iter().for_each(|&n| w.uint(n));
-            write_objects(w, &source.found.objects);
-        });
+        write_source(&mut w, &self.example);
+        w.list(&self.sources, write_source);
         Ok(framed(TASK, w))
     }
 
@@ -50,27 +52,28 @@ impl CollectionTask {
         let plan = Plan::from_bytes(r.blob()?)?;
         let first = r.uint()?;
         let classes = r.list(read_class)?;
-        let sources = r.list(|r| {
-            let location = r.text()?;
-            let state = [r.uint()?, r.uint()?, r.uint()?];
-            let objects = r.list(|r| read_object(r, &classes))?;
-            if objects.is_empty() {
-                return Err(r.damaged(format!("no object of '{location}'")));
-            }
-            Ok(Pinned { found: SourceObjects { location, objects }, state })
-        })?;
+        let example = read_source(&mut r, &classes)?;
+        let sources = r.list(|r| read_source(r, &classes))?;
+        if let Some(s) = sources.iter().find(|s| s.pinned.as_ref().is_none_or(|p| p.content.is_none())) {
+            return Err(r.damaged(format!("'{}' in no state", s.location)));
+        }
         if plan.id()? != question.plan {
             return Err(r.damaged("its plan is another"));
         }
-        let own: u64 = sources.iter().map(|s: &Pinned| s.found.objects.len() as u64).sum();
+        let own: u64 = sources.iter().map(|s| s.objects.len() as u64).sum();
         let objects = first..first.saturating_add(own);
         check_range(&objects, question.count).map_err(|e| r.damaged(e.message()))?;
         r.finish()?;
-        Ok(Self { question, plan, first, classes, sources })
+        Ok(Self { question, plan, first, classes, example, sources })
     }
 }
 
 impl CollectionPartial {
+    /// Whether bytes begin as those of a partial result of a collection do.
+    pub fn is_begun_by(bytes: &[u8]) -> bool {
+        bytes.starts_with(&PARTIAL)
+    }
+
     /// What was found, as bytes.
     ///
     /// # Errors
@@ -203,14 +206,41 @@ fn read_question(r: &mut Reader<'_>) -> Result<Question> {
     Ok(Question { kind, plan, objects, states, meaning, count })
 }
 
-pub(super) fn write_classes(w: &mut Writer, classes: &[Class]) {
+/// A source with its objects, and what is known of it.
+pub(in crate::collection) fn write_source(w: &mut Writer, source: &SourceObjects) {
+    w.text(&source.location);
+    w.option(source.pinned.as_ref(), |w, pinned| {
+        pinned.state.iter().for_each(|&n| w.uint(n));
+        w.option(pinned.content, |w, content| w.uint(content));
+        w.option(pinned.manifest.as_deref(), |w, bytes| w.blob(bytes));
+    });
+    write_objects(w, &source.objects);
+}
+
+/// What [`write_source`] wrote, with at least one object.
+pub(in crate::collection) fn read_source(r: &mut Reader<'_>, classes: &[Class]) -> Result<SourceObjects> {
+    let location = r.text()?;
+    let pinned = r.option(|r| {
+        let (state, content) = ([r.uint()?, r.uint()?], r.option(Reader::uint)?);
+        let manifest = r.option(Reader::blob)?;
+        r.charge(manifest.map_or(0, <[u8]>::len))?;
+        Ok(Pinned { state, content, manifest: manifest.map(Arc::from) })
+    })?;
+    let objects = r.list(|r| read_object(r, classes))?;
+    if objects.is_empty() {
+        return Err(r.damaged(format!("no object of '{location}'")));
+    }
+    Ok(SourceObjects { location, objects, pinned })
+}
+
+pub(in crate::collection) fn write_classes(w: &mut Writer, classes: &[Class]) {
     w.list(classes, |w, class| {
         let code = Class::ALL.iter().position(|c| c == class).unwrap_or_default();
         w.byte(code as u8);
     });
 }
 
-fn read_class(r: &mut Reader<'_>) -> Result<Class> {
+pub(in crate::collection) fn read_class(r: &mut Reader<'_>) -> Result<Class> {
     let code = r.byte()?;
     let class = Class::ALL.get(usize::from(code)).copied();
     class.ok_or_else(|| r.damaged(format!("{code} is no type of a key")))
