@@ -14,6 +14,7 @@ module sieva
   use sieva_c
   use sieva_base
   use sieva_values
+  use sieva_collections
   implicit none
   private
 
@@ -23,6 +24,7 @@ module sieva
   public :: sieva_query_set_region, sieva_query_free
   public :: sieva_count, sieva_select, sieva_selection_free, sieva_selection_hits, sieva_selection_shape
   public :: sieva_positions, sieva_coords, sieva_read, sieva_read_box, sieva_histogram
+  public :: sieva_selection_objects, sieva_selection_object, sieva_selection_of_object
   public :: sieva_error_text, sieva_error_name, sieva_version
   public :: sieva_gt, sieva_ge, sieva_lt, sieva_le, sieva_eq, sieva_ne
 

@@ -7,26 +7,19 @@
 module sieva_mpi
   use, intrinsic :: iso_c_binding
   use sieva_c
-  use sieva_base, only: sieva_selection, sieva_source, sieva_make_options, sieva_c_text, sieva_text_of
+  use sieva_base, only: sieva_selection, sieva_source, sieva_make_options, sieva_c_text
+  use sieva_mpi_base
+  use sieva_mpi_index
   implicit none
   private
 
   public :: sieva_mpi_source, sieva_mpi_query, sieva_shared, sieva_everywhere
-  public :: sieva_mpi_open, sieva_mpi_close, sieva_mpi_here
+  public :: sieva_mpi_open, sieva_mpi_collection_open, sieva_mpi_close, sieva_mpi_here
   public :: sieva_mpi_query_text, sieva_mpi_query_free, sieva_mpi_count, sieva_mpi_share, sieva_mpi_select
   public :: sieva_mpi_read, sieva_mpi_error_text, sieva_mpi_error_rank
+  public :: sieva_mpi_index_build, sieva_zonemap, sieva_bitmap, sieva_sorted
 
   integer(c_int32_t), parameter :: sieva_everywhere = -1, sieva_shared = -2
-
-  ! A source that all ranks have opened, to be closed by sieva_mpi_close().
-  type :: sieva_mpi_source
-    type(c_ptr) :: handle = c_null_ptr
-  end type
-
-  ! A question of all ranks, to be freed by sieva_mpi_query_free().
-  type :: sieva_mpi_query
-    type(c_ptr) :: handle = c_null_ptr
-  end type
 
   ! The values of an array at the hits: sieva_mpi_read(query, 'TEMP', at, values [, missing] [, found] [, status]). Each rank reads
   ! those of its share; `values` has room for what this rank gets, and may have no elements where it gets nothing.
@@ -39,6 +32,15 @@ module sieva_mpi
       import
       integer(c_int), value :: comm
       character(kind=c_char), intent(in) :: path(*)
+      type(sieva_options), intent(in) :: options
+      type(c_ptr), intent(inout) :: source
+      integer(c_int32_t) :: code
+    end function
+
+    function c_collection(comm, catalog, collection, options, source) bind(c, name='sieva_mpi_collection_open_f') result(code)
+      import
+      integer(c_int), value :: comm
+      character(kind=c_char), intent(in) :: catalog(*), collection(*)
       type(sieva_options), intent(in) :: options
       type(c_ptr), intent(inout) :: source
       integer(c_int32_t) :: code
@@ -99,45 +101,9 @@ module sieva_mpi
       integer(c_int64_t), intent(inout) :: found
       integer(c_int32_t) :: code
     end function
-
-    function c_error_message() bind(c, name='sieva_mpi_error_message') result(text)
-      import
-      type(c_ptr) :: text
-    end function
-
-    function c_error_rank() bind(c, name='sieva_mpi_error_rank') result(rank)
-      import
-      integer(c_int32_t) :: rank
-    end function
-
-    subroutine c_end() bind(c, name='sieva_mpi_end_f')
-    end subroutine
   end interface
 
 contains
-
-  ! What the last call that failed said, with the number of the rank: "rank 2: ...".
-  function sieva_mpi_error_text() result(text)
-    character(len=:), allocatable :: text
-    text = sieva_text_of(c_error_message())
-  end function
-
-  ! The rank that failed.
-  function sieva_mpi_error_rank() result(rank)
-    integer(c_int32_t) :: rank
-    rank = c_error_rank()
-  end function
-
-  ! Hands a status on, or ends the program where nobody looks at it.
-  subroutine tell(code, status)
-    integer(c_int32_t), intent(in) :: code
-    integer(c_int32_t), intent(out), optional :: status
-    if (present(status)) then
-      status = code
-    else if (code /= 0) then
-      call c_end()
-    end if
-  end subroutine
 
   ! Opens a source on all ranks of a communicator: an integer, or comm%MPI_VAL of mpi_f08. memory, threads and dims as in
   ! sieva_open(); without them a rank has its share of its node.
@@ -158,6 +124,22 @@ contains
       call sieva_make_options(options, memory, threads)
     end if
     call tell(c_open(int(comm, c_int), sieva_c_text(path), options, source%handle), status)
+  end subroutine
+
+  ! Opens a collection of a catalog, which rank 0 alone asks. Hits come by file, object and position; the objects of a selection are told
+  ! by sieva_selection_object() of module `sieva`, on any rank. catalog: a path or a URL.
+  subroutine sieva_mpi_collection_open(comm, catalog, collection, source, status, memory, threads)
+    integer, intent(in) :: comm
+    character(len=*), intent(in) :: catalog, collection
+    type(sieva_mpi_source), intent(out) :: source
+    integer(c_int32_t), intent(out), optional :: status
+    integer(c_int64_t), intent(in), optional :: memory
+    integer(c_int), intent(in), optional :: threads
+    type(sieva_options) :: options
+    integer(c_int32_t) :: code
+    call sieva_make_options(options, memory, threads)
+    code = c_collection(int(comm, c_int), sieva_c_text(catalog), sieva_c_text(collection), options, source%handle)
+    call tell(code, status)
   end subroutine
 
   ! Closes a source, before MPI_Finalize() and after its queries were freed.

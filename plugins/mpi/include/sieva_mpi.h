@@ -68,6 +68,16 @@ SIEVA_MPI_API int32_t sieva_mpi_open(MPI_Comm comm, const char *path, const siev
 /* The same of a communicator of Fortran: an integer, or the component MPI_VAL of mpi_f08. */
 SIEVA_MPI_API int32_t sieva_mpi_open_f(MPI_Fint comm, const char *path, const sieva_options *options, sieva_mpi_source **source);
 
+/* Opens a collection of a catalog on all ranks. Rank 0 opens the catalog, for reading, and asks it; no other rank does, nor reads the
+ * metadata of files that the catalog has manifests of. catalog is as url in sieva_catalog_open(), collection its name there. Queries of
+ * it are those of sieva_collection_open(): their objects are dealt out by the bytes of their arrays. Hits come by source, object and
+ * position; of a selection sieva_selection_object() tells the objects, on any rank. Files have to be there for all ranks under the
+ * paths that the catalog has. *source is to be closed by sieva_mpi_close(). Errors: as sieva_catalog_open(), sieva_collection_open(). */
+SIEVA_MPI_API int32_t sieva_mpi_collection_open(MPI_Comm comm, const char *catalog, const char *collection, const sieva_options *options, sieva_mpi_source **source);
+
+/* The same of a communicator of Fortran. */
+SIEVA_MPI_API int32_t sieva_mpi_collection_open_f(MPI_Fint comm, const char *catalog, const char *collection, const sieva_options *options, sieva_mpi_source **source);
+
 /* Closes a source, before MPI_Finalize() and after its queries were freed. NULL does nothing. */
 SIEVA_MPI_API void sieva_mpi_close(sieva_mpi_source *source);
 
@@ -122,8 +132,18 @@ SIEVA_MPI_API int32_t sieva_mpi_query_histogram(sieva_mpi_query *query, const ch
 
 /* The rows or groups of the query as the bytes of a file, at a rank or everywhere (SIEVA_MPI_SHARED is invalid-value): *result is
  * NULL on ranks that get none. Conditions and aggregates are evaluated by all ranks; values of rows are read by who reads the
- * result. options and *result as in sieva_result_open(). Errors: as sieva_merge_result(). */
+ * result, of a collection by rank 0, which sends the file. options and *result as in sieva_result_open(). Errors: as sieva_merge_result(). */
 SIEVA_MPI_API int32_t sieva_mpi_query_result(sieva_mpi_query *query, const sieva_result_options *options, int32_t at, sieva_result **result);
+
+/* ---- Indexes ------------------------------------------------------------------------------------------------------- */
+
+/* Builds indexes of arrays of a source by all ranks, as sieva_index_build_with() does by one process: the store is the same, within 1 %,
+ * a sorted replica byte for byte, and answers are. Rank 0 has the job; its tasks are dealt out stage by stage, and no byte of the file is
+ * read twice. All ranks have to see the same store. arrays, count, kinds and columns and precision of options as there; memory and jobs
+ * are those of each rank (0: its share of its node), progress is told of each rank's own part, stop of any rank ends all. *report,
+ * unless it is NULL, is the same on all ranks. What was built of zone maps and bitmaps stays where a rank fails: who builds again goes
+ * on from there. Queries that come after it use what was built. Errors: as sieva_index_build_with(); unsupported of a collection. */
+SIEVA_MPI_API int32_t sieva_mpi_index_build(sieva_mpi_source *source, const char *const *arrays, uint64_t count, uint32_t kinds, const sieva_index_options *options, sieva_index_report *report);
 
 #ifdef __cplusplus
 }

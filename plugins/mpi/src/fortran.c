@@ -11,6 +11,11 @@ int32_t sieva_mpi_open_f(MPI_Fint comm, const char *path, const sieva_options *o
     return sieva_mpi_open(MPI_Comm_f2c(comm), path, options, source);
 }
 
+int32_t sieva_mpi_collection_open_f(MPI_Fint comm, const char *catalog, const char *collection, const sieva_options *options, sieva_mpi_source **source)
+{
+    return sieva_mpi_collection_open(MPI_Comm_f2c(comm), catalog, collection, options, source);
+}
+
 void sieva_mpi_end_f(void)
 {
     int rank = 0, told_by = sieva_mpi_error_rank();

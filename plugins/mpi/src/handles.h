@@ -11,7 +11,9 @@ struct sieva_mpi_source {
     struct world world;
     sieva_session *session;
     sieva_source *here; /* this rank's own */
+    int is_collection;  /* rank 0 has the catalog, the others none */
     uint64_t memory;    /* bytes that what ranks found may take when it is merged */
+    uint64_t building;  /* bytes that building indexes may take, unless it is said */
 };
 
 /* What all ranks found together, of one kind of task. */

@@ -33,7 +33,7 @@ static int32_t share_plan(const struct world *world, int32_t status, const sieva
     return status;
 }
 
-/* A query of the plan of rank 0. */
+/* A query of the plan of rank 0, whose own handle stays with the caller. */
 static int32_t make_query(sieva_mpi_source *source, int32_t status, const sieva_plan *own, sieva_mpi_query **query)
 {
     sieva_mpi_query *made = calloc(1, sizeof *made);
@@ -63,6 +63,12 @@ int32_t sieva_mpi_query_text(sieva_mpi_source *source, const char *sql, sieva_mp
     if (source->world.rank == 0)
         status = said(sieva_plan_sql(source->here, sql, &plan));
     status = make_query(source, status, plan, query);
+    if (status == SIEVA_OK && plan != NULL) {
+        /* A collection remembers what the catalog said of the handle that it planned. */
+        sieva_plan_free((*query)->plan);
+        (*query)->plan = plan;
+        plan = NULL;
+    }
     sieva_plan_free(plan);
     return status;
 }

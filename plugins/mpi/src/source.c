@@ -1,5 +1,5 @@
 /*
- * Opening a source on all ranks.
+ * Opening a source on all ranks: a file, or a collection of a catalog.
  */
 #include "bytes.h"
 #include "error.h"
@@ -7,6 +7,9 @@
 
 #include <stdlib.h>
 #include <string.h>
+
+/* Bytes that a rank takes at most where nobody says more. */
+#define MOST_MEMORY ((uint64_t)1 << 30)
 
 /* The options of a program, which may know fewer of them than this library. */
 static sieva_options own_options(const sieva_options *given)
@@ -29,6 +32,7 @@ static int32_t open_session(sieva_mpi_source *source, sieva_options *options)
     session.threads = options->threads;
     session.memory = options->memory > share.memory ? options->memory : share.memory;
     source->memory = options->memory;
+    source->building = options->memory > 0 ? options->memory : share.memory < MOST_MEMORY ? share.memory : MOST_MEMORY;
     return said(sieva_session_create(&session, &source->session));
 }
 
@@ -74,7 +78,28 @@ static int32_t open_here(sieva_mpi_source *source, const char *path, sieva_optio
     return status;
 }
 
-int32_t sieva_mpi_open(MPI_Comm comm, const char *path, const sieva_options *options, sieva_mpi_source **source)
+/* What is opened: a path, or a collection of a catalog. */
+struct place {
+    const char *path;
+    const char *catalog;
+    const char *collection;
+};
+
+/* Rank 0 asks the catalog. The others have what the tasks carry. */
+static int32_t open_collection(sieva_mpi_source *source, const struct place *place, const sieva_options *options)
+{
+    sieva_catalog *catalog = NULL;
+    int32_t status = SIEVA_OK;
+    source->is_collection = 1;
+    if (source->world.rank == 0)
+        status = said(sieva_catalog_open(place->catalog, 1, &catalog));
+    if (status == SIEVA_OK)
+        status = said(sieva_collection_open(source->session, catalog, place->collection, options, &source->here));
+    sieva_catalog_close(catalog);
+    return agree(&source->world, status);
+}
+
+static int32_t open_place(MPI_Comm comm, const struct place *place, const sieva_options *options, sieva_mpi_source **source)
 {
     int is_running = 0, has_ended = 0;
     MPI_Initialized(&is_running);
@@ -91,12 +116,26 @@ int32_t sieva_mpi_open(MPI_Comm comm, const char *path, const sieva_options *opt
     world_open(&made->world, comm);
     int32_t status = agree(&made->world, open_session(made, &own));
     if (status == SIEVA_OK)
-        status = open_here(made, path, &own);
+        status = place->collection != NULL ? open_collection(made, place, &own) : open_here(made, place->path, &own);
     if (status == SIEVA_OK)
         *source = made;
     else
         sieva_mpi_close(made);
     return status;
+}
+
+int32_t sieva_mpi_open(MPI_Comm comm, const char *path, const sieva_options *options, sieva_mpi_source **source)
+{
+    struct place place = {path, NULL, NULL};
+    return open_place(comm, &place, options, source);
+}
+
+int32_t sieva_mpi_collection_open(MPI_Comm comm, const char *catalog, const char *collection, const sieva_options *options, sieva_mpi_source **source)
+{
+    struct place place = {NULL, catalog, collection};
+    if (collection == NULL)
+        return refuse(SIEVA_ERROR_INVALID_VALUE, "collection is NULL: its name in the catalog is expected");
+    return open_place(comm, &place, options, source);
 }
 
 void sieva_mpi_close(sieva_mpi_source *source)

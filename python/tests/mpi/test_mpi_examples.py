@@ -9,8 +9,11 @@ import h5py
 import netCDF4
 import numpy as np
 import pytest
+import sieva
 from mpi_programs import ROOT, require, run
 from sieva.generate import write_ocean
+
+VERSION = sieva.__version__
 
 
 @pytest.fixture
@@ -91,3 +94,47 @@ def test_what_is_installed_compiles_the_examples(mpi, language, ocean, warm, tmp
     subprocess.run(["make", "-s", "-C", ROOT / "plugins/mpi", *at, "uninstall"], check=True)
     left = [path.name for path in (tmp_path / "usr").rglob("*") if "mpi" in path.name]
     assert left == []
+
+
+LISTS = """cmake_minimum_required(VERSION 3.12)
+project(warm {languages})
+find_package(sieva_mpi {version} REQUIRED)
+foreach(target {targets})
+    add_executable(${{target}} {source})
+    target_link_libraries(${{target}} PRIVATE sieva::${{target}})
+endforeach()
+"""
+
+
+@pytest.mark.parametrize("language", ["c", "f90"])
+def test_cmake_finds_what_is_installed_and_moved(mpi, language, ocean, warm, tmp_path):
+    """The package finds the libraries from where it lies, and the MPI that it was compiled by."""
+    cmake = shutil.which("cmake")
+    if cmake is None:
+        pytest.skip("no cmake: `make setup` installs it")
+    require(mpi, "examples/warm" if language == "c" else "examples/warm_f")
+    for part in ("crates/capi", "plugins/mpi"):
+        make = ["make", "-s", "-C", ROOT / part, f"PREFIX={tmp_path / 'first'}", f"MPICC={mpi}", "install"]
+        subprocess.run(make, check=True)
+    prefix = (tmp_path / "first").rename(tmp_path / "moved")
+    targets = ["mpi", "mpi_static"] if language == "c" else ["mpi_fortran"]
+    lists = LISTS.format(
+        languages="C" if language == "c" else "Fortran",
+        version=VERSION,
+        targets=" ".join(targets),
+        source=ROOT / f"plugins/mpi/examples/warm.{language}",
+    )
+    (tmp_path / "CMakeLists.txt").write_text(lists, encoding="utf-8")
+    at = ["-S", tmp_path, "-B", tmp_path / "build", f"-DCMAKE_PREFIX_PATH={prefix}"]
+    configured = subprocess.run([cmake, *at], check=False, capture_output=True, text=True)
+    assert configured.returncode == 0, configured.stdout + configured.stderr
+    subprocess.run([cmake, "--build", tmp_path / "build"], check=True, capture_output=True)
+    for target in targets:
+        done = run(mpi, 2, tmp_path / "build" / target, ocean, 25, tmp_path=tmp_path)
+        assert done.stdout.startswith(f"{warm[0].sum()} points are warm"), done.stdout + done.stderr
+    newer = lists.replace(f"sieva_mpi {VERSION}", "sieva_mpi 99")
+    (tmp_path / "CMakeLists.txt").write_text(newer, encoding="utf-8")
+    at = ["-S", tmp_path, "-B", tmp_path / "newer", f"-DCMAKE_PREFIX_PATH={prefix}"]
+    refused = subprocess.run([cmake, *at], check=False, capture_output=True, text=True)
+    assert refused.returncode != 0
+    assert VERSION in refused.stderr
