@@ -71,6 +71,10 @@ class ArrayStatus:
     """Path of the array."""
     regions: int
     """Regions that it is cut into."""
+    region: tuple[int, ...]
+    """Shape of the largest one."""
+    region_bytes: int
+    """Bytes of its elements, decoded."""
     with_zonemap: int
     """Of those, regions that have a zone map."""
     with_bitmap: int
@@ -122,7 +126,7 @@ class IndexStatus:
     def __repr__(self) -> str:
         lines = [f"store  {_plain(str(self.store))}{self._state()}"]
         if self.arrays:
-            head = ("array", "regions", "zone maps", "bitmaps", "bytes", "% of data")
+            head = ("array", "regions", "each", "zone maps", "bitmaps", "bytes", "% of data")
             lines += ["", *_table(head, map(_array_cells, self.arrays))]
         if self.replicas:
             sizes = {a.path: a.data_bytes for a in self.arrays}
@@ -183,6 +187,7 @@ def build(
     jobs: int | None,
     memory: int | str | None,
     precision: int,
+    region_size: int | str | None,
     columns: Sequence[str] | None,
     lock_timeout: float,
     progress: bool | Callable[[int, int], None],
@@ -200,6 +205,7 @@ def build(
             jobs=jobs,
             memory=memory_bytes(memory),
             precision=precision,
+            region_size=memory_bytes(region_size),
             columns=None if columns is None else list(columns),
             lock_timeout=timedelta(seconds=lock_timeout),
             progress=told,
@@ -312,6 +318,7 @@ def _array_cells(array: ArrayStatus) -> tuple[str, ...]:
     return (
         _plain(array.path),
         f"{array.regions:,}",
+        size_text(array.region_bytes),
         f"{array.with_zonemap:,}",
         f"{array.with_bitmap:,}",
         size_text(taken),

@@ -28,6 +28,7 @@ _OF_BUILDING = (
     "batch_option",
     "memory",
     "precision",
+    "region_size",
     "columns",
     "lock_timeout",
 )
@@ -44,6 +45,7 @@ class Given(TypedDict):
     batch_option: Sequence[str]
     memory: int
     precision: int
+    region_size: int | None
     columns: str | None
     lock_timeout: float
     catalog: str | None
@@ -157,7 +159,7 @@ def _check_usage(context: click.Context, given: Given) -> None:
         )
         told += [name for name in _OF_BUILDING if _is_told(context, name)]
         if told:
-            raise click.UsageError(f"--{told[0]} does not go with --{modes[0]}", context)
+            raise click.UsageError(f"--{told[0].replace('_', '-')} does not go with --{modes[0]}", context)
     elif given["batch_option"] and given["engine"] in ("local", "dask", "mpi"):
         raise click.UsageError("--batch-option is for --engine slurm, pbs and plain", context)
     elif given["scheduler"] is not None and given["engine"] != "dask":
@@ -181,6 +183,7 @@ def _build(source: Source, given: Given) -> None:
             jobs=given["jobs"],
             memory=given["memory"],
             precision=given["precision"],
+            region_size=given["region_size"],
             columns=None if columns is None else [c.strip() for c in columns.split(",") if c.strip()],
             lock_timeout=given["lock_timeout"],
             progress=True,

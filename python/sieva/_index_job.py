@@ -35,6 +35,7 @@ class IndexJob:
         kinds: Sequence[str],
         memory: int | str | None,
         precision: int,
+        region_size: int | str | None,
         columns: Sequence[str] | None,
         lock_timeout: float,
     ) -> None:
@@ -46,6 +47,7 @@ class IndexJob:
             list(kinds),
             memory=memory_bytes(memory),
             precision=precision,
+            region_size=memory_bytes(region_size),
             columns=None if columns is None else list(columns),
             lock_timeout=timedelta(seconds=lock_timeout),
         )

@@ -217,6 +217,7 @@ def build_index(
     jobs: int | None = None,
     memory: int | None = None,
     precision: int = 2,
+    region_size: int | None = None,
     columns: list[str] | None = None,
     lock_timeout: timedelta | None = None,
     progress: Callable[[int, int], None] | None = None,
@@ -234,6 +235,7 @@ class IndexJob:
         *,
         memory: int | None = None,
         precision: int = 2,
+        region_size: int | None = None,
         columns: list[str] | None = None,
         lock_timeout: timedelta | None = None,
     ) -> IndexJob:

@@ -253,6 +253,7 @@ class Source:
         jobs: int | None = None,
         memory: int | str | None = None,
         precision: int = 2,
+        region_size: int | str | None = None,
         columns: Sequence[str | Array] | None = None,
         lock_timeout: float = 60,
         progress: bool | Callable[[int, int], None] = False,
@@ -279,6 +280,11 @@ class Source:
         precision
             Significant decimal digits of the bounds of a bitmap's bins: conditions whose constants have no
             more are answered without the data.
+        region_size
+            Bytes of a region of zone maps and bitmaps, about, as a number or text: ``"4MiB"``. Regions are
+            whole chunks, at least one; an array has at most some 260 000 of them. None: as the index that
+            there is, else a chunk, or 65 536 elements and more. Where an index has other regions, all that
+            it has of the arrays is built anew, and takes the place of what there was.
         columns
             Arrays that a sorted replica carries besides its key; None: all numeric ones of its dimensions.
         lock_timeout
@@ -314,6 +320,7 @@ class Source:
                 kinds=kinds,
                 memory=memory,
                 precision=precision,
+                region_size=region_size,
                 columns=columns,
                 lock_timeout=lock_timeout,
             )
@@ -329,6 +336,7 @@ class Source:
             jobs=jobs,
             memory=memory,
             precision=precision,
+            region_size=region_size,
             columns=None if columns is None else [_path_of(c) for c in _listed(columns, "columns")],
             lock_timeout=lock_timeout,
             progress=progress,
@@ -340,6 +348,7 @@ class Source:
         kinds: Sequence[str] = ("zonemap", "bitmap"),
         memory: int | str | None = None,
         precision: int = 2,
+        region_size: int | str | None = None,
         columns: Sequence[str | Array] | None = None,
         lock_timeout: float = 60,
     ) -> IndexJob:
@@ -353,6 +362,7 @@ class Source:
             kinds=kinds,
             memory=memory,
             precision=precision,
+            region_size=region_size,
             columns=None if columns is None else [_path_of(c) for c in _listed(columns, "columns")],
             lock_timeout=lock_timeout,
         )

@@ -199,6 +199,11 @@ def explain(
     help="Decimal digits of constants that bitmaps answer without the data.",
 )
 @click.option(
+    "--region-size",
+    type=MemoryType(),
+    help="Bytes of a region of zone maps and bitmaps: 4MiB; by default as there is, else some 256KiB.",
+)
+@click.option(
     "--columns", metavar="A,B", help="Arrays that a sorted replica carries; by default all that fit."
 )
 @click.option(

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use numpy::IntoPyArray;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList};
+use pyo3::types::{PyDict, PyList, PyTuple};
 use sieva::{BuildOptions, IndexKind, Progress};
 
 use crate::errors::to_python;
@@ -85,7 +85,8 @@ pub(crate) fn report_dict(py: Python<'_>, report: sieva::BuildReport) -> PyResul
 
 #[pyfunction]
 #[pyo3(signature = (
-    source, arrays, kinds, *, jobs=None, memory=None, precision=2, columns=None, lock_timeout=None, progress=None
+    source, arrays, kinds, *, jobs=None, memory=None, precision=2, region_size=None, columns=None, lock_timeout=None,
+    progress=None
 ))]
 #[allow(clippy::too_many_arguments)] // the options of one call, by name
 pub fn build_index<'py>(
@@ -96,6 +97,7 @@ pub fn build_index<'py>(
     jobs: Option<usize>,
     memory: Option<u64>,
     precision: u32,
+    region_size: Option<u64>,
     columns: Option<Vec<String>>,
     lock_timeout: Option<Duration>,
     progress: Option<Py<PyAny>>,
@@ -104,6 +106,7 @@ pub fn build_index<'py>(
     let (teller, told) = tell(progress, &cancel);
     let mut options = BuildOptions {
         precision,
+        region_size,
         columns,
         cancel: Arc::clone(&cancel),
         progress: Some(told),
@@ -126,6 +129,8 @@ pub fn index_status<'py>(source: &Source, py: Python<'py>) -> PyResult<Bound<'py
         let one = PyDict::new(py);
         one.set_item("path", &a.path)?;
         one.set_item("regions", a.regions)?;
+        one.set_item("region", PyTuple::new(py, &a.region)?)?;
+        one.set_item("region_bytes", a.region_bytes)?;
         one.set_item("with_zonemap", a.with_stats)?;
         one.set_item("with_bitmap", a.with_bitmap)?;
         one.set_item("zonemap_bytes", a.stats_bytes)?;

@@ -20,7 +20,9 @@ pub struct IndexJob(Mutex<Option<sieva::IndexJob>>);
 #[pymethods]
 impl IndexJob {
     #[staticmethod]
-    #[pyo3(signature = (source, arrays, kinds, *, memory=None, precision=2, columns=None, lock_timeout=None))]
+    #[pyo3(signature = (
+        source, arrays, kinds, *, memory=None, precision=2, region_size=None, columns=None, lock_timeout=None
+    ))]
     #[allow(clippy::too_many_arguments)] // the options of one call, by name
     fn of(
         py: Python<'_>,
@@ -29,11 +31,12 @@ impl IndexJob {
         kinds: Vec<String>,
         memory: Option<u64>,
         precision: u32,
+        region_size: Option<u64>,
         columns: Option<Vec<String>>,
         lock_timeout: Option<Duration>,
     ) -> PyResult<Self> {
         let mut options = build_options(source, None, memory, lock_timeout);
-        (options.precision, options.columns) = (precision, columns);
+        (options.precision, options.region_size, options.columns) = (precision, region_size, columns);
         let parsed = kinds.iter().map(|k| sieva::IndexKind::parse(k)).collect::<Result<_, _>>();
         options.kinds = parsed.map_err(to_python)?;
         let job = py.detach(|| source.0.index_job(&arrays, &options)).map_err(to_python)?;

@@ -735,9 +735,11 @@ typedef struct sieva_index_options {
     const sieva_stop *stop;   /* ends building once it is set; NULL: that of the source */
     sieva_progress progress;  /* is told how far it is; NULL: nobody */
     void *progress_context;   /* what progress is called with */
+    uint64_t region_size;     /* bytes of a region of zone maps and bitmaps, about: whole chunks, at least one; 0: as the index that
+                                 there is, else some 256 KiB */
 } sieva_index_options;
 
-#define SIEVA_INDEX_OPTIONS_INIT { sizeof(sieva_index_options), 0, 0, 0, NULL, 0, NULL, NULL, NULL }
+#define SIEVA_INDEX_OPTIONS_INIT { sizeof(sieva_index_options), 0, 0, 0, NULL, 0, NULL, NULL, NULL, 0 }
 
 /* What building or verifying did. New fields will come at the end, so start with SIEVA_INDEX_REPORT_INIT. */
 typedef struct sieva_index_report {

@@ -36,6 +36,8 @@ pub struct IndexOptions {
     pub progress: Option<Tell>,
     /// What that is called with.
     pub progress_context: *mut c_void,
+    /// Bytes of a region, about.
+    pub region_size: u64,
 }
 
 /// A function of the program that is told how far work is.
@@ -68,6 +70,7 @@ impl IndexOptions {
         stop: std::ptr::null(),
         progress: None,
         progress_context: std::ptr::null_mut(),
+        region_size: 0,
     };
 
     /// How indexes of a source are built: what the caller does not say is as the source was opened, else the default.
@@ -93,6 +96,7 @@ impl IndexOptions {
             jobs: jobs.unwrap_or(default.jobs),
             memory: some(own.memory).or(source.options.memory).unwrap_or(default.memory),
             precision: if own.precision == 0 { default.precision } else { own.precision },
+            region_size: some(own.region_size),
             columns: columns.map(names),
             lock_timeout: some(own.lock_timeout_ms).map_or(default.lock_timeout, Duration::from_millis),
             progress: teller.map(|t| Arc::new(move |p| t.tell(p)) as Arc<dyn Fn(Progress) + Send + Sync>),
@@ -212,6 +216,7 @@ mod tests {
             stop: _,
             progress: _,
             progress_context: _,
+            region_size: _,
         } = IndexOptions::DEFAULT;
         let own = [
             "memory",
@@ -222,6 +227,7 @@ mod tests {
             "stop",
             "progress",
             "progress_context",
+            "region_size",
         ];
         let rows = OPTIONS.iter().filter(|o| o.stage == Stage::Building);
         let table: BTreeSet<&str> = rows.flat_map(|o| o.c.names()).copied().collect();

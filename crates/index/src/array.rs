@@ -12,8 +12,6 @@ use crate::stats::{RegionStats, Verdict};
 use crate::store::{ArrayHeader, ArrayRecords};
 use crate::{Elements, RegionGrid, RegionLimits};
 
-/// More regions than these no builder makes.
-const MAX_REGIONS: usize = 1 << 20;
 /// Regions that a share is estimated from.
 const SAMPLED: usize = 32;
 /// Bytes of parsed heads that are kept for each array, and what a bin of them takes, about.
@@ -58,6 +56,8 @@ pub struct ArrayIndex {
     learns: bool,
     /// Scale and offset of packed data, for sums of decoded values.
     packing: Option<(f64, f64)>,
+    /// Whether its regions are of a size that was asked for.
+    sized: bool,
 }
 
 impl ArrayIndex {
@@ -68,7 +68,7 @@ impl ArrayIndex {
     pub fn new(header: ArrayHeader) -> Result<Self> {
         let grid = RegionGrid::new(&header.shape, &header.region)?;
         let n = grid.len();
-        if n > MAX_REGIONS {
+        if !grid.is_bounded() {
             let (region, path) = (&header.region, &header.path);
             return Err(corrupt(format!("regions of {region:?} cut '{path}' into {n} pieces")));
         }
@@ -88,6 +88,7 @@ impl ArrayIndex {
             limits: RegionLimits::default(),
             learns: true,
             packing: None,
+            sized: false,
             header,
             grid,
         })
@@ -138,6 +139,17 @@ impl ArrayIndex {
     #[must_use]
     pub fn with_packing(self, packing: Option<(f64, f64)>) -> Self {
         Self { packing, ..self }
+    }
+
+    /// With whether its regions are of a size that somebody asked for, and not those that tiles have anyway.
+    #[must_use]
+    pub fn with_sized(self, sized: bool) -> Self {
+        Self { sized, ..self }
+    }
+
+    /// Whether its regions are of a size that somebody asked for: tiles follow them.
+    pub fn is_sized(&self) -> bool {
+        self.sized
     }
 
     fn check(&self, region: usize, stats: RegionStats) -> Result<RegionStats> {

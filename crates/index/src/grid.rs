@@ -4,6 +4,9 @@ use std::sync::Arc;
 
 use sieva_types::{Bx, Error, ErrorKind, Result};
 
+/// More regions than these no index has.
+const MAX_REGIONS: u64 = 1 << 20;
+
 /// Blocks of an array, numbered in C order: all of one shape but for those at the far edges, and for those at the
 /// edges of the pieces that an array of many files is put together from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -103,6 +106,11 @@ impl RegionGrid {
     /// Whether the array has no elements.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// Whether it has no more regions than an index may have.
+    pub fn is_bounded(&self) -> bool {
+        self.grid.iter().try_fold(1_u64, |n, &m| n.checked_mul(m)).is_some_and(|n| n <= MAX_REGIONS)
     }
 
     /// The box of region `number`.

@@ -60,6 +60,19 @@ static void test_built(const sieva_source *source)
     EXPECT(says(source, "\"path\":\"f64\"") && says(source, "\"exists\":true"));
     EXPECT(hits(source, "f64 > 30000", SIEVA_ACCESS_BITMAP) == expected);
 
+    /* Other regions take the place of those that there are; a program that knows no size of regions asks for none. */
+    uint64_t first = report.regions_built;
+    options.region_size = 4096;
+    OK(sieva_index_build_with(source, both, 2, SIEVA_INDEX_ZONEMAP, &options, &report));
+    EXPECT(report.regions_built > first && report.regions_kept == 0);
+    EXPECT(says(source, "\"region_bytes\":4096"));
+    EXPECT(hits(source, "f64 > 30000", SIEVA_ACCESS_BITMAP) == expected);
+    options.size = offsetof(sieva_index_options, region_size);
+    OK(sieva_index_build_with(source, both, 2, SIEVA_INDEX_ZONEMAP | SIEVA_INDEX_BITMAP, &options, &again));
+    EXPECT(again.regions_built == 0 && again.regions_kept == report.regions_built);
+    options.size = sizeof options;
+    options.region_size = 0;
+
     /* A replica by f32 that carries i16 alone. */
     options.columns = "i16\n";
     OK(sieva_index_build_with(source, &sorted, 1, SIEVA_INDEX_SORTED, &options, &report));

@@ -4,6 +4,7 @@
 
 #include <sieva.h>
 
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -110,7 +110,8 @@ fn numbers_and_layouts_agree() {
         lock_timeout_ms,
         stop,
         progress,
-        progress_context
+        progress_context,
+        region_size
     );
     layout!(
         IndexReport,

@@ -14,6 +14,7 @@ use sieva_index::stats::RegionStats;
 use sieva_index::store::{ArrayHeader, ArrayRecords, Store};
 use sieva_types::{Error, ErrorKind, Result};
 
+use super::regions::{Cut, tidy};
 use super::told::Rate;
 use super::{sort, worker};
 use crate::open::Source;
@@ -69,6 +70,8 @@ pub struct BuildOptions {
     pub memory: u64,
     /// Significant decimal digits of the bounds of bitmaps' bins.
     pub precision: u32,
+    /// Bytes of a region of zone maps and bitmaps, about; `None`: as the array's index has them, else those that tiles have.
+    pub region_size: Option<u64>,
     /// Arrays that a sorted replica carries besides its key; `None`: all numeric ones of the same dimensions.
     pub columns: Option<Vec<String>>,
     /// How long somebody else's lock on the store is waited for.
@@ -86,6 +89,7 @@ impl Default for BuildOptions {
             jobs: std::thread::available_parallelism().map_or(1, usize::from),
             memory: 1 << 30,
             precision: 2,
+            region_size: None,
             columns: None,
             lock_timeout: Duration::from_secs(60),
             progress: None,
@@ -147,6 +151,8 @@ pub(super) struct Job {
     pub old: Option<ArrayRecords>,
     /// Whether that is of this state.
     pub current: bool,
+    /// Whether bitmaps are built, too.
+    pub bitmaps: bool,
     /// What is to be done.
     pub regions: Vec<usize>,
     /// Set once some of its data could not be read.
@@ -177,8 +183,7 @@ impl Source {
         let built = self.build(&arrays, options, strict, &mut report);
         self.augmented().forget();
         built?;
-        // A builder that was killed once all was published left what it had not swept, and nothing is published now.
-        Store::tidy(&self.loaded()?.write.clone().with_patience(options.lock_timeout));
+        tidy(&self.loaded()?.write.clone().with_patience(options.lock_timeout));
         let rate = Rate::of(self, &arrays, started.elapsed().as_secs_f64());
         report.notes.extend(self.tell_catalog(rate));
         Ok(report)
@@ -205,7 +210,8 @@ impl Source {
     ) -> Result<()> {
         let bitmaps = options.kinds.contains(&IndexKind::Bitmap);
         if bitmaps || options.kinds.contains(&IndexKind::ZoneMap) {
-            let jobs = arrays.iter().map(|&a| self.job(a, bitmaps, options.memory));
+            let cut = Cut::of(options)?;
+            let jobs = arrays.iter().map(|&a| self.job(a, bitmaps, &cut, options.memory));
             let jobs = jobs.collect::<Result<Vec<_>>>()?;
             *report = worker::run(self, &jobs, options, strict)?;
         }
@@ -250,13 +256,21 @@ impl Source {
         if able.is_empty() { Err(ambiguous) } else { Ok(able) }
     }
 
-    pub(super) fn job(&self, array: usize, bitmaps: bool, memory: u64) -> Result<Job> {
+    /// What is to be done of an array.
+    ///
+    /// # Errors
+    /// As [`Source::array_header`]; `invalid-value` for regions that do not cut it.
+    pub(super) fn job(&self, array: usize, bitmaps: bool, cut: &Cut, memory: u64) -> Result<Job> {
         let loaded = self.loaded()?;
-        let header = self.array_header(array)?;
-        let grid = RegionGrid::new(&header.shape, &header.region)?;
+        let plain = self.array_header(array)?;
         let current = loaded.store.is_some();
         let stale = loaded.stale.as_ref().and_then(|home| Store::open(home).ok().flatten());
-        let old = loaded.store.as_ref().or(stale.as_ref()).and_then(|s| s.load(&header.path));
+        let old = loaded.store.as_ref().or(stale.as_ref()).and_then(|s| s.load(&plain.path));
+        let header = self.header_cut(array, plain, cut, old.as_ref().map(ArrayRecords::header))?;
+        let grid = RegionGrid::new(&header.shape, &header.region)?;
+        // Bitmaps of other regions do not count any more: what the array has is built anew.
+        let has_bitmaps = |o: &ArrayRecords| o.header().differs_in_regions(&header) && o.has_bitmaps();
+        let bitmaps = bitmaps || (current && old.as_ref().is_some_and(has_bitmaps));
         let old = old.filter(|o| {
             let h = o.header();
             // Regions that the array had before it grew are those that it has now.
@@ -275,7 +289,8 @@ impl Source {
         let cache = Arc::new(ChunkCache::new(0));
         let reader = BlockReader::new(Arc::clone(self.reader()), array, cache, memory / 2)?;
         let packing = self.schema().arrays[array].decoding.packing;
-        Ok(Job { header, grid, packing, reader, old, current, regions, failed: AtomicBool::new(false) })
+        let failed = AtomicBool::new(false);
+        Ok(Job { header, grid, packing, reader, old, current, bitmaps, regions, failed })
     }
 }
 

@@ -10,6 +10,7 @@ mod histogram;
 mod homes;
 mod learn;
 mod profile;
+mod regions;
 mod share;
 mod sort;
 mod state;
@@ -339,10 +340,11 @@ impl Source {
             if (found.dtype, &found.shape, &found.missing) == (header.dtype, &header.shape, &header.missing) {
                 match ArrayIndex::load(records) {
                     Ok(index) => {
-                        let limits = self.limits(array, &header);
-                        return loaded
-                            .indexes
-                            .add(array, index.with_limits(limits, true).with_packing(packing));
+                        // Of the regions that the index has, which need not be those that the array has by itself.
+                        let limits = self.limits(array, index.header());
+                        let sized = index.header().region != header.region;
+                        let index = index.with_limits(limits, true).with_packing(packing).with_sized(sized);
+                        return loaded.indexes.add(array, index);
                     }
                     Err(e) => loaded.indexes.note(&format!("'{}': {}", header.path, e.message())),
                 }

@@ -16,6 +16,10 @@ pub struct ArrayStatus {
     pub path: String,
     /// Regions that it is cut into.
     pub regions: u64,
+    /// The shape of the largest one.
+    pub region: Vec<u64>,
+    /// The bytes of its elements, decoded.
+    pub region_bytes: u64,
     /// Of those, regions with a zone map.
     pub with_stats: u64,
     /// Of those, regions with a bitmap index.
@@ -65,6 +69,8 @@ impl IndexStatus {
             json!({
                 "path": a.path,
                 "regions": a.regions,
+                "region": a.region,
+                "region_bytes": a.region_bytes,
                 "with_zonemap": a.with_stats,
                 "with_bitmap": a.with_bitmap,
                 "zonemap_bytes": a.stats_bytes,
@@ -104,6 +110,8 @@ impl IndexStatus {
                 continue;
             };
             known.regions += a.regions;
+            known.region.iter_mut().zip(&a.region).for_each(|(n, m)| *n = (*n).max(*m));
+            known.region_bytes = known.region_bytes.max(a.region_bytes);
             known.with_stats += a.with_stats;
             known.with_bitmap += a.with_bitmap;
             known.stats_bytes += a.stats_bytes;
@@ -150,6 +158,8 @@ impl Source {
             arrays.push(ArrayStatus {
                 path: h.path.clone(),
                 regions: a.regions,
+                region_bytes: h.region_bytes(),
+                region: h.region.iter().zip(&h.shape).map(|(r, n)| *r.min(n)).collect(),
                 with_stats: a.with_stats,
                 with_bitmap: a.with_bitmap,
                 stats_bytes: a.stats_bytes,

@@ -9,11 +9,13 @@ use sieva_index::store::{ArrayRecords, Home, Listing, Record, SegmentWriter, Sto
 use sieva_index::{Elements, bitmap, content_hash};
 use sieva_types::{Buffer, Error, ErrorKind, Result};
 
-use super::build::{BuildOptions, BuildReport, IndexKind, Job, Progress};
+use super::build::{BuildOptions, BuildReport, Job, Progress};
 use crate::open::Source;
 
 /// A worker publishes its segment after so many bytes of data.
 const CHECKPOINT: u64 = 1 << 30;
+/// How many times its bytes a region takes while its bitmap is built.
+const BITMAP_TIMES: u64 = 6;
 
 /// What workers share.
 struct Work<'a> {
@@ -84,7 +86,11 @@ struct Bytes {
 impl Work<'_> {
     /// As many as there are pieces, and as there is room for regions: each is read, hashed and told in a bitmap.
     fn threads(&self) -> usize {
-        let largest = self.pieces.iter().map(|&(j, r)| self.jobs[j].bytes(r)).max().unwrap_or(0);
+        let held = |&(j, r): &(usize, usize)| {
+            let job = &self.jobs[j];
+            job.bytes(r).saturating_mul(if job.bitmaps { BITMAP_TIMES } else { 1 })
+        };
+        let largest = self.pieces.iter().map(held).max().unwrap_or(0);
         let room = usize::try_from(self.options.memory / 2 / largest.max(1)).unwrap_or(usize::MAX);
         self.options.jobs.min(room).clamp(1, self.pieces.len())
     }
@@ -171,7 +177,7 @@ impl Work<'_> {
         did.bytes += bytes;
         let out = &mut tools.record;
         [&mut out.stats, &mut out.head, &mut out.body].into_iter().for_each(Vec::clear);
-        let bitmaps = self.options.kinds.contains(&IndexKind::Bitmap);
+        let bitmaps = job.bitmaps;
         let unchanged =
             job.old.as_ref().zip(job.old_number(region)).filter(|(o, n)| o.content(*n) == Some(content));
         let copied = unchanged.is_some_and(|(old, number)| copy((old, number), job.packing, bitmaps, out));

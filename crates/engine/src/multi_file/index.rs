@@ -14,12 +14,35 @@ use super::Many;
 use crate::augment::{BuildOptions, BuildReport, IndexKind, IndexStatus, Progress, VerifyReport, homes};
 use crate::open::Source;
 
+/// Pieces of which one tells how those are cut that have an index: they are built for all alike.
+const TELLING: usize = 4;
+
 impl Many {
-    /// How an array in pieces is indexed: as its first piece is.
+    /// How an array in pieces is cut into regions: as the index of the first pieces is that have one, else as by itself.
+    ///
+    /// # Errors
+    /// As [`Many::plain_region`].
+    pub(crate) fn region(&self, array: usize, parts: &Parts) -> Result<Vec<u64>> {
+        let plain = self.plain_region(array, parts)?;
+        let pieces = self.joined.pieces(array).iter().take(TELLING);
+        let stored = pieces.filter(|&&(file, _)| self.has_store(file)).find_map(|&(file, own)| {
+            let index = self.files.file(file as usize).ok()?.index_of(own as usize)?;
+            index.is_sized().then(|| index.header().region.clone())
+        });
+        Ok(stored.map_or(plain, |region| whole(region, parts)))
+    }
+
+    /// Whether a file has augmentations of its own, as far as is known without looking into them.
+    fn has_store(&self, file: u32) -> bool {
+        let path: &std::path::Path = self.joined.names()[file as usize].as_ref();
+        homes(path, &self.files.options).read.iter().any(|home| home.path().is_dir())
+    }
+
+    /// How an array in pieces is cut by itself: as its first piece is.
     ///
     /// # Errors
     /// `unsupported` where files keep it in different ways, or it has no dimension; those of opening the first one.
-    pub(crate) fn region(&self, array: usize, parts: &Parts) -> Result<Vec<u64>> {
+    fn plain_region(&self, array: usize, parts: &Parts) -> Result<Vec<u64>> {
         let path = || self.path(array);
         let refuse =
             |why: &str| Error::new(ErrorKind::Unsupported, format!("'{}' {why}: it is not indexed", path()));
@@ -30,11 +53,7 @@ impl Many {
         let (true, Some(&(file, own))) = (rank > 0, self.joined.pieces(array).first()) else {
             return Err(refuse("has no dimension"));
         };
-        let mut region = self.files.file(file as usize)?.array_header(own as usize)?.region;
-        if parts.is_new {
-            region.insert(parts.axis, 1);
-        }
-        Ok(region)
+        Ok(whole(self.files.file(file as usize)?.array_header(own as usize)?.region, parts))
     }
 
     fn path(&self, array: usize) -> String {
@@ -46,12 +65,8 @@ impl Many {
         let layout = sieva_format::ArraySource::layout(&*self.joined, array).ok()?;
         let Placement::Parts(parts) = &layout.placement else { return None };
         let pieces = self.joined.pieces(array).to_vec();
-        let names = self.joined.names();
-        let options = &self.files.options;
-        let stored = pieces.iter().map(|&(file, _)| {
-            let path: &std::path::Path = names[file as usize].as_ref();
-            homes(path, options).read.iter().any(|home| home.path().is_dir())
-        });
+        let stored = pieces.iter().map(|&(file, _)| self.has_store(file));
+        let sized = self.plain_region(array, parts).is_ok_and(|plain| plain != header.region);
         let table = PieceTable {
             axis: parts.axis,
             starts: parts.starts.clone(),
@@ -60,7 +75,7 @@ impl Many {
             known: self.known_stats(header, &pieces),
             load: self.loader(header.clone(), pieces, (parts.axis, parts.is_new)),
         };
-        ArrayIndex::of_pieces(header.clone(), table).ok()
+        Some(ArrayIndex::of_pieces(header.clone(), table).ok()?.with_sized(sized))
     }
 
     /// What the catalog knows of whole pieces; empty where it knows nothing.
@@ -214,4 +229,12 @@ impl Many {
         self.files.forget();
         Ok(dropped)
     }
+}
+
+/// The region of an array that is put together from pieces with regions like this.
+fn whole(mut region: Vec<u64>, parts: &Parts) -> Vec<u64> {
+    if parts.is_new {
+        region.insert(parts.axis, 1);
+    }
+    region
 }

@@ -267,16 +267,25 @@ mod tests {
             session,
             gate
         });
-        let building =
-            fields!(BuildOptions { kinds, jobs, memory, precision, columns, lock_timeout, progress, cancel });
+        let building = fields!(BuildOptions {
+            kinds,
+            jobs,
+            memory,
+            precision,
+            region_size,
+            columns,
+            lock_timeout,
+            progress,
+            cancel
+        });
         let running = fields!(QueryOptions { access, fetch, memory, spill, threads, cancel, cross });
         let of = |stage, field: &str| OPTIONS.iter().filter(|o| o.stage == stage && o.field == field).count();
         // The row of `catalog` is that of `told`, too: both are given as the catalog.
         let rows = opening.map(|field| of(Stage::Opening, if field == "told" { "catalog" } else { field }));
         assert_eq!(rows, [1; 19], "{opening:?}");
         assert_eq!(running.map(|field| of(Stage::Running, field)), [1; 7], "{running:?}");
-        assert_eq!(building.map(|field| of(Stage::Building, field)), [1; 8], "{building:?}");
-        assert_eq!(OPTIONS.len(), 18 + 7 + 8);
+        assert_eq!(building.map(|field| of(Stage::Building, field)), [1; 9], "{building:?}");
+        assert_eq!(OPTIONS.len(), 18 + 7 + 9);
     }
 
     #[test]

@@ -373,6 +373,18 @@ pub const OPTIONS: &[OptionSpec] = &[
         not_of: &[],
     },
     OptionSpec {
+        name: "region_size",
+        stage: Building,
+        field: "region_size",
+        kind: ValueKind::Size { zero: false },
+        default: "as the index that there is, else some 256 KiB",
+        means: "Bytes of a region of zone maps and bitmaps, about: whole chunks, at least one.",
+        python: Named(&["region_size"]),
+        command_line: Named(&["--region-size"]),
+        c: Named(&["region_size"]),
+        not_of: &[],
+    },
+    OptionSpec {
         name: "columns",
         stage: Building,
         field: "columns",

@@ -49,6 +49,20 @@ impl ArrayHeader {
         Ok(self.shape.iter().zip(&self.region).map(|(n, r)| n.div_ceil(*r)).product())
     }
 
+    /// Bytes of the elements of a region that no edge cuts, as far as the array reaches.
+    pub fn region_bytes(&self) -> u64 {
+        let lengths = self.region.iter().zip(&self.shape).map(|(r, n)| *r.min(n));
+        lengths.fold(self.dtype.size() as u64, u64::saturating_mul)
+    }
+
+    /// Whether the other one is of the same array, cut into other regions.
+    pub fn differs_in_regions(&self, other: &Self) -> bool {
+        let (one, two) = (self, other);
+        self.region != other.region
+            && (&one.path, one.dtype, &one.shape, &one.missing)
+                == (&two.path, two.dtype, &two.shape, &two.missing)
+    }
+
     /// Appends its bytes.
     pub(super) fn encode(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&(self.path.len() as u32).to_le_bytes());

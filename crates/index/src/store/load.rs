@@ -5,10 +5,10 @@ use std::sync::Arc;
 use sieva_store::Counters;
 use sieva_types::Result;
 
-use super::ArrayRecords;
 use super::heads::HeadBlocks;
 use super::records::{BitmapAt, StatsAt};
 use super::segment::{Block, Kind, Segment};
+use super::{ArrayHeader, ArrayRecords};
 
 /// Loads what `segments`, oldest first, know of the array at `path`; `None` if that is nothing. Damage is added
 /// to `damage`. Without `payloads` only tables are read: there is no [`ArrayRecords::stats`] then.
@@ -18,7 +18,7 @@ pub(super) fn load(
     damage: &[String],
     payloads: bool,
 ) -> Option<ArrayRecords> {
-    let header = segments.iter().rev().find_map(|segment| segment.array(path))?.1.clone();
+    let header = header_of(segments, path)?.clone();
     let mut records = ArrayRecords {
         header,
         stats: Vec::new(),
@@ -38,6 +38,8 @@ pub(super) fn load(
     for segment in segments {
         match segment.array(path) {
             Some((array, header)) if *header == records.header => records.add(segment, array, payloads),
+            // What was built with other regions gave way to what was built after it.
+            Some((_, header)) if header.differs_in_regions(&records.header) => {}
             Some(_) => {
                 let what = format!("segment '{}': '{path}' was another array then", segment.name());
                 records.damage.push(what);
@@ -48,6 +50,22 @@ pub(super) fn load(
     records.stats = merged_stats(records.stats);
     records.bitmaps = merged_bitmaps(records.bitmaps);
     Some(records)
+}
+
+/// The header that counts of the array at `path`: that of the newest segment that a build made, else of the newest. What a
+/// scan leaves of an array whose regions were built anew meanwhile hides nothing.
+pub(super) fn header_of<'s>(segments: &'s [Arc<Segment>], path: &str) -> Option<&'s ArrayHeader> {
+    let of_builds = segments.iter().rev().filter(|segment| segment.durable());
+    of_builds.chain(segments.iter().rev()).find_map(|segment| segment.array(path)).map(|(_, header)| header)
+}
+
+/// The names of segments that nothing is taken from: all that they have was built anew with other regions.
+pub(super) fn superseded(segments: &[Arc<Segment>]) -> Vec<String> {
+    let gave_way = |header: &ArrayHeader| {
+        header_of(segments, &header.path).is_some_and(|counts| header.differs_in_regions(counts))
+    };
+    let all = segments.iter().filter(|s| s.arrays().next().is_some() && s.arrays().all(gave_way));
+    all.map(|segment| segment.name().to_owned()).collect()
 }
 
 impl ArrayRecords {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use sieva_store::Counters;
 use sieva_types::Result;
 
-use super::load::load;
+use super::load::{load, superseded};
 use super::manifest::{Listing, Manifest, SortedEntry};
 use super::segment::Segment;
 use super::summary::{ArraySummary, summaries};
@@ -155,10 +155,16 @@ impl Store {
         summaries(&self.segments)
     }
 
+    /// The names of segments from which nothing is taken any more, as all that they have was built anew with other regions.
+    pub fn superseded(&self) -> Vec<String> {
+        superseded(&self.segments)
+    }
+
     /// The records of the array at `path`; `None` if there are none (or none undamaged: [`Store::damage`]).
     ///
     /// What is damaged, or of an array of another shape, type or kind of missing values than the newest
-    /// records', is left out and told in [`ArrayRecords::damage`].
+    /// records', is left out and told in [`ArrayRecords::damage`]. Records of other regions than those of the newest build
+    /// are left out, too.
     pub fn load(&self, path: &str) -> Option<ArrayRecords> {
         load(&self.segments, path, &self.damage, true)
     }

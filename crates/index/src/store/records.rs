@@ -72,6 +72,11 @@ impl ArrayRecords {
         self.bitmap(region).is_some()
     }
 
+    /// Whether any region has a bitmap.
+    pub fn has_bitmaps(&self) -> bool {
+        !self.bitmaps.is_empty()
+    }
+
     /// The head of a region's bitmap; `None` if it has none.
     ///
     /// # Errors

@@ -45,7 +45,7 @@ pub(crate) use select::product;
 pub use select::{Counted, count, select};
 pub use tile::evaluate::evaluate_constant;
 use tile::prepare::Prepared;
-pub use tile::region_shape;
+pub use tile::{is_of_chunks, region_shape, sized_region_shape};
 
 /// How a query is run.
 #[derive(Clone, Debug)]

@@ -12,11 +12,12 @@ mod wire;
 use std::collections::VecDeque;
 use std::time::Instant;
 
-use sieva_index::store::{Home, Store};
+use sieva_index::store::Home;
 use sieva_types::{Error, ErrorKind, Result};
 
 use super::build::{BuildOptions, BuildReport, IndexKind};
 use super::check_state;
+use super::regions::tidy;
 use super::told::Rate;
 use crate::open::Source;
 use regions::Regions;
@@ -232,7 +233,7 @@ impl IndexJob {
             return Err(Error::new(ErrorKind::InvalidValue, "there are tasks that were not done"));
         }
         self.source.augmented().forget();
-        self.homes.iter().for_each(Store::tidy);
+        self.homes.iter().for_each(tidy);
         self.tell()?;
         Ok(self.report)
     }

@@ -1,12 +1,11 @@
 //! The stage that builds zone maps and bitmaps: regions of arrays, shared out by their bytes.
 
-use std::ops::Range;
-
 use sieva_types::Result;
 
-use super::wire::{Done, RegionsDone, RegionsPart, Step};
+use super::wire::{ArrayPart, Done, RegionsDone, RegionsPart, Step};
 use super::{IndexJob, IndexTask};
 use crate::augment::build::{BuildOptions, BuildReport, IndexKind};
+use crate::augment::regions::Cut;
 use crate::augment::{state_of, worker};
 use crate::open::Source;
 
@@ -22,6 +21,9 @@ pub(super) struct Regions {
 /// The regions of an array that are to be built.
 struct OfArray {
     path: String,
+    /// The shape that all were given, and whether they get bitmaps.
+    region: Vec<u64>,
+    bitmaps: bool,
     /// The number of each and its bytes, ascending.
     regions: Vec<(u64, u64)>,
 }
@@ -40,12 +42,14 @@ impl IndexJob {
         source.augmented().forget();
         source.check_is_used()?;
         let bitmaps = self.options.kinds.contains(&IndexKind::Bitmap);
+        let cut = Cut::of(&self.options)?;
         let mut of = Vec::with_capacity(arrays.len());
         for array in arrays {
-            let job = source.job(array, bitmaps, self.options.memory)?;
+            let job = source.job(array, bitmaps, &cut, self.options.memory)?;
             let regions = job.regions.iter().map(|&r| (r as u64, job.bytes(r))).collect();
             self.report.kept += (job.grid.len() - job.regions.len()) as u64;
-            of.push(OfArray { path: job.header.path.clone(), regions });
+            let (path, region) = (job.header.path.clone(), job.header.region);
+            of.push(OfArray { path, region, bitmaps: job.bitmaps, regions });
         }
         self.homes.push(source.loaded()?.write.clone().with_patience(self.options.lock_timeout));
         let path = source.path().to_string_lossy().into_owned();
@@ -81,19 +85,20 @@ struct Parts<'a> {
     source: &'a Regions,
     options: &'a BuildOptions,
     tasks: &'a mut Vec<IndexTask>,
-    arrays: Vec<(String, Vec<Range<u64>>)>,
+    arrays: Vec<ArrayPart>,
     bytes: u64,
 }
 
 impl Parts<'_> {
     fn add(&mut self, array: &OfArray, region: u64, bytes: u64) {
-        if self.arrays.last().is_none_or(|(path, _)| *path != array.path) {
-            self.arrays.push((array.path.clone(), Vec::new()));
+        if self.arrays.last().is_none_or(|part| part.path != array.path) {
+            let (path, shape) = (array.path.clone(), array.region.clone());
+            self.arrays.push(ArrayPart { path, region: shape, bitmaps: array.bitmaps, ranges: Vec::new() });
         }
-        let Some((_, ranges)) = self.arrays.last_mut() else { return };
-        match ranges.last_mut() {
+        let Some(part) = self.arrays.last_mut() else { return };
+        match part.ranges.last_mut() {
             Some(last) if last.end == region => last.end += 1,
-            _ => ranges.push(region..region + 1),
+            _ => part.ranges.push(region..region + 1),
         }
         self.bytes += bytes;
     }
@@ -104,12 +109,7 @@ impl Parts<'_> {
         if arrays.is_empty() {
             return;
         }
-        let part = RegionsPart {
-            bitmaps: self.options.kinds.contains(&IndexKind::Bitmap),
-            precision: self.options.precision,
-            strict: self.source.strict,
-            arrays,
-        };
+        let part = RegionsPart { precision: self.options.precision, strict: self.source.strict, arrays };
         let Regions { source, state, .. } = self.source;
         self.tasks.push(IndexTask { source: source.clone(), state: *state, step: Step::Regions(part) });
     }
@@ -120,13 +120,12 @@ impl Source {
     pub(super) fn build_regions(&self, part: &RegionsPart, options: &BuildOptions) -> Result<Done> {
         self.augmented().forget();
         self.check_is_used()?;
-        let mut kinds = vec![IndexKind::ZoneMap];
-        kinds.extend(part.bitmaps.then_some(IndexKind::Bitmap));
-        let options = BuildOptions { kinds, precision: part.precision, ..options.clone() };
+        let options = BuildOptions { precision: part.precision, ..options.clone() };
         let mut jobs = Vec::with_capacity(part.arrays.len());
-        for (path, ranges) in &part.arrays {
-            let mut job = self.job(self.resolve(path)?, part.bitmaps, options.memory)?;
-            let is_meant = |region: &usize| ranges.iter().any(|range| range.contains(&(*region as u64)));
+        for of in &part.arrays {
+            let cut = Cut::Shape(of.region.clone());
+            let mut job = self.job(self.resolve(&of.path)?, of.bitmaps, &cut, options.memory)?;
+            let is_meant = |region: &usize| of.ranges.iter().any(|range| range.contains(&(*region as u64)));
             job.regions.retain(is_meant);
             jobs.push(job);
         }

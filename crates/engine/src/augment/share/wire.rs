@@ -38,11 +38,21 @@ pub(super) enum Step {
 /// Regions whose zone maps and bitmaps are to be built.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct RegionsPart {
-    pub bitmaps: bool,
     pub precision: u32,
     pub strict: bool,
-    /// Paths of arrays, and numbers of regions.
-    pub arrays: Vec<(String, Vec<Range<u64>>)>,
+    pub arrays: Vec<ArrayPart>,
+}
+
+/// Regions of one array.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct ArrayPart {
+    pub path: String,
+    /// The shape that all tasks give them: what others have published meanwhile decides nothing.
+    pub region: Vec<u64>,
+    /// Whether they get bitmaps, besides zone maps.
+    pub bitmaps: bool,
+    /// Numbers of regions.
+    pub ranges: Vec<Range<u64>>,
 }
 
 /// A part of a sorted replica.
@@ -94,7 +104,7 @@ impl IndexTask {
     pub fn what(&self) -> String {
         match &self.step {
             Step::Regions(part) => {
-                let ranges = part.arrays.iter().flat_map(|(_, ranges)| ranges);
+                let ranges = part.arrays.iter().flat_map(|of| &of.ranges);
                 format!("{} regions", ranges.map(|range| range.end - range.start).sum::<u64>())
             }
             Step::Replica(ReplicaPart { columns, step }) => {
@@ -115,7 +125,7 @@ impl IndexTask {
         self.state.iter().for_each(|&n| w.uint(n));
         match &self.step {
             Step::Regions(part) => {
-                w.byte(0);
+                w.byte(2);
                 part.write(&mut w);
             }
             Step::Replica(part) => {
@@ -135,8 +145,8 @@ impl IndexTask {
         let source = r.text()?;
         let state = [r.uint()?, r.uint()?, r.uint()?];
         let step = match r.byte()? {
-            0 => Step::Regions(RegionsPart::read(&mut r)?),
             1 => Step::Replica(ReplicaPart::read(&mut r)?),
+            2 => Step::Regions(RegionsPart::read(&mut r)?),
             code => return Err(r.damaged(format!("{code} is nothing that is done"))),
         };
         r.finish()?;
@@ -146,24 +156,27 @@ impl IndexTask {
 
 impl RegionsPart {
     fn write(&self, w: &mut Writer) {
-        w.flag(self.bitmaps);
         w.uint(self.precision.into());
         w.flag(self.strict);
-        w.list(&self.arrays, |w, (path, ranges)| {
-            w.text(path);
-            w.list(ranges, write_range);
+        w.list(&self.arrays, |w, of| {
+            w.text(&of.path);
+            w.uints(&of.region);
+            w.flag(of.bitmaps);
+            w.list(&of.ranges, write_range);
         });
     }
 
     fn read(r: &mut Reader<'_>) -> Result<Self> {
-        let bitmaps = r.flag()?;
         let precision = match r.uint()? {
             digits @ 1..=17 => digits as u32,
             digits => return Err(r.damaged(format!("a precision of {digits} digits"))),
         };
         let strict = r.flag()?;
-        let arrays = r.list(|r| Ok((r.text()?, r.list(read_range)?)))?;
-        Ok(Self { bitmaps, precision, strict, arrays })
+        let arrays = r.list(|r| {
+            let (path, region, bitmaps) = (r.text()?, r.uints()?, r.flag()?);
+            Ok(ArrayPart { path, region, bitmaps, ranges: r.list(read_range)? })
+        })?;
+        Ok(Self { precision, strict, arrays })
     }
 }
 

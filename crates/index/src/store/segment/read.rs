@@ -19,6 +19,7 @@ const DIRECTORY: u64 = 64 << 10;
 #[derive(Debug)]
 pub struct Segment {
     name: String,
+    durable: bool,
     file: Readable,
     /// Where the directory begins: blocks and bodies end before.
     end: u64,
@@ -34,7 +35,8 @@ impl Segment {
     ) -> std::result::Result<Result<Self>, OpenError> {
         let file = place.open_sized(&listed.name, listed.bytes)?;
         let len = file.len();
-        let mut segment = Self { name: listed.name.clone(), file, end: 0, directory: Directory::default() };
+        let (name, durable) = (listed.name.clone(), listed.durable);
+        let mut segment = Self { name, durable, file, end: 0, directory: Directory::default() };
         let read = segment.read_directory(listed, len, counters);
         Ok(read.map_err(|e| segment.place(e)).map(|()| segment))
     }
@@ -69,6 +71,11 @@ impl Segment {
     /// Its file name.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Whether a build made it, and not a scan in passing.
+    pub fn durable(&self) -> bool {
+        self.durable
     }
 
     /// Its arrays.

@@ -6,6 +6,7 @@ mod damage;
 mod hostile;
 mod killed;
 mod publishing;
+mod regions;
 mod round_trip;
 mod trust;
 

@@ -26,16 +26,24 @@ const FEWER_BYTES: f64 = 2.0;
 /// Bitmaps of fewer bytes tell little of what a byte costs.
 const LEARNT_FROM: u64 = 4096;
 
-/// What bitmaps say of an array's part of a tile.
-struct Found {
+/// What bitmaps say of an array's part of a tile, or of a region.
+pub(in crate::exec) struct Found {
     /// Where the condition holds.
     sure: Mask,
     /// Where it may hold, and the data must tell.
     check: Mask,
 }
 
+/// What the bitmap of a region said last of an array, where several tiles have a part of it.
+pub(in crate::exec) struct Evaluated {
+    region: usize,
+    set: KeySet,
+    found: Found,
+}
+
 /// The bitmaps of the regions that a tile touches, and what evaluating a set by them costs.
 struct Bitmaps<'e> {
+    array: usize,
     index: &'e ArrayIndex,
     costs: &'e ReadCosts,
     parts: Vec<(usize, Bx, Option<Arc<RegionBitmap>>)>,
@@ -100,7 +108,7 @@ impl Execution {
         };
         for region in regions {
             let bx = index.grid().bx(region);
-            let bitmap = index.bitmap(region);
+            let bitmap = if self.has_room_for_bitmap(&bx) { index.bitmap(region) } else { None };
             let part = bx.intersect(own)?;
             cost += match &bitmap {
                 Some(b) => {
@@ -118,6 +126,7 @@ impl Execution {
             parts.push((region, bx, bitmap));
         }
         parts.iter().any(|(_, _, b)| b.is_some()).then_some(Bitmaps {
+            array,
             index,
             costs: &costs.index,
             parts,
@@ -139,15 +148,25 @@ impl Bitmaps<'_> {
             let Some(part) = bx.intersect(own) else { continue };
             let found = match bitmap {
                 Some(bitmap) => {
-                    let found = self.region(*region, bx, bitmap, set, leaves);
+                    let whole = own.contains(bx);
+                    let found = match leaves.evaluated[self.array].take() {
+                        Some(last) if !whole && last.region == *region && last.set == *set => last.found,
+                        _ => self.region(*region, bx, bitmap, set, leaves),
+                    };
                     let within = Bx::new(
                         part.start.iter().zip(&bx.start).map(|(p, b)| p - b).collect(),
                         part.shape.clone(),
                     );
-                    Found {
+                    let part = Found {
                         sure: slice_box(&found.sure, &bx.shape, &within),
                         check: slice_box(&found.check, &bx.shape, &within),
+                    };
+                    if !whole {
+                        // The next tile may have another part of it.
+                        let (region, set) = (*region, set.clone());
+                        leaves.evaluated[self.array] = Some(Evaluated { region, set, found });
                     }
+                    part
                 }
                 None => {
                     let n = part.len() as usize;

@@ -250,7 +250,7 @@ pub(in crate::exec) fn add_window<'e>(
             ahead.after(bx, leaves);
         }
     };
-    let threads = execution.threads_for(candidates.len());
+    let threads = execution.threads_for(candidates.len(), tiles);
     let cancel = &execution.options.cancel;
     match sink {
         Sink::Panels(..) => Ok(()),

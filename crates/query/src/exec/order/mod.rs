@@ -223,7 +223,7 @@ impl<'e> Search<'e> {
         let n = jobs.candidates.len();
         let ahead = Ahead::new(self.execution, prepared, arrays, false);
         let work = Work { jobs: n, tiles: jobs.tiles, tile: |job: usize| Some(jobs.candidates[job].tile) };
-        let threads = self.execution.threads_for(n);
+        let threads = self.execution.threads_for(n, jobs.tiles);
         let each = |worker: &mut Worker<'e>, i: usize| {
             let bx = jobs.tiles.tile(jobs.candidates[i].tile);
             worker.top.tighten(&self.bound);

@@ -11,11 +11,11 @@ use crate::exec::pool::{Flow, check, fold, in_order_batched};
 use crate::exec::prefetch::{Ahead, Work};
 use crate::exec::select::bands::Bands;
 use crate::exec::select::kept::{Found, Hits, Keeping};
-use crate::exec::tile::Tiles;
 use crate::exec::tile::arrays::Leaves;
 use crate::exec::tile::condition::Evaluator;
 use crate::exec::tile::prepare::{KnownMask, Node, Prepared};
 use crate::exec::tile::windows::Window;
+use crate::exec::tile::{self, Tiles};
 use crate::exec::{ExecOptions, ExecStats, Execution};
 use crate::mask::Mask;
 
@@ -59,7 +59,8 @@ impl Execution {
         arrays.dedup();
         let held: u64 = arrays.iter().map(|&a| self.element_bytes(a)).sum();
         let rows = self.options.rows_at_work(most.max(row) + held + 1);
-        crate::exec::tile::cut_to(&mut shape, rows);
+        let cut = if self.follows_regions(&arrays) { tile::halve_to } else { tile::cut_to };
+        cut(&mut shape, rows);
         Tiles::new(area.clone(), shape)
     }
 
@@ -108,9 +109,11 @@ impl Execution {
         Ok((mask, Some(Failure { at, error }), did))
     }
 
-    /// Threads that so many tiles are worth: starting one takes about as long as a tile does.
-    pub(in crate::exec) fn threads_for(&self, tiles: usize) -> usize {
-        self.options.threads.min(tiles / 4).max(1)
+    /// Threads that so many of the tiles are worth: starting one takes about as long as a small tile does.
+    pub(in crate::exec) fn threads_for(&self, n: usize, tiles: &Tiles) -> usize {
+        let small = tiles.shape().iter().fold(1_u64, |n, &s| n.saturating_mul(s)) / tile::SMALL;
+        let times = usize::try_from(small).unwrap_or(usize::MAX).max(1);
+        self.options.threads.min(n.saturating_mul(times) / 4).min(n).max(1)
     }
 }
 
@@ -200,7 +203,7 @@ fn count_open(
     let work = Work { jobs: open.len(), tiles, tile: |job: usize| Some(open[job]) };
     let states = fold(
         open.len(),
-        execution.threads_for(open.len()),
+        execution.threads_for(open.len(), tiles),
         &execution.options.cancel,
         || (Leaves::new(execution), 0, Vec::new(), ExecStats::default()),
         |(leaves, total, kept, stats), i| {
@@ -334,7 +337,7 @@ fn select_open(
     let mut flow = Flow::Continue(());
     in_order_batched(
         (candidates.len(), batch_of(tiles, candidates.len()), execution.options.at_work() / 2),
-        execution.threads_for(candidates.len()),
+        execution.threads_for(candidates.len(), tiles),
         &execution.options.cancel,
         |(_, _, mask, _, _): &(usize, Bx, Mask, Option<Failure>, ExecStats)| mask.len() as u64 / 8,
         || Leaves::new(execution),

@@ -9,6 +9,7 @@ use sieva_types::{Bx, DType, Error, ErrorKind, Result};
 
 use crate::bind::Value;
 use crate::exec::Execution;
+use crate::exec::access_path::bitmap::Evaluated;
 use crate::exec::fetch::column::{Column, Data};
 use crate::exec::learn::Learner;
 use crate::exec::tile::evaluate::{Provider, evaluate};
@@ -25,6 +26,8 @@ pub struct Leaves<'e> {
     pub(in crate::exec) spare: Vec<Buffer>,
     /// For evaluating bitmaps.
     pub(in crate::exec) bitmap: sieva_index::bitmap::Workspace,
+    /// Per bound array, what the bitmap of a region said that is larger than a tile.
+    pub(in crate::exec) evaluated: Vec<Option<Evaluated>>,
     /// What reading took, and what was spent on leaving statistics.
     learner: Learner,
 }
@@ -39,6 +42,7 @@ impl<'e> Leaves<'e> {
             held,
             spare: Vec::new(),
             bitmap: sieva_index::bitmap::Workspace::default(),
+            evaluated: execution.bound.arrays.iter().map(|_| None).collect(),
             learner: Learner::default(),
         }
     }

@@ -5,22 +5,23 @@ pub(super) mod condition;
 pub(super) mod cuts;
 pub(super) mod evaluate;
 pub(super) mod prepare;
+mod regions;
 pub(crate) mod windows;
 
 use sieva_format::layout::{Layout, Placement};
 use sieva_types::{Bx, DType};
 
 use crate::exec::Execution;
+use regions::filled;
+pub use regions::{is_of_chunks, region_shape, sized_region_shape};
 
 /// Elements of a tile where the layout does not say: 256 KiB of float32 stay in a core's own cache between being
 /// read and being tested, and are enough for a read to run at full speed. Smaller chunks are put together.
-const SMALL: u64 = 1 << 16;
+pub(super) const SMALL: u64 = 1 << 16;
 /// Bytes that an element takes at least while values are computed of it: what they are made of, and what they are.
 const COLUMN_BYTES: usize = 16;
 /// Rows of which less than one part in so many is wanted are read one by one.
 const SPARSE: u64 = 8;
-/// An array is cut into no more regions than about this many, so that what is known of them stays small.
-const MAX_REGIONS: u64 = 1 << 18;
 
 /// The tiles of a box of the row space, in C order of a grid.
 #[derive(Clone, Debug)]
@@ -144,14 +145,28 @@ impl Execution {
     /// entries are in the order of `axes`.
     pub(crate) fn tile_shape(&self, arrays: &[usize], axes: &[usize]) -> Vec<u64> {
         let lengths: Vec<u64> = axes.iter().map(|&a| self.bound.rows.shape[a].max(1)).collect();
+        let mut shape = self.plain_shape(arrays, axes, &lengths);
+        if let Some((leader, region)) = self.leading_region(arrays, axes, &lengths) {
+            // Of arrays without such regions tiles are no smaller than they would be.
+            let len = |shape: &[u64]| shape.iter().fold(1_u64, |n, &s| n.saturating_mul(s));
+            if self.all_sized(arrays) || len(&region) > len(&shape) {
+                shape = region;
+                self.within_files(leader, axes, &mut shape);
+            }
+        }
+        self.within_memory(arrays, axes, &mut shape);
+        shape
+    }
+
+    /// The tile shape by how arrays are laid out.
+    fn plain_shape(&self, arrays: &[usize], axes: &[usize], lengths: &[u64]) -> Vec<u64> {
         let chunked = arrays.iter().copied().filter(|&a| self.readers[a].layout().is_chunked());
         let driver =
             chunked.max_by_key(|&a| (self.bound.arrays[a].axes.len(), self.readers[a].layout().chunk_bytes));
         let mut shape = vec![1; axes.len()];
         let Some(driver) = driver else {
-            shape = filled(shape, &lengths, SMALL);
+            shape = filled(shape, lengths, SMALL);
             arrays.iter().for_each(|&a| self.within_files(a, axes, &mut shape));
-            self.within_memory(arrays, axes, &mut shape);
             return shape;
         };
         for (&axis, &chunk) in
@@ -162,10 +177,9 @@ impl Execution {
             }
         }
         if shape.iter().fold(1_u64, |n, &s| n.saturating_mul(s)) < SMALL {
-            shape = filled(shape, &lengths, 2 * SMALL);
+            shape = filled(shape, lengths, 2 * SMALL);
         }
         self.within_files(driver, axes, &mut shape);
-        self.within_memory(arrays, axes, &mut shape);
         shape
     }
 
@@ -205,37 +219,6 @@ impl Execution {
     }
 }
 
-/// The shape of the regions that an array of this layout is cut into: a tile of a query over it alone.
-pub fn region_shape(layout: &Layout, array: &[u64]) -> Vec<u64> {
-    let lengths: Vec<u64> = array.iter().map(|&n| n.max(1)).collect();
-    let elements = |shape: &[u64]| shape.iter().fold(1_u64, |n, &s| n.saturating_mul(s));
-    let enough = elements(array) / MAX_REGIONS;
-    let one = vec![1; array.len()];
-    if !layout.is_chunked() {
-        return filled(one, &lengths, SMALL.max(enough));
-    }
-    let chunk = layout.chunk_shape.iter().zip(&lengths).map(|(&c, &n)| c.clamp(1, n)).collect::<Vec<_>>();
-    if elements(&chunk) >= SMALL.max(enough) {
-        return chunk;
-    }
-    filled(chunk, &lengths, (2 * SMALL).max(enough))
-}
-
-/// `shape` made larger in whole multiples, innermost axes first, up to about `target` elements.
-fn filled(mut shape: Vec<u64>, lengths: &[u64], target: u64) -> Vec<u64> {
-    let mut n: u64 = shape.iter().fold(1, |n: u64, &s| n.saturating_mul(s));
-    for d in (0..shape.len()).rev() {
-        let whole = lengths[d].div_ceil(shape[d]);
-        let times = (target / n).clamp(1, whole);
-        n = n.saturating_mul(times);
-        shape[d] *= times;
-        if times < whole {
-            break;
-        }
-    }
-    shape
-}
-
 /// The shape of tiles of about `volume` positions of an area, with about `share` positions along `axes` together: of these
 /// as many as there are along the innermost first, and as many along the others as the volume allows.
 pub(crate) fn panel_shape(area: &[u64], axes: &[usize], share: u64, volume: u64) -> Vec<u64> {
@@ -267,9 +250,29 @@ pub(crate) fn cut_to(shape: &mut [u64], most: u64) {
     }
 }
 
+/// Cuts a tile in halves until it has about `most` positions, its outermost dimensions first: tiles of one region then lie in
+/// no other.
+pub(crate) fn halve_to(shape: &mut [u64], most: u64) {
+    while shape.iter().fold(1_u64, |n, &m| n.saturating_mul(m)) > most {
+        let Some(d) = shape.iter().position(|&n| n > 1) else { return };
+        shape[d] = shape[d].div_ceil(2);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn tiles_of_regions_are_cut_in_halves() {
+        let halved = |mut shape: Vec<u64>, most| {
+            halve_to(&mut shape, most);
+            shape
+        };
+        assert_eq!(halved(vec![1 << 23], 7_000_000), [1 << 22]);
+        assert_eq!(halved(vec![6, 100, 100], 25_000), [2, 100, 100]);
+        assert_eq!(halved(vec![1, 3], 0), [1, 1]);
+    }
 
     #[test]
     fn tiles_are_cut_to_what_memory_holds() {
@@ -336,12 +339,5 @@ mod tests {
         assert_eq!(band(&[4, 20, 300], &[1, 1, 150]), 1);
         assert_eq!(band(&[4, 20], &[4, 20]), 1);
         assert_eq!(band(&[], &[]), 1);
-    }
-
-    #[test]
-    fn tiles_grow_from_the_inner_axes() {
-        assert_eq!(filled(vec![1, 1, 1], &[10, 100, 100], 1000), [1, 10, 100]);
-        assert_eq!(filled(vec![1], &[1 << 30], 1 << 18), [1 << 18]);
-        assert_eq!(filled(vec![1, 4], &[10, 8], 1 << 18), [10, 8]);
     }
 }
