@@ -8,7 +8,7 @@ pub(super) mod prepare;
 mod regions;
 pub(crate) mod windows;
 
-use sieva_format::layout::{Layout, Placement};
+use sieva_format::layout::Placement;
 use sieva_types::{Bx, DType};
 
 use crate::exec::Execution;
