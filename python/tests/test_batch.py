@@ -19,6 +19,7 @@ from sieva.engines.batch.directory import JobDirectory
 from sieva.engines.batch.engine import BatchEngine, forget_old
 from sieva.engines.batch.files import packed, unpacked
 from sieva.engines.batch.follow import shares
+from sieva.engines.batch.jobs import job_of, known_jobs
 from sieva.engines.batch.options import BatchOptions, seconds_of
 from sieva.engines.batch.system import UNFINISHED, Needs, Order, State, TaskState
 
@@ -320,12 +321,20 @@ def test_others_cannot_read_a_job(job):
 
 def test_only_one_may_submit(job):
     needs = Needs(1, 60, 1)
-    first = job.claim([[0, 1], [2]], needs)
+    first = job.claim([[0, 1], [2]], needs, -1)
     assert first.number == 0
-    assert job.claim([[3]], needs).number == 1
+    # Two that have seen the same: one is first.
+    assert job.claim([[3]], needs, 0).number == 1
+    assert job.claim([[3]], needs, 0) is None
     assert [s.tasks for s in job.submissions()] == [((0, 1), (2,)), ((3,),)]
+    # One that was refused leaves a gap; numbers still say which is which.
+    third = job.claim([[0, 3]], needs, 1)
     job.take_back(1)
-    assert [s.number for s in job.submissions()] == [0]
+    assert [s.number for s in job.submissions()] == [0, 2]
+    assert job.submission(2) == third
+    assert job.claim([[0]], needs, 2).number == 3
+    with pytest.raises(errors.FileNotFound, match="no submission 1"):
+        job.submission(1)
 
 
 def test_a_damaged_result_is_none(job):
@@ -361,6 +370,53 @@ def test_jobs_that_were_done_long_ago_are_forgotten(job):
     assert not job.path.exists()
 
 
+def test_only_jobs_are_forgotten(job):
+    # What else lies in the directory is not ours, however it is called.
+    foreign = job.path.parent / "results"
+    foreign.mkdir()
+    (foreign / "thesis.txt").write_text("x")
+    copied = job.path.parent / "copied"
+    job.mark("done")
+    copied.mkdir()
+    (copied / "job.json").write_bytes((job.path / "job.json").read_bytes())
+    for folder in (foreign, copied):
+        (folder / "done").touch()
+        os.utime(folder / "done", (0, 0))
+    forget_old(job.path.parent)
+    assert (foreign / "thesis.txt").read_text() == "x"
+    assert copied.exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (b"", "no JSON"),
+        (b"{}", "no version"),
+        (b"[]", "no JSON object"),
+        (b"\xff", "no JSON"),
+        (None, "no regular"),
+    ],
+)
+def test_a_damaged_job_is_named_and_hides_no_other(job, text, said):
+    odd = job.path.parent / "odd"
+    odd.mkdir()
+    if text is None:
+        os.mkfifo(odd / "job.json")
+    else:
+        (odd / "job.json").write_bytes(text)
+    with pytest.raises(errors.CorruptFile, match=f"odd.*{said}"):
+        JobDirectory(odd)
+    assert [known.id for known in known_jobs()] == [job.id]
+    with pytest.raises(errors.CorruptFile, match="odd"):
+        job_of("odd")
+
+
+def test_a_line_break_in_a_directory_is_no_line_of_a_script(tmp_path):
+    odd = order(tmp_path, output=tmp_path / "a\ntouch pwned\n#")
+    with pytest.raises(errors.InvalidValue, match="line break"):
+        slurm.script(odd)
+
+
 def test_jobs_of_somebody_else_are_not_believed(job, monkeypatch):
     monkeypatch.setattr(os, "geteuid", lambda: 12345)
     with pytest.raises(errors.PermissionDenied, match="is of somebody else"):
@@ -372,7 +428,7 @@ def test_jobs_of_somebody_else_are_not_believed(job, monkeypatch):
 
 def run_worker(job, *words, **how):
     """Run the first task of a new submission of all work."""
-    submission = job.claim([list(range(job.works))], Needs(GIB, 600, 1))
+    submission = job.claim([list(range(job.works))], Needs(GIB, 600, 1), len(job.submissions()) - 1)
     command = [
         sys.executable,
         "-m",

@@ -29,6 +29,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sieva import errors
+from sieva.engines.batch.about import VERSION, about_of
 from sieva.engines.batch.files import digest, packed, unpacked, write_whole
 from sieva.engines.batch.system import Needs
 
@@ -37,7 +38,8 @@ if TYPE_CHECKING:
 
     from sieva.engines._work import Work
 
-_VERSION = 1
+# Attempts to remove a directory that something is still written to.
+_REMOVALS = 20
 
 
 @dataclass(frozen=True)
@@ -68,17 +70,7 @@ class JobDirectory:
     def __init__(self, path: Path) -> None:
         # A job that was made elsewhere is listed by a link.
         self.path = path.resolve()
-        try:
-            self.about: dict[str, Any] = json.loads((path / "job.json").read_text())
-        except (FileNotFoundError, NotADirectoryError) as error:
-            raise errors.FileNotFound(
-                f"there is no job in {str(path)!r}", "`sieva jobs` lists those of yours"
-            ) from error
-        if path.stat().st_uid != os.geteuid():
-            # A job is a command that is run again, and results that are believed.
-            raise errors.PermissionDenied(f"the job in {str(path)!r} is of somebody else")
-        if self.about["version"] > _VERSION:
-            raise errors.Unsupported(f"the job in {str(path)!r} is of a later version of sieva")
+        self.about = about_of(path)
 
     @property
     def id(self) -> str:
@@ -128,7 +120,7 @@ class JobDirectory:
             (aside / part).mkdir()
         for number, data in enumerate(files):
             write_whole(aside / "work" / _name(number), data)
-        known: dict[str, Any] = {"version": _VERSION, "works": len(files), "created": time.time()}
+        known: dict[str, Any] = {"version": VERSION, "works": len(files), "created": time.time()}
         known |= {"host": socket.gethostname(), "user": getpass.getuser()}
         write_whole(aside / "job.json", json.dumps(known | about, indent=1).encode())
         try:
@@ -190,9 +182,17 @@ class JobDirectory:
             found.append(Submission(number, tasks, Needs(**told["needs"]), told["at"]))
         return found
 
-    def claim(self, tasks: Sequence[Sequence[int]], needs: Needs) -> Submission | None:
-        """Return a new submission, which this process has to submit; None where another process was first."""
-        number = len(self.submissions())
+    def claim(self, tasks: Sequence[Sequence[int]], needs: Needs, after: int) -> Submission | None:
+        """Return a new submission, which this process has to submit; None where another process was first.
+
+        Parameters
+        ----------
+        tasks, needs
+            As of `Submission`.
+        after
+            The number of the last one that was looked at; -1: there was none.
+        """
+        number = after + 1
         at = time.time()
         told = {"tasks": tasks, "needs": vars(needs), "at": at}
         path = self._submission(number, ".json")
@@ -207,6 +207,19 @@ class JobDirectory:
             aside.unlink()
         self.output(number).mkdir(exist_ok=True)
         return Submission(number, tuple(map(tuple, tasks)), needs, at)
+
+    def submission(self, number: int) -> Submission:
+        """Return the submission of a number.
+
+        Raises
+        ------
+        FileNotFound
+            It was taken back.
+        """
+        found = next((s for s in self.submissions() if s.number == number), None)
+        if found is None:
+            raise errors.FileNotFound(f"job {self.id} has no submission {number}")
+        return found
 
     def submitted(self, number: int, name: str) -> None:
         """Keep the batch system's name of a submission."""
@@ -271,6 +284,12 @@ class JobDirectory:
 
     def remove(self) -> None:
         """Remove it with all that is in it."""
+        for _ in range(_REMOVALS):
+            # A task that was told to end may still write its last lines.
+            shutil.rmtree(self.path, ignore_errors=True)
+            if not self.path.exists():
+                return
+            time.sleep(0.1)
         shutil.rmtree(self.path)
 
     def _submission(self, number: int, suffix: str) -> Path:

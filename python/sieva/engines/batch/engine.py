@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import shlex
-import shutil
 import sys
 import time
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from sieva import errors
@@ -20,7 +20,6 @@ from sieva.engines.batch.systems import system_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from pathlib import Path
 
     from sieva._price import Price
     from sieva.engines._work import Work
@@ -138,11 +137,15 @@ class BatchEngine:
         folder = job.path / "submission"
         output = folder / "finish.out"
         output.mkdir(exist_ok=True)
-        resume = shlex.join([sys.executable, "-m", "sieva", "jobs", "resume", job.id])
+        from sieva.engines.batch.jobs import without_limit
+
+        # This command in its directory, not those that the job is known by: another may have asked first.
+        words = ["jobs", "resume", job.id] if self.command is None else without_limit(self.command)
+        own = shlex.join([sys.executable, "-m", "sieva", *words])
         order = Order(
             # Of another name than the array, which is found by its own.
             name=f"end-{job.id}",
-            command=["/bin/sh", "-c", f"exec {resume}"],
+            command=["/bin/sh", "-c", f"cd {shlex.quote(str(Path.cwd()))} && exec {own}"],
             tasks=1,
             needs=needs,
             script=folder / "finish.sh",
@@ -151,7 +154,7 @@ class BatchEngine:
             account=self.options.account,
             directives=self.options.directives,
             setup=self.options.setup,
-            after=job.batch_id(len(job.submissions()) - 1),
+            after=job.batch_id(job.submissions()[-1].number),
             environment={"SIEVA_JOBS": str(jobs_directory())},
         )
         name = self.batch.submit(order)
@@ -212,8 +215,11 @@ def unlist(job: JobDirectory) -> None:
 
 
 def forget_old(root: Path) -> None:
-    """Remove jobs that were done long ago."""
+    """Remove jobs of this user that were done long ago, and nothing else that lies there."""
     for done in root.glob("*/done"):
-        with suppress(OSError):
-            if time.time() - done.stat().st_mtime > _KEPT:
-                shutil.rmtree(done.parent, ignore_errors=True)
+        with suppress(OSError, errors.SievaError):
+            if time.time() - done.stat().st_mtime <= _KEPT or done.parent.is_symlink():
+                continue
+            job = JobDirectory(done.parent)
+            if job.id == done.parent.name:
+                job.remove()

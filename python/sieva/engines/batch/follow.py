@@ -65,6 +65,8 @@ class Follower:
     ) -> None:
         self.job = job
         self.batch = batch
+        # The number of the last submission that was looked at.
+        self._seen = -1
         self.options = options
         self.needs = needs
         self.tell = tell
@@ -130,6 +132,7 @@ class Follower:
         """Take up what is under way, and forget how it ended before."""
         self._damaged = self.job.take_up_again()
         for submission in self.job.submissions():
+            self._seen = submission.number
             if self._is_under_way(submission):
                 self._watched.add(submission.number)
 
@@ -151,6 +154,10 @@ class Follower:
         # Of each piece of work without a result the last task that had it, and how that ended.
         ends: dict[int, _End] = {}
         for submission in self.job.submissions():
+            if submission.number > self._seen:
+                # By somebody else who follows it.
+                self._seen = submission.number
+                self._watched.add(submission.number)
             if submission.number not in self._watched:
                 continue
             states = self._states(submission)
@@ -285,11 +292,11 @@ class Follower:
         self.needs = raised(
             self.needs, time=State.OUT_OF_TIME in states or cut_off, memory=State.OUT_OF_MEMORY in states
         )
-        submission = self.job.claim(shares(left, tasks), self.needs)
+        submission = self.job.claim(shares(left, tasks), self.needs, self._seen)
         if submission is None:
-            # Somebody else follows it, too.
-            self._watched.add(len(self.job.submissions()) - 1)
+            # Somebody else follows it, too, and its submission is seen at the next look.
             return
+        self._seen = submission.number
         if ends:
             told = ", ".join(sorted({str(state) for state in ends}))
             self.tell(f"job {self.job.id}: {len(left)} of {self.job.works} pieces of work again: {told}")

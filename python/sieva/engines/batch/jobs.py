@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sieva import errors
@@ -73,8 +74,8 @@ def known_jobs() -> list[JobDirectory]:
     for path in jobs_directory().glob("[!.]*"):
         try:
             found.append(JobDirectory(path))
-        except (errors.FileNotFound, errors.PermissionDenied):
-            # The directory was elsewhere and is gone, or somebody else's.
+        except (errors.FileNotFound, errors.PermissionDenied, errors.CorruptFile):
+            # The directory was elsewhere and is gone, or somebody else's, or is none of a job.
             continue
     return sorted(found, key=lambda job: -float(job.about["created"]))
 
@@ -90,6 +91,9 @@ def job_of(name: str) -> JobDirectory:
         There are several.
     """
     found = [job for job in known_jobs() if name and job.id.startswith(name)]
+    if not found and name and name == Path(name).name and (jobs_directory() / name).exists():
+        # Says what is wrong with it.
+        return JobDirectory(jobs_directory() / name)
     if not found:
         raise errors.FileNotFound(f"there is no job {name!r}", "`sieva jobs` lists those of yours")
     if len(found) > 1:

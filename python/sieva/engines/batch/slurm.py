@@ -147,7 +147,18 @@ def script(order: Order) -> str:
 
 
 def _escaped(path: str) -> str:
-    """Return a path that Slurm takes as it is within quotes: a percent sign begins a pattern."""
+    """Return a path that Slurm takes as it is within quotes: a percent sign begins a pattern.
+
+    Raises
+    ------
+    InvalidValue
+        It has a line break, which no directive of a script can hold.
+    """
+    if any(character in path for character in "\n\r\0"):
+        raise errors.InvalidValue(
+            f"the directory {path!r} has a line break in its name, which a batch script cannot hold",
+            "give another one: --batch-option directory=DIR, or the variable SIEVA_JOBS",
+        )
     return re.sub(r'(["\\])', r"\\\1", path).replace("%", "%%")
 
 

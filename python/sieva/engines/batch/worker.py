@@ -39,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     signal.signal(signal.SIGTERM, _end)
     job = JobDirectory(given.directory)
-    submission = job.submissions()[given.submission]
+    submission = job.submission(given.submission)
     numbers = submission.tasks[given.task]
     # A node has more cores and memory than a task may take of it.
     configure(memory=for_queries(submission.needs), cache=0, threads=submission.needs.cpus)
