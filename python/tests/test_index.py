@@ -146,7 +146,18 @@ def test_status_prints_as_a_table(indexed):
     assert (replica.key, replica.columns) == ("energy", ("energy", "x"))
     assert replica.path.parent == status.store
     lines = repr(status).splitlines()
-    assert lines[2].split() == ["array", "regions", "zone", "maps", "bitmaps", "bytes", "%", "of", "data"]
+    assert lines[2].split() == [
+        "array",
+        "regions",
+        "each",
+        "zone",
+        "maps",
+        "bitmaps",
+        "bytes",
+        "%",
+        "of",
+        "data",
+    ]
     assert [line.split()[0] for line in lines[3:6]] == ["class", "energy", "x"]
     assert "energy, x" in lines[-1]
 
