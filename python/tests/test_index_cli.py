@@ -71,8 +71,8 @@ def test_status(folder):
     status = json.loads(run("index", "ocean.nc", "--status", "--json", cwd=folder).stdout)
     assert set(status) == {"store", "exists", "stale", "arrays", "replicas", "notes"}
     assert set(status["arrays"][0]) == {
-        "path", "regions", "region", "region_bytes", "with_zonemap", "with_bitmap", "zonemap_bytes", "bitmap_bytes",
-        "data_bytes",
+        "path", "regions", "region", "region_bytes", "with_zonemap", "with_bitmap", "zonemap_bytes",
+        "bitmap_bytes", "data_bytes",
     }  # fmt: skip
 
 
