@@ -193,6 +193,23 @@ def test_a_replica_that_is_given_up_leaves_nothing(path: Path, tmp_path: Path) -
     assert source.index_status().replicas == ()
 
 
+def test_a_replica_that_somebody_else_dropped_is_built_again(path: Path, tmp_path: Path) -> None:
+    source, other = (sieva.open(path, store=tmp_path) for _ in range(2))
+    source.build_index("x", kinds=["sorted"])
+    assert source.query("x > 1", access="sorted").count() > 0
+    assert other.drop_index("x", kinds=["sorted"])
+    job = source.index_job("x", kinds=["sorted"])
+    while tasks := job.tasks(2):
+        job.take([source.run_index_task(task) for task in tasks])
+    assert job.finish().replicas_built == 1
+    assert [replica.key for replica in sieva.open(path, store=tmp_path).index_status().replicas] == ["x"]
+    # And one that somebody else has built since is not built again.
+    other.drop_index("x", kinds=["sorted"])
+    source.index_status()
+    other.build_index("x", kinds=["sorted"])
+    assert source.index_job("x", kinds=["sorted"]).tasks(2) == []
+
+
 def test_tasks_are_data(path: Path, tmp_path: Path) -> None:
     job = sieva.open(path, store=tmp_path).index_job("x")
     task = job.tasks(1)[0]

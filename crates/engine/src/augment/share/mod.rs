@@ -139,7 +139,9 @@ impl IndexJob {
             many.check_kinds(&self.options)?;
         }
         let keys = source.indexable(names)?;
+        // What there is now, not what there was when the store was last looked at.
         source.reader().store().check_unchanged()?;
+        source.augmented().forget();
         source.check_is_used()?;
         for key in keys {
             let job = ReplicaJob::new(&source, key, &self.options)?;
