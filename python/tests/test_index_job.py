@@ -238,3 +238,23 @@ def test_what_does_not_fit_is_refused(path: Path, tmp_path: Path) -> None:
     with pytest.raises(errors.StaleSource):
         sieva.open(path, store=tmp_path).run_index_task(task)
     assert not sieva.open(path, store=tmp_path).index_status().exists
+
+
+@pytest.mark.parametrize("wrong", ["twice", "turned"])
+def test_results_that_come_twice_or_in_another_order_are_refused(tmp_path: Path, wrong: str) -> None:
+    path = tmp_path / "n.h5"
+    with h5py.File(path, "w") as f:
+        f["c"] = np.random.default_rng(3).normal(size=150_000)
+    source = sieva.open(path, store=tmp_path / "store", learn=False)
+    job = source.index_job("c", kinds=["sorted"])
+
+    def give() -> None:
+        for stage in range(3):
+            results = [source.run_index_task(task) for task in job.tasks(3)]
+            if wrong == "twice" and stage == 1:
+                results[1] = results[0]
+            job.take(results[::-1] if wrong == "turned" and stage == 2 else results)
+
+    with pytest.raises(errors.InvalidValue, match="given twice" if wrong == "twice" else "another order"):
+        give()
+    assert sieva.open(path, store=tmp_path / "store").query("c > 2").stats()["by_replica"] == 0

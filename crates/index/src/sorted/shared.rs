@@ -4,6 +4,7 @@
 //! segments that are its own into spill files; each sorts a span of the replica's rows, out of all spill files, and writes it to
 //! its place. The exchange of messages of the paper is files here, so that it needs no more memory than a process is given.
 
+use std::collections::HashSet;
 use std::fs;
 use std::ops::Range;
 use std::path::Path;
@@ -12,6 +13,7 @@ use serde_json::{Map, Value};
 use sieva_types::{Error, ErrorKind, Result};
 
 use super::build::{Build, Ready, Sort};
+use super::code::for_each_code;
 use super::layout::Layout;
 use super::partition::{Keep, Partition};
 use super::pivots::{self, Pivot};
@@ -139,6 +141,12 @@ impl<'a> SharedBuild<'a> {
         if found != rows {
             return Err(invalid(format!("{found} rows were partitioned, of {rows}")));
         }
+        let mut places = HashSet::new();
+        let mut batches = runs.iter().flat_map(|r| &r.batches);
+        if let Some(twice) = batches.find(|b| !places.insert((&b.file, b.offset))) {
+            let what = format!("rows were given twice, those in '{}' at {}", twice.file, twice.offset);
+            return Err(invalid(what).hint("give the result of each task once"));
+        }
         let is_edge = |row: u64| row == rows || row.is_multiple_of(chunk);
         if span.start > span.end || span.end > rows || !is_edge(span.start) || !is_edge(span.end) {
             return Err(invalid(format!("the rows {span:?} are no span of {rows} rows")));
@@ -171,6 +179,17 @@ impl<'a> SharedBuild<'a> {
         if fences.len() as u64 != want {
             let message = format!("first keys of {} bytes, {want} are those of all chunks", fences.len());
             return Err(Error::new(ErrorKind::InvalidValue, message));
+        }
+        let (mut last, mut ascend) = (0, true);
+        for_each_code(self.ready.schema.key, &fences, |_, code| {
+            ascend &= last <= code;
+            last = code;
+        });
+        if !ascend {
+            let message =
+                "first keys of chunks that do not ascend: results are in another order than their tasks";
+            return Err(Error::new(ErrorKind::InvalidValue, message)
+                .hint("give the result of each task once, in the order of the tasks"));
         }
         remove_spills(dir).map_err(|e| files::unwritten(dir, &e))?;
         self.build.finish(&self.ready, dir, numbers, fences, attributes)
