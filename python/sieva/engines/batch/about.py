@@ -14,7 +14,13 @@ if TYPE_CHECKING:
 
 VERSION = 1
 # What every job says, of these types.
-_SAID = {"version": int, "id": str, "engine": str, "works": int, "created": (int, float)}
+_SAID: dict[str, type | tuple[type, ...]] = {
+    "version": int,
+    "id": str,
+    "engine": str,
+    "works": int,
+    "created": (int, float),
+}
 
 
 def about_of(path: Path) -> dict[str, Any]:
