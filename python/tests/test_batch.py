@@ -18,7 +18,7 @@ from sieva.engines.batch import pbs, slurm
 from sieva.engines.batch.directory import JobDirectory
 from sieva.engines.batch.engine import BatchEngine, forget_old
 from sieva.engines.batch.files import packed, unpacked
-from sieva.engines.batch.follow import shares
+from sieva.engines.batch.follow import Follower, shares
 from sieva.engines.batch.jobs import job_of, known_jobs
 from sieva.engines.batch.options import BatchOptions, seconds_of
 from sieva.engines.batch.system import UNFINISHED, Needs, Order, State, TaskState
@@ -460,3 +460,21 @@ def test_a_task_says_why_it_failed(job):
     assert run_worker(job).returncode == 1
     assert job.results() == {0}
     assert job.failures()[1]["kind"] == "corrupt-file"
+
+
+def test_a_number_that_was_taken_back_is_seen_when_another_takes_it(job):
+    class Refusing:
+        name = "plain"
+
+        def submit(self, _order):
+            raise errors.IoError("no queue")
+
+    needs = Needs(GIB, 600, 1)
+    job.claim([[0]], needs, -1)
+    follower = Follower(job, Refusing(), options=BatchOptions(), needs=needs, tell=lambda _: None)
+    follower._seen = 0
+    mine = job.claim([[1]], needs, follower._seen)
+    follower._seen = mine.number
+    follower._submit(mine)
+    assert (mine.number, follower._seen) == (1, 0)
+    assert job.claim([[1]], needs, 0).number == 1

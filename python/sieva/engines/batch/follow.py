@@ -308,6 +308,8 @@ class Follower:
             name = self.batch.submit(self.order(submission))
         except errors.SievaError as error:
             self.job.take_back(submission.number)
+            # The number is free again: who takes it next is somebody to be seen.
+            self._seen = submission.number - 1
             if not isinstance(error, errors.IoError) or submission.number == 0:
                 raise
             self._be_patient(error)
