@@ -18,7 +18,7 @@ RUST_SOURCES := $(shell find crates python/src -type f \( -name '*.rs' -o -name 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help setup build demo services valgrind libhdf5 install uninstall gridftp gridftp-packages mpi mpi-packages slurm-packages test test-rust test-python conformance lint cargo-deny advisories \
-	bench bench-check bench-kernels bench-objects bench-groups bench-regret bench-many bench-catalog bench-remote bench-memory sds sdquery fuzz mutants mutants-isolated clean
+	bench bench-check bench-kernels bench-objects bench-groups bench-regret bench-many bench-catalog bench-remote bench-memory sds pdc sdquery fuzz mutants mutants-isolated clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1	\2/p' $(MAKEFILE_LIST) | expand -t 23
@@ -197,6 +197,11 @@ sdquery: gridftp ## repeat section 5 of SDQuery: results of queries by GridFTP o
 SDS :=
 sds: build ## repeat section IV of SDS by MPI: indexes built and queried by several ranks; SDS='--particles 10000000' for less
 	$(BIN)/python benches/parallel/sds.py --page docs/reproduction/sds.md $(SDS)
+
+PDC :=
+pdc: build ## repeat section VI of PDC-Query by Dask and MPI: regions, order of conditions, small objects, workers; PDC='--only fig3' for some
+	cargo build --release --locked -p sieva-catalog --example fill
+	$(BIN)/python benches/parallel/pdc.py --page docs/reproduction/pdc.md $(PDC)
 
 # Inputs that are found are kept in fuzz/corpus, what makes a target fail in fuzz/artifacts. Stores and replicas are
 # made in memory where there is a file system for that: their builders wait for the disk.

@@ -17,6 +17,9 @@ SHARED = ROOT.parent / "shared" / "datasets"
 GROUP = "Step#0"
 CHUNK = 1 << 18
 LARGE = 10**9
+# Where the tail of energies begins, and how fast it falls: of `sieva.generate`, and of PDC's section V.
+OWN_KNEE, OWN_RATE = 1.3, 5.8
+PDC_KNEE, PDC_RATE = 2.1, 5.776
 
 
 @dataclass(frozen=True)
@@ -106,10 +109,21 @@ def _run(script: str, path: Path, **options: int | str) -> bool:
 def _write_particles(path: Path, n: int, tail: str) -> None:
     if _run("make_particles.py", path, n=n, tail=tail):
         return
-    if tail != "sds":
-        # Its energies have another knee: the shares of the questions would not be those of the paper.
-        raise SystemExit("the particles of PDC need the shared generator beside the checkout")
     generate.write_particles(path, n=n, group=GROUP)
+    if tail == "pdc":
+        _stretch(path)
+
+
+def _stretch(path: Path) -> None:
+    """Give energies of the package's generator the tail of PDC: its knee, and its rate above it."""
+    with h5py.File(path, "r+") as f:
+        energy = f[GROUP]["Energy"]
+        for start in range(0, len(energy), 16 * CHUNK):
+            part = energy[start : start + 16 * CHUNK].astype("f8")
+            tail = PDC_KNEE + (part - OWN_KNEE) * OWN_RATE / PDC_RATE
+            energy[start : start + 16 * CHUNK] = np.where(
+                part > OWN_KNEE, tail, part * (PDC_KNEE / OWN_KNEE)
+            ).astype("f4")
 
 
 def _write_ocean(path: Path, size: Size) -> None:

@@ -124,6 +124,6 @@ fn check_condition(condition: &Expr, options: &BindOptions<'_>) -> Result<()> {
 
 fn truths(column: &Column) -> u64 {
     let Data::Bool(values) = &column.data else { panic!("a condition of {:?}", column.dtype()) };
-    let valid = |i: usize| column.valid.as_ref().is_none_or(|v| v[i]);
+    let valid = |i: usize| column.valid.as_ref().is_none_or(|v| v.get(i));
     values.iter().enumerate().filter(|&(i, &v)| v && valid(i)).count() as u64
 }

@@ -223,8 +223,8 @@ fn answers(dir: &Path, set: &KeySet) -> Result<Vec<Vec<u64>>> {
 }
 
 /// Fields of the metadata.
-const FIELDS: [&str; 10] =
-    ["shape", "numbers", "columns", "chunk", "shard", "fences", "version", "format", "key", "check"];
+const FIELDS: [&str; 11] =
+    ["shape", "numbers", "columns", "chunk", "shard", "fences", "version", "format", "key", "seal", "check"];
 const FENCES: u8 = 5;
 
 /// Changes a field of the metadata, if these are JSON.

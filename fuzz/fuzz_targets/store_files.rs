@@ -138,7 +138,7 @@ fn publish(dir: &Path, values: &[Vec<f32>]) -> Vec<String> {
         segments.push(writer.finish(false).expect("a segment"));
     }
     let draft = SortedDraft::create(dir).expect("a draft");
-    let sorted = vec![draft.finish(PATH, vec![PATH.into()]).expect("an entry")];
+    let sorted = vec![draft.finish(PATH, vec![PATH.into()], 7).expect("an entry")];
     let names = segments.iter().map(|s| s.name().to_owned()).collect();
     let fingerprint = Fingerprint { len: 12_345, version: "17".into(), content: 0xfeed };
     let listing = sieva_index::store::Listing { segments, sorted };

@@ -29,7 +29,7 @@ impl<'a> Rows<'a> {
             .map(|(i, data)| Column { name: name(i), dtype: data.dtype() })
             .collect();
         let cancel = AtomicBool::new(false);
-        let options = SortOptions { threads, memory, cancel: &cancel, progress: &|_, _| {} };
+        let options = SortOptions { threads, memory, seal: 7, cancel: &cancel, progress: &|_, _| {} };
         build(dir, self.grid.shape(), &columns, self, &serde_json::Map::new(), &options)
     }
 }

@@ -14,7 +14,7 @@ from sieva._collection import Collection, collection
 from sieva._expr import Expr, col, fn, idx
 from sieva._histogram import Histogram
 from sieva._index import BuildReport, Calibration, IndexStatus, VerifyReport
-from sieva._index_job import IndexJob
+from sieva._index_job import BuildPrice, IndexJob
 from sieva._native import (
     CollectionPartial,
     CollectionTask,
@@ -36,6 +36,7 @@ __all__ = [
     "Advice",
     "AdviceItem",
     "Array",
+    "BuildPrice",
     "BuildReport",
     "Calibration",
     "Catalog",
@@ -68,3 +69,12 @@ __all__ = [
     "open",
     "sql",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """Import the engines where they are first asked for: most programs need none."""
+    if name in ("dask", "engines", "mpi"):
+        import importlib
+
+        return importlib.import_module(f"sieva.{name}")
+    raise AttributeError(f"module 'sieva' has no attribute {name!r}")

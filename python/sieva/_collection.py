@@ -276,7 +276,7 @@ class CollectionQuery(Query):
 
     def estimate(self) -> tuple[int, int]:
         """Refuse: what files hold is not looked at before rows are asked for."""
-        self._refuse("estimate()", "explain() tells how many objects the catalog left")
+        self._refuse("estimate()", "price().rows has bounds of the rows; the sources are opened for them")
 
     def selection(self) -> Selection:
         """Refuse: positions of different objects lie in no common space."""

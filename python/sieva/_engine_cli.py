@@ -27,7 +27,7 @@ def engine_options(function: Any) -> Any:  # noqa: ANN401 - any command
         click.option(
             "--detach",
             is_flag=True,
-            help="With slurm, pbs and plain: do not wait; another task finishes when all have ended well.",
+            help="With slurm, pbs and plain: do not wait; another task goes on, and finishes.",
         ),
         click.option(
             "--time-left",

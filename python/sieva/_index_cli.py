@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypedDict
+import json
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import click
 
 from sieva import _native, _open, errors
 from sieva._engine_cli import engine_given, is_other_rank
 from sieva._index import summary
+from sieva._memory import size_text
 from sieva._printable import say
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from sieva._catalog import Catalog
+    from sieva._index_job import BuildPrice
     from sieva._source import Source
+    from sieva.engines.batch.system import Needs
 
 # What begins the name of a collection in the place of a source.
 _COLLECTION = "catalog:"
@@ -26,6 +31,8 @@ _OF_BUILDING = (
     "engine",
     "scheduler",
     "batch_option",
+    "time_left",
+    "detach",
     "memory",
     "precision",
     "region_size",
@@ -43,6 +50,9 @@ class Given(TypedDict):
     engine: str
     scheduler: str | None
     batch_option: Sequence[str]
+    time_left: float | None
+    detach: bool
+    price: bool
     memory: int
     precision: int
     region_size: int | None
@@ -110,6 +120,8 @@ def _run_one(source: str, given: Given, told: Catalog | None, *, is_named: bool 
     if given["status"]:
         found = opened.index_status()
         click.echo(found.to_json() if given["as_json"] else repr(found))
+    elif given["price"]:
+        _tell_price(opened, given)
     elif given["verify"]:
         _verify(opened, given["everything"])
     elif given["drop"]:
@@ -136,21 +148,27 @@ def _engine(given: Given) -> object:
     """Return the engine that builds; None is this process. A source of MPI has its own."""
     if given["engine"] in ("local", "mpi"):
         return None
-    return engine_given(given["engine"], {name: given[name] for name in ("scheduler", "batch_option")})
+    options = {
+        "scheduler": given["scheduler"],
+        "batch_option": given["batch_option"],
+        "time_left": given["time_left"],
+        "detach": given["detach"],
+    }
+    return engine_given(given["engine"], options)
 
 
 def _check_usage(context: click.Context, given: Given) -> None:
     """Say what does not go together."""
-    modes = [mode for mode in ("status", "verify", "drop") if context.params[mode]]
+    modes = [mode for mode in ("status", "verify", "drop", "price") if context.params[mode]]
     if len(modes) > 1:
         raise click.UsageError(f"--{modes[0]} and --{modes[1]} do not go together", context)
-    for option, is_given, mode in (
-        ("json", given["as_json"], "status"),
-        ("all", given["everything"], "verify"),
+    for option, is_given, of in (
+        ("json", given["as_json"], ("status", "price")),
+        ("all", given["everything"], ("verify",)),
     ):
-        if is_given and mode not in modes:
-            raise click.UsageError(f"--{option} is for --{mode}", context)
-    if modes:
+        if is_given and not set(of) & set(modes):
+            raise click.UsageError(f"--{option} is for --{' and --'.join(of)}", context)
+    if modes and modes != ["price"]:
         # --drop takes those of replicas.
         told = (
             []
@@ -160,8 +178,8 @@ def _check_usage(context: click.Context, given: Given) -> None:
         told += [name for name in _OF_BUILDING if _is_told(context, name)]
         if told:
             raise click.UsageError(f"--{told[0].replace('_', '-')} does not go with --{modes[0]}", context)
-    elif given["batch_option"] and given["engine"] in ("local", "dask", "mpi"):
-        raise click.UsageError("--batch-option is for --engine slurm, pbs and plain", context)
+    elif given["engine"] in ("local", "dask", "mpi") and (told := _told_of_batch(given)):
+        raise click.UsageError(f"--{told[0]} is for --engine slurm, pbs and plain", context)
     elif given["scheduler"] is not None and given["engine"] != "dask":
         raise click.UsageError("--scheduler is for --engine dask", context)
     elif "sorted" in given["kinds"] and not given["arrays"]:
@@ -170,22 +188,72 @@ def _check_usage(context: click.Context, given: Given) -> None:
         raise click.UsageError("--columns is for --kind sorted", context)
 
 
+def _told_of_batch(given: Given) -> list[str]:
+    """Return the options that were given of batch systems."""
+    told = {
+        "batch-option": given["batch_option"],
+        "time-left": given["time_left"] is not None,
+        "detach": given["detach"],
+    }
+    return [name for name, is_given in told.items() if is_given]
+
+
 def _is_told(context: click.Context, name: str) -> bool:
     return context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
 
 
+def _asked(given: Given) -> dict[str, Any]:
+    """Return what is to be built, as arguments of `Source.index_job`."""
+    columns = given["columns"]
+    return {
+        "kinds": given["kinds"] or _DEFAULT_KINDS,
+        "memory": given["memory"],
+        "precision": given["precision"],
+        "region_size": given["region_size"],
+        "columns": None if columns is None else [c.strip() for c in columns.split(",") if c.strip()],
+        "lock_timeout": given["lock_timeout"],
+    }
+
+
+def _tell_price(source: Source, given: Given) -> None:
+    """Print what is left to be built takes, and what a batch system would be asked for."""
+    price = source.index_job(*given["arrays"], **_asked(given)).price()
+    if is_other_rank():
+        return
+    asked = _needs(price, given)
+    if given["as_json"]:
+        told = asdict(price) | ({"tasks": asked[0], "needs": asdict(asked[1])} if asked else {})
+        click.echo(json.dumps(told, indent=2))
+        return
+    say(f"regions     {price.regions:,}, {price.rows:,} rows")
+    say(f"read        {price.bytes_read} bytes ({size_text(price.bytes_read)})")
+    if price.bytes_sorted:
+        say(f"sorted      {price.bytes_sorted} bytes ({size_text(price.bytes_sorted)})")
+    if asked:
+        tasks, needs = asked
+        minutes = f"{needs.seconds // 60} minutes" if needs.seconds % 60 == 0 else f"{needs.seconds} s"
+        say(f"tasks       {tasks}, each {size_text(needs.memory)}, {needs.cpus} processors, {minutes}")
+
+
+def _needs(price: BuildPrice, given: Given) -> tuple[int, Needs] | None:
+    """Return how many tasks of a batch system a build would be, and what each may take."""
+    if given["engine"] in ("local", "dask", "mpi"):
+        return None
+    from sieva.engines.batch.needs import needs_of_build, tasks_of_build
+    from sieva.engines.batch.options import BatchOptions
+
+    options = BatchOptions.of(given["batch_option"])
+    tasks = tasks_of_build(price, options)
+    return tasks, needs_of_build(price, tasks, options, given["memory"])
+
+
 def _build(source: Source, given: Given) -> None:
-    kinds, columns = given["kinds"] or _DEFAULT_KINDS, given["columns"]
+    kinds = given["kinds"] or _DEFAULT_KINDS
     try:
         report = source.build_index(
             *given["arrays"],
-            kinds=kinds,
+            **_asked(given),
             jobs=given["jobs"],
-            memory=given["memory"],
-            precision=given["precision"],
-            region_size=given["region_size"],
-            columns=None if columns is None else [c.strip() for c in columns.split(",") if c.strip()],
-            lock_timeout=given["lock_timeout"],
             progress=True,
             engine=_engine(given),
         )

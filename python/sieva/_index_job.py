@@ -4,11 +4,30 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 
 from sieva import _index, _native
 from sieva._index import BuildReport
 from sieva._memory import memory_bytes
+
+
+@dataclass(frozen=True)
+class BuildPrice:
+    """What building what is left takes; made by `IndexJob.price`."""
+
+    regions: int
+    """Regions that get zone maps or bitmaps."""
+    rows: int
+    """Their elements."""
+    bytes_read: int
+    """Their bytes, decoded, each of which is read once."""
+    bytes_sorted: int
+    """Bytes of the arrays that sorted replicas carry: they are read, set aside and written again."""
+    memory: int
+    """Bytes that each thread should be let have, for the largest region."""
+    states: tuple[tuple[int, int, int], ...]
+    """The states of the sources: a build of others is another one."""
 
 
 class IndexJob:
@@ -51,6 +70,11 @@ class IndexJob:
             columns=None if columns is None else list(columns),
             lock_timeout=timedelta(seconds=lock_timeout),
         )
+
+    def price(self) -> BuildPrice:
+        """Return what is left to be built takes; nothing is read for it."""
+        told = self._native.price()
+        return BuildPrice(**{**told, "states": tuple(map(tuple, told["states"]))})
 
     def tasks(self, n: int) -> list[_native.IndexTask]:
         """Return about `n` tasks that may run now; none where all is done.

@@ -52,7 +52,7 @@ def show(name: str, as_json: bool) -> None:
 
     job = job_of(name)
     state = state_of(job)
-    ends = [] if state.state in {"done", "unknown"} else unfinished_tasks(job)
+    ends = [] if state.state in {"done", "unknown", "damaged"} else unfinished_tasks(job)
     if as_json:
         told = [
             {"submission": e.submission, "task": e.task, "state": str(e.state), "last_lines": e.lines}
@@ -87,6 +87,7 @@ def resume(context: click.Context, name: str) -> None:
     asked for the work is done: asking again there has the answer at once.
     """
     from sieva.engines.batch import jobs as batch_jobs
+    from sieva.engines.batch.finish import without_limit
 
     job = batch_jobs.job_of(name)
     command = job.about["command"]
@@ -97,7 +98,7 @@ def resume(context: click.Context, name: str) -> None:
     from sieva.cli import main
 
     os.chdir(job.about["cwd"])
-    context.exit(main(batch_jobs.without_limit(command)))
+    context.exit(main(without_limit(command)))
 
 
 @jobs.command()

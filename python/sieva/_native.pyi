@@ -247,6 +247,9 @@ class IndexJob:
     def take(self, done: list[bytes]) -> None:
         """Take what they gave."""
 
+    def price(self) -> dict[str, Any]:
+        """Return what is left takes, and the states of the sources; see `sieva.BuildPrice`."""
+
     def finish(self) -> dict[str, Any]:
         """Return what was done; see `sieva.BuildReport`."""
 
@@ -703,7 +706,7 @@ class Partial:
     """
 
     @staticmethod
-    def from_bytes(data: bytes, memory: int | None = None) -> Partial:
+    def from_bytes(data: bytes, memory: int | str | None = None) -> Partial:
         """Return what `bytes` gave.
 
         Parameters
@@ -711,7 +714,7 @@ class Partial:
         data
             The bytes.
         memory
-            Bytes that it, and what is merged with it, may take; by default 1 GiB.
+            What it, and what is merged with it, may take: bytes, or text (``"512MiB"``); by default 1 GiB.
 
         Raises
         ------
@@ -1020,14 +1023,16 @@ class Selection:
         """Read a selection from a file that `save` wrote."""
 
     @staticmethod
-    def from_positions(positions: NDArray[np.uint64], dims: Sequence[str], shape: Sequence[int]) -> Selection:
+    def from_positions(
+        positions: NDArray[np.integer[Any]] | Sequence[int], dims: Sequence[str], shape: Sequence[int]
+    ) -> Selection:
         """Return the selection of given positions.
 
         Parameters
         ----------
         positions
-            uint64, from 0 on: of shape ``(n,)``, linear in C order; or ``(n, len(dims))``, coordinates as
-            `coords` gives them. Best in increasing order; repeated ones count once.
+            Whole numbers from 0 on, best uint64: of shape ``(n,)``, linear in C order; or ``(n, len(dims))``,
+            coordinates as `coords` gives them. Best in increasing order; repeated ones count once.
         dims, shape
             Names and lengths of the dimensions.
 
@@ -1164,7 +1169,7 @@ class CollectionPartial:
     """
 
     @staticmethod
-    def from_bytes(data: bytes, memory: int | None = None) -> CollectionPartial:
+    def from_bytes(data: bytes, memory: int | str | None = None) -> CollectionPartial:
         """Return what `bytes` gave.
 
         Parameters
@@ -1172,7 +1177,7 @@ class CollectionPartial:
         data
             The bytes.
         memory
-            Bytes that it, and what is merged with it, may take; by default 1 GiB.
+            What it, and what is merged with it, may take: bytes, or text (``"512MiB"``); by default 1 GiB.
 
         Raises
         ------
@@ -1218,6 +1223,7 @@ class CollectionQuery:
     def grouped(self) -> bool: ...
     def sources(self) -> list[str]: ...
     def count(self) -> int: ...
+    def price(self) -> dict[str, tuple[Any, Any, Any]]: ...
     def explain(self, analyze: bool = False) -> str: ...
     def stream(self, batch_size: int = 65536) -> Stream: ...
     def __arrow_c_stream__(self, requested_schema: object = None) -> object: ...

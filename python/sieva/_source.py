@@ -315,20 +315,20 @@ class Source:
         """
         engine = self._engine if engine is None else engine
         if engine is not None:
-            job = self.index_job(
-                *arrays,
-                kinds=kinds,
-                memory=memory,
-                precision=precision,
-                region_size=region_size,
-                columns=columns,
-                lock_timeout=lock_timeout,
-            )
+            asked = {
+                "arrays": [_path_of(array) for array in arrays],
+                "kinds": list(kinds),
+                "memory": memory,
+                "precision": precision,
+                "region_size": region_size,
+                "columns": None if columns is None else [_path_of(c) for c in _listed(columns, "columns")],
+                "lock_timeout": lock_timeout,
+            }
             from sieva.engines import engine_of
             from sieva.engines._driver import build_index
 
             given = {"jobs": jobs, "memory": memory, "lock_timeout": lock_timeout}
-            return build_index(self, job, engine_of(engine), given)
+            return build_index(self, asked, engine_of(engine), given)
         return _index.build(
             self._native,
             [_path_of(array) for array in arrays],

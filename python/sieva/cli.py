@@ -189,6 +189,17 @@ def explain(
     "--batch-option", multiple=True, metavar="NAME=VALUE", help="Of slurm, pbs and plain, as of query."
 )
 @click.option(
+    "--time-left",
+    type=click.FloatRange(min=0),
+    metavar="SECONDS",
+    help="With slurm, pbs and plain: how long they are followed; what is not done goes on.",
+)
+@click.option(
+    "--detach",
+    is_flag=True,
+    help="With slurm, pbs and plain: do not wait; another task goes on, and finishes.",
+)
+@click.option(
     "--memory", type=MemoryType(), default="1GiB", show_default=True, help="Limit of a sort's memory."
 )
 @click.option(
@@ -215,7 +226,8 @@ def explain(
 )
 @click.option("--catalog", metavar="URL", help="The catalog that is told, and that has catalog:COLLECTION.")
 @click.option("--status", is_flag=True, help="Show what there is.")
-@click.option("--json", "as_json", is_flag=True, help="With --status: print JSON.")
+@click.option("--price", is_flag=True, help="Tell what is left to be built takes, and build nothing.")
+@click.option("--json", "as_json", is_flag=True, help="With --status and --price: print JSON.")
 @click.option("--verify", is_flag=True, help="Compare a sample with the data; exit with 1 if it differs.")
 @click.option("--all", "everything", is_flag=True, help="With --verify: compare everything.")
 @click.option("--drop", is_flag=True, help="Remove the index; with --kind sorted, replicas only.")

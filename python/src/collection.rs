@@ -8,10 +8,12 @@ use sieva::options::Call;
 use sieva::parse;
 
 use crate::collection_tasks::{self, CollectionPartial, CollectionTask};
+use crate::convert::whole;
 use crate::errors::to_python;
 use crate::interrupt::interruptible;
 use crate::options;
 use crate::plan::Plan;
+use crate::query::price_dict;
 use crate::stream::{Signal, Stream};
 
 const BATCH_ROWS: usize = 65_536;
@@ -87,7 +89,7 @@ impl CollectionQuery {
     fn tasks(
         &self,
         py: Python<'_>,
-        n: usize,
+        #[pyo3(from_py_with = whole)] n: usize,
         kind: Option<&str>,
         objects: Option<Vec<(u64, u64)>>,
     ) -> PyResult<Vec<CollectionTask>> {
@@ -114,6 +116,11 @@ impl CollectionQuery {
 
     fn count(&self, py: Python<'_>) -> PyResult<u64> {
         interruptible(py, &self.0.cancel_flag(), || self.0.count())
+    }
+
+    fn price<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let price = interruptible(py, &self.0.cancel_flag(), || self.0.price())?;
+        price_dict(py, &price)
     }
 
     #[pyo3(signature = (analyze=false))]

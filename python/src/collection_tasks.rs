@@ -8,6 +8,7 @@ use sieva::{QueryOptions, TaskKind};
 
 use crate::errors::to_python;
 use crate::interrupt::interruptible;
+use crate::options::size;
 use crate::plan::Plan;
 
 type Reduced<'py> = PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))>;
@@ -107,7 +108,8 @@ fn gone() -> sieva::Error {
 impl CollectionPartial {
     #[staticmethod]
     #[pyo3(signature = (data, memory=None))]
-    fn from_bytes(py: Python<'_>, data: &[u8], memory: Option<u64>) -> PyResult<Self> {
+    fn from_bytes(py: Python<'_>, data: &[u8], memory: Option<Bound<'_, PyAny>>) -> PyResult<Self> {
+        let memory = memory.map(|memory| size(&memory, false)).transpose()?;
         let read = || match memory {
             Some(memory) => sieva::CollectionPartial::from_bytes_within(data, memory),
             None => sieva::CollectionPartial::from_bytes(data),

@@ -1,9 +1,44 @@
 //! Values between Rust and Python.
 
-use numpy::{IntoPyArray, PyArrayMethods};
+use numpy::{IntoPyArray, PyArrayMethods, PyReadonlyArrayDyn};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
-use sieva::{Attr, AttrValue, Column, DType, Data, Mask, Number};
+use sieva::{Attr, AttrValue, Column, DType, Data, Error, ErrorKind, Mask, Number};
+
+use crate::errors::to_python;
+
+/// A number of things that somebody asked for.
+pub fn whole(given: &Bound<'_, PyAny>) -> PyResult<usize> {
+    given.extract().map_err(|_| {
+        let shown = given.repr().map_or_else(|_| "?".to_owned(), |text| text.to_string());
+        let message = format!("a whole number, not negative, was expected, got {shown}");
+        to_python(Error::new(ErrorKind::InvalidValue, message))
+    })
+}
+
+/// Positions: whole numbers of any type, as numpy takes them.
+pub fn positions<'py>(given: &Bound<'py, PyAny>) -> PyResult<PyReadonlyArrayDyn<'py, u64>> {
+    if let Ok(array) = given.extract() {
+        return Ok(array);
+    }
+    let invalid = |what: String| to_python(Error::new(ErrorKind::InvalidValue, what));
+    let array = given.py().import("numpy")?.call_method1("asarray", (given,))?;
+    let (kind, size) = (array.getattr("dtype")?.getattr("kind")?, array.getattr("size")?.extract::<usize>()?);
+    match kind.extract::<String>()?.as_str() {
+        _ if size == 0 => {}
+        "u" => {}
+        "i" if array.call_method0("min")?.extract::<i64>()? >= 0 => {}
+        "i" => {
+            let least = array.call_method0("min")?;
+            return Err(invalid(format!("the position {least}: positions are counted from 0")));
+        }
+        _ => {
+            let dtype = array.getattr("dtype")?;
+            return Err(invalid(format!("positions are whole numbers, got an array of {dtype}")));
+        }
+    }
+    array.call_method1("astype", ("u8",))?.extract()
+}
 
 /// A column as a numpy array of shape `(n,)`. Missing values are NaN: floats keep their type, integers and
 /// bools that have missing values become float64. Text is an object array, missing ones `None`.
@@ -12,10 +47,9 @@ pub fn column<'py>(py: Python<'py>, column: Column) -> PyResult<Bound<'py, PyAny
     match (data, valid) {
         (Data::Str(v), valid) => {
             let missing = |i: usize| valid.as_ref().is_some_and(|v| !v.get(i));
-            let texts: Vec<Option<String>> =
-                v.into_iter().enumerate().map(|(i, s)| (!missing(i)).then_some(s)).collect();
+            let texts = v.iter().enumerate().map(|(i, text)| (!missing(i)).then_some(text));
             let numpy = py.import("numpy")?;
-            let out = numpy.call_method1("empty", (texts.len(), "object"))?;
+            let out = numpy.call_method1("empty", (v.len(), "object"))?;
             out.set_item(pyo3::types::PySlice::full(py), PyList::new(py, texts)?)?;
             Ok(out)
         }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
+use crate::convert::whole;
 use crate::errors::to_python;
 use crate::index::{build_options, report_dict, tell};
 use crate::interrupt::interruptible;
@@ -43,7 +44,7 @@ impl IndexJob {
         Ok(Self(Mutex::new(Some(job))))
     }
 
-    fn tasks(&self, py: Python<'_>, n: usize) -> PyResult<Vec<IndexTask>> {
+    fn tasks(&self, py: Python<'_>, #[pyo3(from_py_with = whole)] n: usize) -> PyResult<Vec<IndexTask>> {
         let tasks = py.detach(|| self.held().as_mut().map_or_else(|| Err(gone()), |job| job.tasks(n)));
         Ok(tasks.map_err(to_python)?.into_iter().map(IndexTask).collect())
     }
@@ -51,6 +52,19 @@ impl IndexJob {
     fn take(&self, py: Python<'_>, done: Vec<Vec<u8>>) -> PyResult<()> {
         let taken = py.detach(|| self.held().as_mut().map_or_else(|| Err(gone()), |job| job.take(&done)));
         taken.map_err(to_python)
+    }
+
+    /// What is left to be built takes, by the names of `sieva.BuildPrice`, and `states`, which tell the sources from others.
+    fn price<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let price = self.held().as_ref().map(sieva::IndexJob::price).ok_or_else(gone).map_err(to_python)?;
+        let out = PyDict::new(py);
+        out.set_item("regions", price.regions)?;
+        out.set_item("rows", price.rows)?;
+        out.set_item("bytes_read", price.bytes)?;
+        out.set_item("bytes_sorted", price.sorted_bytes)?;
+        out.set_item("memory", price.memory)?;
+        out.set_item("states", price.states)?;
+        Ok(out)
     }
 
     fn finish<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {

@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict};
 use sieva::ast::Expr;
 
-use crate::convert;
+use crate::convert::{self, whole};
 use crate::errors::to_python;
 use crate::expr::Asked;
 use crate::interrupt::interruptible;
@@ -57,7 +57,7 @@ impl Query {
     fn tasks(
         &self,
         py: Python<'_>,
-        n: usize,
+        #[pyo3(from_py_with = whole)] n: usize,
         kind: Option<&str>,
         boxes: Option<Vec<(Vec<u64>, Vec<u64>)>>,
     ) -> PyResult<Vec<Task>> {
@@ -90,20 +90,7 @@ impl Query {
     /// For each quantity its least, expected and greatest value; None where there is no greatest.
     fn price<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let price = interruptible(py, &self.0.cancel_flag(), || self.0.price())?;
-        let out = PyDict::new(py);
-        let counts = [
-            ("rows", price.rows),
-            ("bytes_read", price.bytes_read),
-            ("bytes_returned", price.bytes_returned),
-            ("requests", price.requests),
-        ];
-        for (name, n) in counts {
-            let high = (n.high != sieva::UNBOUNDED).then_some(n.high);
-            out.set_item(name, (n.low, n.expected, high))?;
-        }
-        let s = price.seconds;
-        out.set_item("seconds", (s.low, s.expected, s.high))?;
-        Ok(out)
+        price_dict(py, &price)
     }
 
     fn selection(&self, py: Python<'_>) -> PyResult<Selection> {
@@ -148,7 +135,7 @@ impl Query {
         &self,
         py: Python<'py>,
         name: Asked<'_>,
-        bins: usize,
+        #[pyo3(from_py_with = whole)] bins: usize,
     ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
         let value = name.tree(self.0.source()).map_err(to_python)?;
         let (counts, edges) = interruptible(py, &self.0.cancel_flag(), || self.0.histogram_of(value, bins))?;
@@ -222,4 +209,22 @@ impl Query {
     fn again(&self, py: Python<'_>) -> PyResult<Self> {
         py.detach(|| self.0.again(None)).map(Self::of).map_err(to_python)
     }
+}
+
+/// A price as Python is told it.
+pub(crate) fn price_dict<'py>(py: Python<'py>, price: &sieva::Price) -> PyResult<Bound<'py, PyDict>> {
+    let out = PyDict::new(py);
+    let counts = [
+        ("rows", price.rows),
+        ("bytes_read", price.bytes_read),
+        ("bytes_returned", price.bytes_returned),
+        ("requests", price.requests),
+    ];
+    for (name, n) in counts {
+        let high = (n.high != sieva::UNBOUNDED).then_some(n.high);
+        out.set_item(name, (n.low, n.expected, high))?;
+    }
+    let s = price.seconds;
+    out.set_item("seconds", (s.low, s.expected, s.high.is_finite().then_some(s.high)))?;
+    Ok(out)
 }

@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use sieva::local::{Aside, open_regular};
 
-use crate::convert::matrix;
+use crate::convert::{matrix, positions};
 use crate::errors::to_python;
 use crate::interrupt::interruptible;
 
@@ -148,7 +148,7 @@ impl Selection {
     #[staticmethod]
     fn from_positions(
         py: Python<'_>,
-        positions: PyReadonlyArrayDyn<'_, u64>,
+        #[pyo3(from_py_with = positions)] positions: PyReadonlyArrayDyn<'_, u64>,
         dims: Vec<String>,
         shape: Vec<u64>,
     ) -> PyResult<Self> {

@@ -8,6 +8,7 @@ use sieva::{Bx, QueryOptions, TaskKind};
 
 use crate::errors::to_python;
 use crate::interrupt::interruptible;
+use crate::options::size;
 use crate::plan::Plan;
 use crate::query::Query;
 
@@ -106,7 +107,8 @@ fn gone() -> sieva::Error {
 impl Partial {
     #[staticmethod]
     #[pyo3(signature = (data, memory=None))]
-    fn from_bytes(py: Python<'_>, data: &[u8], memory: Option<u64>) -> PyResult<Self> {
+    fn from_bytes(py: Python<'_>, data: &[u8], memory: Option<Bound<'_, PyAny>>) -> PyResult<Self> {
+        let memory = memory.map(|memory| size(&memory, false)).transpose()?;
         let read = || match memory {
             Some(memory) => sieva::Partial::from_bytes_within(data, memory),
             None => sieva::Partial::from_bytes(data),

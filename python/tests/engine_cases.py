@@ -1,10 +1,14 @@
 """Conformance cases asked through an engine: the same answers, bits and order."""
 
+import os
+
 import sieva
 from sieva import errors
 from test_conformance import CASES, check_rows, check_selection
 
 ASKED = sorted(name for name, case in CASES.items() if "error" not in case)
+# All of them with any number of workers and ranks, which takes minutes; else a part where it is not two.
+ALL = os.environ.get("SIEVA_ALL_CASES") == "1"
 
 
 def ask(case, files, engine):

@@ -2,16 +2,19 @@
 
 import json
 import os
+import resource
 import signal
 import sys
 from pathlib import Path
 
+import h5py
 import numpy as np
 import sieva
 import sieva.mpi
 from engine_cases import ASKED, CASES, is_cut
 from mpi4py import MPI
 from sieva import errors
+from sieva.engines import _work
 from test_conformance import check_rows, check_selection
 
 COMM = MPI.COMM_WORLD
@@ -149,6 +152,40 @@ def killed(path, output):
         os.kill(os.getpid(), signal.SIGKILL)
     query.to_parquet(output)
     tell(written=True)
+
+
+def faulty(fault, stage, path, store, mark):
+    """Build indexes by all ranks; the last meets a fault in its share of a stage."""
+    source = sieva.mpi.open(path, store=store, learn=False)
+    execute, left = _work.execute, [int(stage)]
+
+    def failing(work):
+        left[0] -= 1
+        if left[0]:
+            return execute(work)
+        if fault == "killed":
+            Path(mark).touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        if fault == "replaced":
+            with h5py.File(path, "r+") as file:
+                file["TEMP"][0] = 7
+            return execute(work)
+        # As on a full disk; a signal besides, which Python ignores.
+        limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (512, limits[1]))
+        try:
+            return execute(work)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+    if COMM.rank == COMM.size - 1:
+        _work.execute = failing
+    said = None
+    try:
+        source.build_index("TEMP", kinds=["bitmap", "sorted"], columns=["SALT"])
+    except errors.SievaError as error:
+        said = [error.kind, str(error)]
+    tell(said=COMM.allgather(said))
 
 
 def tell(**found):

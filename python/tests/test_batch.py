@@ -1,5 +1,7 @@
 """What batch systems have in common: options, needs, scripts, states, a job's directory, plain processes."""
 
+import errno
+import json
 import os
 import stat
 import subprocess
@@ -13,8 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sieva import errors
 from sieva._price import Expected, Price
+from sieva.cli import main
+from sieva.engines.batch import jobs as jobs_module
 from sieva.engines.batch import needs as needs_module
-from sieva.engines.batch import pbs, slurm
+from sieva.engines.batch import pbs, slurm, worker
 from sieva.engines.batch.directory import JobDirectory
 from sieva.engines.batch.engine import BatchEngine, forget_old
 from sieva.engines.batch.files import packed, unpacked
@@ -70,12 +74,15 @@ def test_options_as_text_and_as_keywords():
     ("text", "said"),
     [
         ("partition", "not of the form NAME=VALUE"),
-        ("colour=red", "not of the form NAME=VALUE"),
+        ("colour=red", "'colour' is no batch option"),
         ("tasks=0", "expected 1 to 1000"),
         ("tasks=many", "tasks=many"),
         ("memory=lots", "memory=lots"),
         ("time=00:10", "at least a minute"),
-        ("time=x:10", "time=x:10"),
+        ("time=x:10", "time=x:10: 'x:10' is no time: expected seconds, or days-hours:minutes:seconds"),
+        ("time=abc", "'abc' is no time"),
+        ("foo=1", "'foo' is no batch option"),
+        ("foo", "'foo' is not of the form NAME=VALUE"),
         ("partition=a\n#SBATCH --uid=0", "one line"),
         ("directive=a\nrm -r", "one line"),
     ],
@@ -177,8 +184,7 @@ def test_a_script_of_slurm(tmp_path):
 
 def test_a_script_of_slurm_that_waits_for_another_job(tmp_path):
     lines = slurm.script(order(tmp_path, after="17")).splitlines()
-    assert "#SBATCH --dependency=afterok:17" in lines
-    assert "#SBATCH --kill-on-invalid-dep=yes" in lines
+    assert "#SBATCH --dependency=afterany:17" in lines
 
 
 def test_a_script_of_pbs(tmp_path):
@@ -195,7 +201,7 @@ def test_a_script_of_pbs(tmp_path):
         "-V",
         "-q workq",
         "-A p1",
-        "-W depend=afterok:17.srv",
+        "-W depend=afterany:17.srv",
     ]
     assert f'exec >> {tmp_path}/out/"${{PBS_ARRAY_INDEX:-0}}".txt 2>&1' in text
     # An array of one is refused.
@@ -321,14 +327,14 @@ def test_others_cannot_read_a_job(job):
 
 def test_only_one_may_submit(job):
     needs = Needs(1, 60, 1)
-    first = job.claim([[0, 1], [2]], needs, -1)
+    first = job.claim([[0], [1]], needs, -1)
     assert first.number == 0
     # Two that have seen the same: one is first.
-    assert job.claim([[3]], needs, 0).number == 1
-    assert job.claim([[3]], needs, 0) is None
-    assert [s.tasks for s in job.submissions()] == [((0, 1), (2,)), ((3,),)]
+    assert job.claim([[1]], needs, 0).number == 1
+    assert job.claim([[1]], needs, 0) is None
+    assert [s.tasks for s in job.submissions()] == [((0,), (1,)), ((1,),)]
     # One that was refused leaves a gap; numbers still say which is which.
-    third = job.claim([[0, 3]], needs, 1)
+    third = job.claim([[0, 1]], needs, 1)
     job.take_back(1)
     assert [s.number for s in job.submissions()] == [0, 2]
     assert job.submission(2) == third
@@ -411,6 +417,86 @@ def test_a_damaged_job_is_named_and_hides_no_other(job, text, said):
         job_of("odd")
 
 
+def test_a_job_of_another_number_of_works_is_damaged(job):
+    """Who followed it would wait for ever, or for less than there is."""
+    about = json.loads((job.path / "job.json").read_text())
+    for works in (job.works - 1, job.works + 1):
+        (job.path / "job.json").write_text(json.dumps(about | {"works": works}))
+        with pytest.raises(
+            errors.CorruptFile, match=f"has {works} pieces of work, and {job.works} are there"
+        ):
+            JobDirectory(job.path)
+
+
+def test_a_job_of_an_earlier_version_says_less(job):
+    about = json.loads((job.path / "job.json").read_text())
+    known = ("version", "id", "engine", "works", "created")
+    (job.path / "job.json").write_text(json.dumps({name: about[name] for name in known}))
+    old = JobDirectory(job.path)
+    assert (old.about["kind"], old.about["command"], old.about["options"]) == ("query", None, {})
+    assert jobs_module.state_of(old).state == "unfinished"
+    (job.path / "job.json").write_text(json.dumps(about | {"command": "rm -r ."}))
+    with pytest.raises(errors.CorruptFile, match=r"job\.json has as command"):
+        JobDirectory(job.path)
+
+
+WHOLE = {"tasks": [[0], [1]], "needs": {"memory": GIB, "seconds": 60, "cpus": 1}, "at": 1.5}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        "{}",
+        "[" * 100_000,
+        json.dumps(WHOLE | {"tasks": [[0, 9999]]}),
+        json.dumps(WHOLE | {"tasks": [[0], []]}),
+        json.dumps(WHOLE | {"tasks": [["0"]]}),
+        json.dumps(WHOLE | {"tasks": [[True]]}),
+        json.dumps(WHOLE | {"needs": {"memory": GIB}}),
+        json.dumps(WHOLE | {"needs": WHOLE["needs"] | {"cpus": 0}}),
+        json.dumps(WHOLE | {"at": "today"}),
+    ],
+)
+def test_a_damaged_submission_is_named(job, text, capsys):
+    path = job.path / "submission" / "000.json"
+    path.write_text(json.dumps(WHOLE))
+    assert job.submissions()[0].tasks == ((0,), (1,))
+    path.write_text(text)
+    with pytest.raises(errors.CorruptFile, match=r"submission/000\.json"):
+        job.submissions()
+    follower = Follower(job, None, options=BatchOptions(), needs=Needs(GIB, 60, 1), tell=print)
+    with pytest.raises(errors.CorruptFile, match=r"submission/000\.json"):
+        next(follower.results(1))
+    # It hides no other in the list, is shown, and may be removed.
+    assert main(["jobs", "list"]) == main(["jobs", "show", job.id]) == 0
+    assert "damaged" in capsys.readouterr().out
+    assert main(["jobs", "remove", job.id]) == 0
+    assert not job.path.exists()
+
+
+def test_a_worker_tells_of_a_damaged_job(job):
+    job.claim([[0]], Needs(GIB, 60, 1), -1)
+    (job.path / "submission" / "000.json").write_text("{}")
+    words = [sys.executable, "-m", "sieva.engines.batch.worker", str(job.path), "0", "0"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (1, "")
+    assert "corrupt-file: the job in" in done.stdout
+
+
+def test_damaged_work_is_written_anew_by_who_asks_again(job, tmp_path, ocean_path):
+    path = job.path / "work" / "000001"
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-1] + b"X")
+    with pytest.raises(errors.CorruptFile, match="000001 is damaged") as found:
+        job.work(1)
+    assert found.value.hint == "ask again as before: it is written anew"
+    same = work_of(sieva.open(ocean_path).query("TEMP > 10"), ocean_path, 4)
+    assert JobDirectory.of(tmp_path / "jobs", same, {"engine": "plain"}).work(1) == same[1]
+    assert path.read_bytes() == whole
+
+
 def test_a_line_break_in_a_directory_is_no_line_of_a_script(tmp_path):
     odd = order(tmp_path, output=tmp_path / "a\ntouch pwned\n#")
     with pytest.raises(errors.InvalidValue, match="line break"):
@@ -453,6 +539,20 @@ def test_a_task_without_time_left_ends_with_what_it_did(job):
     found = run_worker(job, "--time-left", "0")
     assert (found.returncode, job.results()) == (UNFINISHED, {0})
     assert "work 1: left" in found.stdout
+
+
+def test_a_task_that_cannot_keep_its_result_says_so(job, monkeypatch, capsys):
+    def full(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "result/000000")
+
+    job.claim([[0]], Needs(GIB, 60, 1), -1)
+    monkeypatch.setattr("sieva.engines.batch.directory.write_whole", full)
+    monkeypatch.setattr(worker.signal, "signal", lambda *_: None)
+    monkeypatch.setattr(worker, "configure", lambda **_: None)
+    assert worker.main([str(job.path), "0", "0"]) == 1
+    told = capsys.readouterr().out
+    assert "work 0: io-error: the result cannot be kept: [Errno 28] No space left on device" in told
+    assert "this could not be noted either" in told
 
 
 def test_a_task_says_why_it_failed(job):

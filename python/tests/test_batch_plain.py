@@ -1,9 +1,11 @@
 """A batch system of plain processes: answers, what happens when something dies, `sieva jobs`, the command."""
 
+import errno
 import json
 import os
 import signal
 import threading
+from pathlib import Path
 
 import pytest
 import sieva
@@ -14,6 +16,7 @@ from sieva.cli import main
 from sieva.engines.batch.directory import JobDirectory
 from sieva.engines.batch.engine import BatchEngine
 from sieva.engines.batch.files import unpacked
+from sieva.engines.batch.plain import _runs
 from sieva.engines.batch.system import UNFINISHED
 
 
@@ -181,7 +184,10 @@ def test_a_runner_that_was_killed_is_noticed(tmp_path, ocean_path):
     asking = threading.Thread(target=lambda: found.append(answer(ask_in_parts(query, ocean_path, engine))))
     asking.start()
     await_that(lambda: list((tmp_path / "jobs").glob("*/submission/000.run/1.begun")), "tasks that run")
-    (runner,) = (tmp_path / "jobs").glob("*/submission/000.run/runner.json")
+    # Who started it tells of it after that.
+    runners = (tmp_path / "jobs").glob
+    await_that(lambda: list(runners("*/submission/000.run/runner.json")), "a runner that is told of")
+    (runner,) = runners("*/submission/000.run/runner.json")
     os.kill(json.loads(runner.read_text())["pid"], signal.SIGKILL)
     await_that(lambda: any("again" in line for line in told), "a submission of what is left")
     gate.touch()
@@ -262,6 +268,72 @@ def test_a_command_that_does_not_wait(tmp_path, ocean_path, capsys, monkeypatch)
     await_that((tmp_path / "warm.csv").exists, "the file")
     assert main(["query", text, "-o", "alone.csv"]) == 0
     assert (tmp_path / "warm.csv").read_bytes() == (tmp_path / "alone.csv").read_bytes()
+
+
+def test_commands_that_ask_the_same_are_finished_each(tmp_path, ocean_path, capsys, monkeypatch):
+    gate = tmp_path / "gate"
+    monkeypatch.chdir(tmp_path)
+    text = f"SELECT TEMP FROM '{ocean_path}' WHERE TEMP > 10"
+    setup = f"setup=while [ ! -e {gate} ]; do sleep 0.05; done"
+    words = ["query", text, "--engine", "plain", "--detach", "--batch-option", setup]
+    told = []
+    for name in ("a.csv", "b.csv", "b.csv"):
+        assert main([*words, "-o", name]) == 0
+        told.append(capsys.readouterr().err.splitlines()[-1])
+    # The same command is not waited for twice.
+    assert told[0] != told[1] == told[2]
+    gate.touch()
+    for name in ("a.csv", "b.csv"):
+        await_that((tmp_path / name).exists, f"the file {name}")
+    assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes() != b""
+
+
+def test_a_detached_command_that_is_cancelled_is_not_finished(tmp_path, ocean_path, capsys, monkeypatch):
+    gate = tmp_path / "gate"
+    monkeypatch.chdir(tmp_path)
+    text = f"SELECT TEMP FROM '{ocean_path}' WHERE TEMP > 10"
+    setup = f"setup=while [ ! -e {gate} ]; do sleep 0.05; done"
+    words = ["query", text, "-o", "warm.csv", "--engine", "plain", "--batch-option", setup]
+    assert main([*words, "--detach"]) == 0
+    (job,) = told_of_jobs(capsys)
+    place = Path(job["directory"]) / "submission"
+    runners = [json.loads((place / f"{name}.run/runner.json").read_text()) for name in ("000", "000.end")]
+    assert main(["jobs", "cancel", job["id"]]) == 0
+    await_that(lambda: not any(_runs(runner) for runner in runners), "the end of both")
+    assert not (tmp_path / "warm.csv").exists()
+    # Going on at once takes what was cancelled up again, also where its tasks are still ending.
+    gate.touch()
+    assert main(["jobs", "resume", job["id"]]) == 0
+    assert (tmp_path / "warm.csv").exists()
+
+
+def test_a_job_is_resumed_while_its_tasks_still_end(tmp_path, ocean_path, capsys):
+    """Tasks that were cancelled have half a minute to end: they are no news to who goes on."""
+    gate = tmp_path / "gate"
+    slow = f"trap 'sleep 1; exit 75' TERM; while [ ! -e {gate} ]; do sleep 0.05; done"
+    engine, _ = plain(setup=slow, time_left=0.5)
+    query = sieva.open(ocean_path).query("TEMP > 10")
+    with pytest.raises(errors.Cancelled, match="time is up"):
+        ask_in_parts(query, ocean_path, engine)
+    (job,) = told_of_jobs(capsys)
+    assert main(["jobs", "cancel", job["id"]]) == 0
+    gate.touch()
+    assert main(["jobs", "resume", job["id"]]) == 0
+    assert told_of_jobs(capsys, "show", job["id"])["state"] == "done"
+
+
+def test_a_full_directory_of_jobs_is_named(tmp_path, ocean_path, capsys, monkeypatch):
+    def full(path, _):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+
+    monkeypatch.setattr("sieva.engines.batch.directory.write_whole", full)
+    monkeypatch.chdir(tmp_path)
+    text = f"SELECT TEMP FROM '{ocean_path}' WHERE TEMP > 10"
+    assert main(["query", text, "-o", "out.csv", "--engine", "plain"]) == 1
+    told = capsys.readouterr().err
+    assert f"the directory of jobs '{tmp_path}/jobs': No space left on device" in told
+    assert "out.csv" not in told
+    assert "SIEVA_JOBS" in told
 
 
 def test_an_index_is_built_by_tasks(tmp_path, particles_path, capsys):

@@ -278,6 +278,13 @@ ODD = (
     "SELECT flux WHERE flux IN ()",
     "SELECT flux WHERE plate <= 30 AND flux IN ()",
     "SELECT flux WHERE plate IS NOT NULL OR flux IN ()",
+    # Two names of one aggregate, and two ways to write its argument.
+    "SELECT avg(flux), mean(flux)",
+    "SELECT object, sum(flux + x) AS a, sum(x + flux) AS b, std(x) + stddev_pop(x) AS c GROUP BY object",
+    # Parts of HAVING, and keys.
+    "SELECT object, count(flux) AS n GROUP BY object HAVING min(x) < 1000 AND max(flux) > 1",
+    "SELECT object, count(flux) AS n GROUP BY object HAVING max(x) > 7 AND max(flux) < 7",
+    "SELECT count(*) AS n, flux + x AS a, x + flux AS b GROUP BY flux + x, x + flux",
 )
 
 
@@ -288,6 +295,7 @@ def test_plans_of_another_form_have_the_same_answers(tmp_path: Path, sql: str) -
             for name in ("o0", "o1"):
                 group = f.create_group(f"{name}_{number}")
                 group["flux"] = np.arange(3, dtype="i4")
+                group["x"] = np.arange(3, dtype="i4") * 4 + number
                 group.attrs["ra"] = 1.5
                 if name == "o0":
                     group.attrs["plate"] = 3

@@ -11,9 +11,9 @@ import h5py
 import numpy as np
 import pytest
 import sieva
-from engine_cases import ASKED, CASES, check
+from engine_cases import ALL, ASKED, CASES, check
 from sieva import errors
-from sieva.engines import engine_of
+from sieva.engines import _work, engine_of
 from sieva.generate import write_ocean
 from test_conformance import files  # noqa: F401
 
@@ -55,7 +55,7 @@ def test_all_cases(workers, files, cluster, client):  # noqa: F811
     while len(client.nthreads()) > workers:
         time.sleep(0.05)
     # More workers than two change who does what; a part of the cases is enough to see that.
-    names = ASKED if workers == 2 else ASKED[::6]
+    names = ASKED if workers == 2 or ALL else ASKED[::6]
     assert sum(check(CASES[name], files, client) for name in names) > len(names) * 0.8
     cluster.scale(2)
     client.wait_for_workers(2)
@@ -120,6 +120,43 @@ def test_a_killed_worker_costs_a_retry(ocean, client):
     os.kill(next(iter(client.run(os.getpid).values())), signal.SIGKILL)
     assert killed.count() == sieva.open(ocean).query("TEMP > 4").count()
     client.wait_for_workers(2)
+
+
+def _armed(mark):
+    """Let the first worker that builds a part of an index be killed in the midst of it."""
+    execute = _work.Worker.execute
+
+    def failing(self, work):
+        try:
+            if work.kind == "index":
+                mark.touch(exist_ok=False)
+                os.kill(os.getpid(), signal.SIGKILL)
+        except FileExistsError:
+            pass
+        return execute(self, work)
+
+    _work.Worker.execute = failing
+
+
+def test_a_worker_that_is_killed_in_a_build_costs_a_retry(client, tmp_path):
+    path, mark = tmp_path / "x.h5", tmp_path / "mark"
+    x = np.random.default_rng(4).normal(size=600_000).astype("f4")
+    with h5py.File(path, "w") as file:
+        file["x"] = x
+    pids = set(client.run(os.getpid).values())
+    client.run(_armed, mark)
+    report = sieva.dask.open(path, client, learn=False).build_index("x", kinds=["bitmap", "sorted"])
+    assert mark.exists()
+    client.wait_for_workers(2)
+    # Who is gone was replaced; who is left is as before, for those who come after.
+    assert set(client.run(os.getpid).values()) != pids
+    client.restart()
+    found = sieva.open(path, learn=False)
+    (array,) = found.index_status().arrays
+    assert (array.with_bitmap, report.replicas_built) == (array.regions, 1)
+    assert found.verify_index(all=True)
+    for access in ("bitmap", "sorted"):
+        assert found.query("x > 1.5", access=access).count() == (x > 1.5).sum()
 
 
 def test_an_error_of_a_worker_is_raised(ocean, client, tmp_path):
@@ -225,3 +262,11 @@ def test_the_command_builds_indexes(ocean, client, tmp_path):
     subprocess.run([*command, *scheduler], capture_output=True, check=True)
     (array,) = sieva.open(ocean, store=tmp_path / "store").index_status().arrays
     assert array.with_bitmap == array.regions > 0
+
+
+def test_a_closed_client_is_told(cluster):
+    closed = distributed.Client(cluster, set_as_default=False)
+    engine = engine_of(closed)
+    closed.close()
+    with pytest.raises(errors.Unsupported, match="client of this engine is closed"):
+        engine.workers()

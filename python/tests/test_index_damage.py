@@ -258,3 +258,20 @@ def test_two_builders_in_one_process(path):
         thread.join()
     assert sieva.open(path).verify_index(all=True)
     assert assert_right(path) == ALL[:-1]
+
+
+def test_the_whole_replica_of_another_file_is_not_used(tmp_path):
+    """It is right in itself: only what the store says of it tells that it was built elsewhere."""
+    rng = np.random.default_rng(3)
+    for name in "ab":
+        with h5py.File(tmp_path / f"{name}.h5", "w") as f:
+            f["x"], f["y"] = rng.normal(size=(2, 20_000))
+        sieva.open(tmp_path / f"{name}.h5").build_index("x", kinds=["sorted"])
+    (own,), (other,) = ((tmp_path / f"{name}.h5.sieva").glob("*.zarr") for name in "ab")
+    shutil.rmtree(own)
+    shutil.copytree(other, own)
+    source = sieva.open(tmp_path / "a.h5")
+    query = source.query("x > 2", select=["x", "y"])
+    assert query.to_arrow().equals(source.query("x > 2", select=["x", "y"], access="scan").to_arrow())
+    assert any("is the replica of another source" in note for note in source.index_notes)
+    assert not source.verify_index()

@@ -8,10 +8,13 @@ import sys
 from ctypes.util import find_library
 from pathlib import Path
 
+import h5py
+import numpy as np
 import pytest
 import sieva
 from collection_files import make_files
-from engine_cases import ASKED
+from engine_cases import ALL, ASKED
+from services.slurm import await_that
 from sieva.generate import write_ocean
 from test_conformance import files  # noqa: F401
 
@@ -19,6 +22,8 @@ pytest.importorskip("mpi4py", reason="the extra mpi is not installed")
 PROGRAM = Path(__file__).with_name("mpi_program.py")
 # A run that takes longer hangs.
 DEADLINE = 300
+# Seconds in which a run has ended that lost a rank.
+ABORT = 5
 
 
 @pytest.fixture(scope="session", params=["openmpi", "mpich"])
@@ -82,7 +87,7 @@ def ocean(tmp_path_factory):
 @pytest.mark.parametrize("ranks", [1, 2, 4, 7])
 def test_all_cases(ranks, files, mpirun):  # noqa: F811
     # All of them on two ranks; with others a part, as ranks without a core of their own wait for one another.
-    step = 1 if ranks == 2 else 10
+    step = 1 if ranks == 2 or ALL else 10
     found = told(mpirun, ranks, "cases", files, step)
     assert found["asked"] == len(ASKED[::step])
     assert found["cut"] > found["asked"] * 0.8
@@ -134,6 +139,71 @@ def test_a_killed_rank_ends_the_run(ocean, mpirun, tmp_path):
     assert done.returncode != 0
     assert "written" not in done.stdout
     assert not output.exists()
+
+
+def check_rest(mpirun, path, store):
+    """Compare what a build left with the data; build the rest, and compare with one process."""
+    left = sieva.open(path, store=store, learn=False)
+    found = left.index_status()
+    assert found.replicas == ()
+    assert not found.arrays or found.stale or left.verify_index(all=True)
+    told(mpirun, 3, "index", path, store)
+    whole = sieva.open(path, store=store, learn=False)
+    assert whole.verify_index(all=True)
+    assert all(array.with_bitmap == array.regions for array in whole.index_status().arrays)
+    assert not list(Path(store).rglob(".spill-*"))
+
+
+@pytest.fixture
+def many_regions(tmp_path):
+    """Return a file whose arrays have some regions for each rank."""
+    path = tmp_path / "many.h5"
+    rng = np.random.default_rng(3)
+    with h5py.File(path, "w") as file:
+        for name in ("TEMP", "SALT"):
+            values = rng.normal(18, 5, 400_000).astype("f4")
+            values[rng.integers(0, len(values), 300)] = rng.choice([np.nan, np.inf, -np.inf, -0.0], 300)
+            file[name] = values
+    return path
+
+
+@pytest.mark.parametrize("stage", [1, 4], ids=["regions", "sort"])
+def test_a_rank_that_is_killed_in_a_build_publishes_nothing_half(many_regions, mpirun, tmp_path, stage):
+    command_line, environ = mpirun
+    store, mark = tmp_path / "store", tmp_path / "mark"
+    program = [sys.executable, PROGRAM, "faulty", "killed", stage, many_regions, store, mark]
+    command = [*command_line, "3", *map(str, program)]
+    with subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, cwd=PROGRAM.parent) as process:
+        try:
+            await_that(lambda: mark.exists() or process.poll() is not None, "a rank that is killed")
+            said = process.communicate(timeout=ABORT)[0]
+        finally:
+            process.kill()
+    assert (process.returncode != 0, b'"said"' in said) == (True, False)
+    check_rest(mpirun, many_regions, store)
+
+
+def test_a_full_disk_of_one_rank_is_told_on_all(many_regions, mpirun, tmp_path):
+    store = tmp_path / "store"
+    (first, *others) = told(mpirun, 3, "faulty", "full", 1, many_regions, store, "-")["said"]
+    assert others == [first] * 2
+    assert first[0] == "io-error"
+    assert first[1].startswith("rank 2: ")
+    assert "File too large" in first[1]
+    # What the other ranks built stays.
+    (array,) = sieva.open(many_regions, store=store).index_status().arrays
+    assert 0 < array.with_bitmap < array.regions
+    check_rest(mpirun, many_regions, store)
+
+
+def test_a_source_that_is_replaced_in_a_build_is_stale_on_all(many_regions, mpirun, tmp_path):
+    copy, store = many_regions, tmp_path / "store"
+    (first, *others) = told(mpirun, 3, "faulty", "replaced", 1, copy, store, "-")["said"]
+    assert (first[0], others) == ("stale-source", [first] * 2)
+    # What other ranks built is of the file that was: it is not used.
+    with h5py.File(copy) as file:
+        assert sieva.open(copy, store=store).query("TEMP > 20").count() == (file["TEMP"][:] > 20).sum()
+    check_rest(mpirun, copy, store)
 
 
 @pytest.mark.parametrize("kind", ["csv", "table"])

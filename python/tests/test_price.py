@@ -1,7 +1,9 @@
 """The law of prices: what a query then took lies within the bounds that were told before it was run."""
 
 import tempfile
+from pathlib import Path
 
+import h5py
 import numpy as np
 import pytest
 import sieva
@@ -116,3 +118,32 @@ def test_aggregates_that_zone_maps_know_read_nothing(source: sieva.Source) -> No
     constant = source.sql("SELECT sum(constant), avg(constant) FROM 'x' WHERE sorted > 1")
     scanned = source.sql("SELECT sum(constant), avg(constant) FROM 'x' WHERE sorted > 1", access="scan")
     assert constant.to_arrow().to_pylist() == scanned.to_arrow().to_pylist()
+
+
+@pytest.mark.parametrize("kind", ["zonemap", "sorted"])
+def test_looking_up_an_index_is_in_the_price(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "a.h5"
+    with h5py.File(path, "w") as f:
+        f["x"] = np.random.default_rng(0).normal(size=100_000)
+    sieva.open(path).build_index("x", kinds=[kind])
+    for text in ("SELECT x", "SELECT count(*) WHERE x > 3", "SELECT x WHERE x > 2"):
+        query = sieva.open(path, learn=False).sql(text)
+        price = query.price()
+        query.to_arrow()
+        assert query.stats()["bytes_read"] in price.bytes_read
+        assert query.stats()["requests"] in price.requests
+
+
+def test_what_nothing_bounds_has_an_expectation_all_the_same(tmp_path: Path) -> None:
+    for n in range(2):
+        with h5py.File(tmp_path / f"{n}.h5", "w") as f:
+            f["t"] = np.arange(4.0) + 10 * n
+            f["t"].make_scale("t")
+            f["a"] = np.ones(4)
+            f["a"].dims[0].attach_scale(f["t"])
+    query = sieva.open(sorted(tmp_path.glob("*.h5")), learn=False).sql("SELECT a")
+    price = query.price()
+    assert (price.bytes_read.expected, price.bytes_read.high) == (64, None)
+    assert (price.requests.expected, price.seconds.high) == (1, None)
+    assert price.seconds.expected < 1
+    assert "about 64 bytes read (0 to any number)" in query.explain()

@@ -10,8 +10,11 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
+import h5py
+import numpy as np
 import pytest
 import sieva
 from batch_work import answer, ask_in_parts, work_of
@@ -197,6 +200,27 @@ def test_a_controller_that_is_started_again_is_waited_for(cluster, query, ocean_
     assert sum("tasks are slurm's" in line for line in told) == 1
 
 
+def test_a_controller_that_is_killed_is_waited_for(cluster, query, ocean_path, tmp_path):
+    path, setup = gate(tmp_path)
+    engine, told = engine_of_slurm(setup=setup)
+    asking = Asking(query, ocean_path, engine)
+    await_that(lambda: cluster.running() == 2, "two tasks that run", cluster.said)
+    # It writes down what it knows every few seconds.
+    state, now = cluster.directory / "state" / "job_state", time.time()
+    await_that(lambda: state.exists() and state.stat().st_mtime > now, "the state that is kept", cluster.said)
+    cluster.kill("slurmctld", signal.SIGKILL)
+    await_that(
+        lambda: any("does not answer" in line for line in told), "the silence to be noticed", cluster.said
+    )
+    cluster.start_controller()
+    await_that(
+        lambda: any("answers again" in line for line in told), "the answer to be noticed", cluster.said
+    )
+    path.touch()
+    assert asking.wait() == answer(query)
+    assert asking.error is None
+
+
 def test_who_asks_may_be_killed_and_ask_again(cluster, query, ocean_path, tmp_path):
     path, setup = gate(tmp_path)
     script = (
@@ -300,8 +324,8 @@ def test_what_slurm_refuses_leaves_nothing(cluster, query, ocean_path, jobs):
     assert list(jobs.iterdir()) == []
 
 
-def test_a_job_waits_for_another_to_end_well(cluster, tmp_path):
-    """``afterok``: what follows a job that fails is not kept waiting."""
+def test_a_job_waits_for_another_to_end(cluster, tmp_path):
+    """``afterany``: what comes then looks how it ended."""
 
     def order(name, command, after=None):
         (tmp_path / name).mkdir()
@@ -311,13 +335,12 @@ def test_a_job_waits_for_another_to_end_well(cluster, tmp_path):
 
     slurm = Slurm()
     good = slurm.submit(order("good", f"echo first >> {tmp_path}/log"))
-    then = slurm.submit(order("then", f"echo second >> {tmp_path}/log", after=good))
-    bad = slurm.submit(order("bad", "exit 1"))
-    never = slurm.submit(order("never", f"echo never >> {tmp_path}/log", after=bad))
-    for job, state in ((then, State.DONE), (never, State.CANCELLED)):
+    bad = slurm.submit(order("bad", f"echo second >> {tmp_path}/log; exit 1", after=good))
+    then = slurm.submit(order("then", f"echo third >> {tmp_path}/log", after=bad))
+    for job, state in ((bad, State.FAILED), (then, State.DONE)):
         await_that(lambda job=job: slurm.states(job, 1)[0].state.is_over, f"the end of {job}", cluster.said)
         assert slurm.states(job, 1)[0].state is state
-    assert (tmp_path / "log").read_text() == "first\nsecond\n"
+    assert (tmp_path / "log").read_text() == "first\nsecond\nthird\n"
 
 
 def test_conformance_cases(cluster, files):  # noqa: F811
@@ -346,6 +369,29 @@ def test_an_index_is_built_by_tasks(cluster, tmp_path, particles_path, capsys):
     assert main([*words, "--batch-option", "memory=512MiB"]) == 0
     (array,) = sieva.open(copy).index_status().arrays
     assert array.with_bitmap == array.regions
+
+
+def test_an_index_that_nobody_waits_for_and_a_node_that_dies(cluster, tmp_path):
+    copy = tmp_path / "large.h5"
+    with h5py.File(copy, "w") as file:
+        file["Energy"] = np.random.default_rng(6).normal(size=500_000).astype("f4")
+    path, setup = gate(tmp_path)
+    options = [f"--batch-option={option}" for option in ("tasks=2", "cpus=3", f"setup={setup}")]
+    assert main(["index", str(copy), "--var", "Energy", "--engine", "slurm", "--detach", *options]) == 0
+    await_that(lambda: cluster.running() == 2, "two tasks that run", cluster.said)
+    cluster.kill_node("n2")
+    waiting = ("squeue", "-h", "-r", "-t", "pending", "-n", only_job().name, "-o", "%i")
+    await_that(lambda: cluster.ask(*waiting), "a task that is queued again", cluster.said)
+    cluster.ask("scontrol", "update", f"JobId={cluster.ask(*waiting).strip()}", "StartTime=now")
+    path.touch()
+    said = only_job().path / "submission" / "000.end.out" / "0.txt"
+    await_that(lambda: said.exists() and "Energy: " in said.read_text(), "the finished index", cluster.said)
+    source = sieva.open(copy)
+    (array,) = source.index_status().arrays
+    assert array.with_bitmap == array.regions
+    assert source.verify_index(all=True)
+    cluster.start_node("n2")
+    await_that(lambda: cluster.idle_nodes() == 2, "two idle nodes", cluster.said)
 
 
 def test_workers_of_dask_as_jobs_of_slurm(cluster, query, ocean_path, tmp_path, monkeypatch):

@@ -415,7 +415,8 @@ typedef struct sieva_price {
 
 #define SIEVA_PRICE_INIT { sizeof(sieva_price), { 0 }, { 0 }, { 0 }, { 0 }, { 0.0 } }
 
-/* The price of a query, told before it is run; no value is read. Errors: of names and types. */
+/* The price of a query, told before it is run; no value is read. The sources of a collection's objects are opened for it.
+ * Errors: of names and types, of opening. */
 SIEVA_API int32_t sieva_query_price(const sieva_query *query, sieva_price *price);
 
 /* The plan in words. capacity counts bytes with the closing NUL; *needed, which may be NULL, is set to what the text

@@ -5,8 +5,8 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use sieva::{
-    Collection, CollectionPartial, CollectionQuery, CollectionTask, Error, ErrorKind, Partial, Plan, Query,
-    QueryOptions, Result, Task, TaskKind,
+    Collection, CollectionPartial, CollectionQuery, CollectionTask, Error, ErrorKind, Partial, Plan, Price,
+    Query, QueryOptions, Result, Task, TaskKind,
 };
 use sieva_encode::{EncodeOptions, Encoded, Format};
 
@@ -281,6 +281,17 @@ impl Bound {
         match self {
             Self::File(query) => query.explain(false),
             Self::Collection(query) => query.explain(false),
+        }
+    }
+
+    /// What giving back all of its rows takes.
+    ///
+    /// # Errors
+    /// As `sieva_query_price()`.
+    pub fn price(&self) -> Result<Price> {
+        match self {
+            Self::File(query) => query.price(),
+            Self::Collection(query) => query.price(),
         }
     }
 

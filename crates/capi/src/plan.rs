@@ -135,7 +135,7 @@ impl Price {
     ///
     /// # Safety
     /// The struct must be valid for writing `size` bytes.
-    pub unsafe fn put(query: &sieva::Query, price: *mut Self, size: u64) -> Result<()> {
+    pub unsafe fn put(query: &Bound, price: *mut Self, size: u64) -> Result<()> {
         let found = query.price()?;
         let count = |n: sieva::Expected<u64>| [n.low, n.expected, n.high];
         let own = Self {
@@ -160,7 +160,7 @@ pub unsafe extern "C" fn sieva_query_price(query: *const QueryHandle, price: *mu
         // SAFETY: the promises of sieva.h.
         let (query, size) = unsafe { (given::handle(query, "query")?, Price::given_size(price)?) };
         // SAFETY: as above.
-        unsafe { Price::put(&*query.bound_of_file()?, price, size) }
+        unsafe { Price::put(&query.bound()?, price, size) }
     })
 }
 

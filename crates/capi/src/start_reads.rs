@@ -115,7 +115,7 @@ pub unsafe extern "C" fn sieva_start_query_price(
     unsafe {
         starting(request, || {
             let (query, size) = (given::handle(query, "query")?, Price::given_size(price)?);
-            let (asked, place) = (query.again()?.file()?, Place(price));
+            let (asked, place) = (query.again()?, Place(price));
             RequestHandle::counting(asked.cancel_flag(), move |_| {
                 let place = place;
                 Price::put(&asked, place.0, size)?;

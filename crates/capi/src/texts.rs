@@ -4,7 +4,7 @@ use std::ffi::c_char;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use sieva::{Column, Data, Error, ErrorKind, Result};
+use sieva::{Column, Data, Error, ErrorKind, Result, Texts};
 
 use crate::boxes::{BoxArgs, checked};
 use crate::given::{self, Out, check_room};
@@ -36,30 +36,32 @@ impl TextTarget {
     /// `offsets` must have room for one number more than there are texts, or be NULL.
     pub unsafe fn put(&self, columns: &[Column], tell: impl FnOnce(u64)) -> Result<()> {
         let parts = columns.iter().map(texts_of).collect::<Result<Vec<_>>>()?;
-        let texts = || parts.iter().flat_map(|texts| texts.iter());
-        let bytes: u64 = texts().map(|t| t.len() as u64).sum();
+        let bytes: u64 = parts.iter().map(|texts| texts.as_str().len() as u64).sum();
+        let count: u64 = parts.iter().map(|texts| texts.len() as u64).sum();
         tell(bytes);
         if self.bytes.is_null() && self.capacity == 0 && self.offsets.is_null() {
             return Ok(());
         }
-        check_room(texts().count() as u64 + 1, u64::MAX, self.offsets.is_null(), "offsets")?;
+        check_room(count + 1, u64::MAX, self.offsets.is_null(), "offsets")?;
         check_room(bytes, self.capacity, self.bytes.is_null(), "bytes")?;
-        let mut at = 0;
+        let (mut at, mut number) = (0, 0);
         // SAFETY: there is room, by the caller's promise.
         unsafe {
             self.offsets.write_unaligned(0);
-            for (i, text) in texts().enumerate() {
-                let place = self.bytes.cast::<u8>().wrapping_add(at);
-                std::ptr::copy_nonoverlapping(text.as_ptr(), place, text.len());
-                at += text.len();
-                self.offsets.add(i + 1).write_unaligned(at as u64);
+            for texts in parts {
+                let (place, all) = (self.bytes.cast::<u8>().wrapping_add(at), texts.as_str());
+                std::ptr::copy_nonoverlapping(all.as_ptr(), place, all.len());
+                for text in texts.iter() {
+                    (at, number) = (at + text.len(), number + 1);
+                    self.offsets.add(number).write_unaligned(at as u64);
+                }
             }
         }
         Ok(())
     }
 }
 
-fn texts_of(column: &Column) -> Result<&[String]> {
+fn texts_of(column: &Column) -> Result<&Texts> {
     match &column.data {
         Data::Str(texts) => Ok(texts),
         _ => {

@@ -1,6 +1,6 @@
 //! Values of a column as the bytes of a file: byte order, fill values, texts of fixed width.
 
-use sieva::{Column, DType, Data, Error, ErrorKind, Mask, Number, Result};
+use sieva::{Column, DType, Data, Error, ErrorKind, Mask, Number, Result, Texts};
 
 use crate::variable::{Kind, Variable};
 
@@ -147,7 +147,7 @@ fn nothing(variable: &Variable, order: Order, to: &mut [u8]) -> Result<()> {
     Ok(())
 }
 
-fn texts(values: &[String], valid: Option<&Mask>, width: usize, to: &mut [u8]) -> Result<()> {
+fn texts(values: &Texts, valid: Option<&Mask>, width: usize, to: &mut [u8]) -> Result<()> {
     check_room(values.len() * width, to)?;
     to.fill(0);
     for (i, (text, place)) in values.iter().zip(to.chunks_exact_mut(width)).enumerate() {
@@ -224,7 +224,7 @@ mod tests {
     #[test]
     fn texts_have_nuls_behind_them() {
         let column = Column {
-            data: Data::Str(vec!["aé".into(), "lost".into(), String::new()]),
+            data: Data::Str(Texts::from_iter(["aé", "lost", ""])),
             valid: Some(Mask::from(&[true, false, true][..])),
         };
         let text = Variable { name: "t".into(), kind: Kind::Text(4), attrs: Vec::new(), fill: None };

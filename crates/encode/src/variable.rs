@@ -110,7 +110,7 @@ fn text_width(rows: &ResultColumns, index: usize) -> Result<usize> {
     while at < rows.len() {
         let end = rows.len().min(at + MEASURED_ROWS);
         if let Data::Str(texts) = rows.read(index, at..end, rows.query().threads())?.data {
-            width = texts.iter().map(String::len).fold(width, usize::max);
+            width = texts.iter().map(str::len).fold(width, usize::max);
         }
         at = end;
     }

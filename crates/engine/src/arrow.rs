@@ -13,7 +13,7 @@ use arrow_array::types::{
 use arrow_array::{
     ArrayRef, ArrowPrimitiveType, BooleanArray, PrimitiveArray, RecordBatch, RecordBatchOptions, StringArray,
 };
-use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
+use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer};
 use arrow_schema::{ArrowError, DataType, Field, Fields, SchemaRef, TimeUnit};
 use sieva_format::cf::{Calendar, TimeUnits};
 use sieva_format::schema::{AttrValue, attr};
@@ -22,7 +22,7 @@ use sieva_query::bind::{Body, Output, Value};
 use sieva_query::exec::{Column, Data, Execution, GroupRows, GroupTable, RowStream};
 use sieva_query::mask::Mask;
 use sieva_query::values::{Scalar, Values, Vector};
-use sieva_types::{Bx, DType, Error, ErrorKind, Result};
+use sieva_types::{Bx, DType, Error, ErrorKind, Result, TextOffsets, Texts};
 
 use crate::query::Query;
 use crate::session::Turn;
@@ -448,7 +448,7 @@ fn to_arrow(column: Column, kind: &Kind) -> Result<ArrayRef> {
         Data::U64(v) => primitive::<UInt64Type>(v, valid),
         Data::F32(v) => primitive::<Float32Type>(v, valid),
         Data::F64(v) => primitive::<Float64Type>(v, valid),
-        Data::Str(v) => Arc::new(texts(v, valid)),
+        Data::Str(v) => Arc::new(texts(v, valid)?),
     })
 }
 
@@ -462,11 +462,16 @@ fn primitive<T: ArrowPrimitiveType>(values: Vec<T::Native>, valid: Option<NullBu
     Arc::new(PrimitiveArray::<T>::new(values.into(), valid))
 }
 
-fn texts(values: Vec<String>, valid: Option<NullBuffer>) -> StringArray {
-    match valid {
-        None => StringArray::from_iter_values(values),
-        Some(valid) => values.into_iter().zip(&valid).map(|(v, ok)| ok.then_some(v)).collect(),
-    }
+/// Texts, taken over: their offsets and bytes are those of `utf8`.
+fn texts(values: Texts, valid: Option<NullBuffer>) -> Result<StringArray> {
+    let (n, bytes) = (values.len(), values.as_str().len());
+    let (TextOffsets::Small(offsets), values) = values.into_parts() else {
+        let message = format!("{n} texts of one batch have {bytes} bytes, Arrow's utf8 at most {}", i32::MAX);
+        return Err(Error::new(ErrorKind::MemoryLimit, message)
+            .hint("ask for fewer rows at once: batches(size) in Python, Query::batches(rows) in Rust"));
+    };
+    StringArray::try_new(OffsetBuffer::new(offsets.into()), Buffer::from_vec(values), valid)
+        .map_err(|e| Error::new(ErrorKind::Internal, format!("texts could not be handed to Arrow: {e}")))
 }
 
 fn number(vector: &Vector, i: usize) -> Option<f64> {
@@ -537,4 +542,21 @@ fn histograms(of_groups: &Finished) -> ArrayRef {
     }
     let columns: Vec<ArrayRef> = vec![Arc::new(edges.finish()), Arc::new(counts.finish())];
     Arc::new(arrow_array::StructArray::new(histogram_fields(), columns, None))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow_array::Array;
+
+    #[test]
+    fn texts_are_handed_to_arrow_as_they_are() {
+        let (given, valid) = (Texts::from_iter(["b", "", "é", "lost"]), [true, true, true, false]);
+        let place = given.as_str().as_ptr();
+        let array = texts(given, Some(nulls(Mask::from(&valid[..])))).unwrap();
+        assert_eq!(array.value_data().as_ptr(), place);
+        assert_eq!(array.value_offsets(), [0, 1, 1, 3, 7]);
+        assert_eq!(array.iter().collect::<Vec<_>>(), [Some("b"), Some(""), Some("é"), None]);
+        assert_eq!(texts(Texts::new(), None).unwrap().len(), 0);
+    }
 }

@@ -158,7 +158,8 @@ fn arrays_along(along: &[(String, &'static str)]) -> String {
     seen.into_iter().map(of).collect::<Vec<_>>().join("; ")
 }
 
-fn price_lines(out: &mut String, price: &Price) {
+/// What a query takes.
+pub(crate) fn price_lines(out: &mut String, price: &Price) {
     let counts = [
         ("rows", price.rows),
         ("bytes read", price.bytes_read),

@@ -51,8 +51,8 @@ pub use advise::{
 
 pub use arrow::Batches;
 pub use augment::{
-    ArrayStatus, BuildOptions, BuildReport, Calibration, GlobalHistogram, IndexJob, IndexKind, IndexStatus,
-    IndexTask, Learn, Progress, ReplicaStatus, VerifyReport,
+    ArrayStatus, BuildOptions, BuildPrice, BuildReport, Calibration, GlobalHistogram, IndexJob, IndexKind,
+    IndexStatus, IndexTask, Learn, Progress, ReplicaStatus, VerifyReport,
 };
 pub use augment::{KnownAugmentation, augmentations};
 pub use collection::{
@@ -89,7 +89,9 @@ pub use sieva_store::{
     unnamed_file, without_secrets,
 };
 pub use sieva_types::keys;
-pub use sieva_types::{Bx, DType, Error, ErrorKind, Result, Selection, lookup3, printable, printable_lines};
+pub use sieva_types::{
+    Bx, DType, Error, ErrorKind, Result, Selection, Texts, lookup3, printable, printable_lines,
+};
 pub use stats::{Phase, QueryStats};
 pub use tasks::{Partial, Task, TaskKind, Work};
 pub use worker::serve_isolated;

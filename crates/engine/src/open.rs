@@ -345,7 +345,8 @@ impl Source {
         let reader = BlockReader::new(Arc::clone(&self.inner), array, cache, memory)?;
         let mut workspace = Workspace::cancelled_by(cancel);
         if info.dtype == DType::Str {
-            return Ok(Column { data: Data::Str(reader.read_texts(bx, &mut workspace)?), valid: None });
+            let texts = reader.read_texts(bx, &mut workspace)?.into_iter().collect();
+            return Ok(Column { data: Data::Str(texts), valid: None });
         }
         reader.check_stored(bx)?;
         // What is stored, what it is decoded to, and which of it is missing.

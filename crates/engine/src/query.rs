@@ -97,6 +97,8 @@ pub struct Query {
     /// What ended a stream of batches: an Arrow stream hands on its words only.
     failure: Arc<Mutex<Option<Error>>>,
     before: CountersSnapshot,
+    /// Bytes and requests that making it took.
+    spent: (u64, u64),
     index_before: (u64, u64),
 }
 

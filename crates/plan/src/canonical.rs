@@ -24,6 +24,22 @@ impl Plan {
     }
 }
 
+impl Expr {
+    /// The same expression in its one form, of the same columns.
+    #[must_use]
+    pub fn canonical(&self) -> Self {
+        expr(self.clone(), false)
+    }
+}
+
+impl Call {
+    /// The same call in its one form, of the same columns.
+    #[must_use]
+    pub fn canonical(&self) -> Self {
+        Self { argument: self.argument.as_ref().map(Expr::canonical), ..self.clone() }
+    }
+}
+
 /// The new numbers of columns.
 struct Ids {
     /// Of those of the scan.

@@ -12,6 +12,7 @@ pub mod large;
 mod lookup3;
 mod printable;
 mod selection;
+mod texts;
 pub mod wire;
 
 pub use buffer::{Buffer, Element, bytes_of_mut, try_resize, try_zeros};
@@ -22,3 +23,4 @@ pub use keys::KeySet;
 pub use lookup3::lookup3;
 pub use printable::{printable, printable_lines};
 pub use selection::{Batches, Positions, Runs, Selection, SelectionBuilder, unravel};
+pub use texts::{PlacedTexts, TextOffsets, TextSlice, Texts};

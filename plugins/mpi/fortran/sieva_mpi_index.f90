@@ -21,6 +21,7 @@ module sieva_mpi_index
     type(c_ptr) :: stop = c_null_ptr
     type(c_funptr) :: progress = c_null_funptr
     type(c_ptr) :: progress_context = c_null_ptr
+    integer(c_int64_t) :: region_size = 0
   end type
 
   ! sieva_index_report
@@ -54,14 +55,15 @@ contains
 
   ! Builds indexes of arrays (of no name: of all numeric ones) by all ranks, as far as they are not there. kinds: a sum of sieva_zonemap,
   ! sieva_bitmap and sieva_sorted. regions, replicas: how many were built. memory in bytes and jobs are those of each rank; without
-  ! them it has its share of its node. precision: significant digits of the bounds of a bitmap's bins.
-  subroutine sieva_mpi_index_build(source, arrays, kinds, regions, replicas, status, memory, jobs, precision)
+  ! them it has its share of its node. precision: significant digits of the bounds of a bitmap's bins. region_size: bytes of a region,
+  ! about; without it as the index that there is, else some 256 KiB.
+  subroutine sieva_mpi_index_build(source, arrays, kinds, regions, replicas, status, memory, jobs, precision, region_size)
     type(sieva_mpi_source), intent(in) :: source
     character(len=*), intent(in) :: arrays(:)
     integer(c_int32_t), intent(in) :: kinds
     integer(c_int64_t), intent(out), optional :: regions, replicas
     integer(c_int32_t), intent(out), optional :: status
-    integer(c_int64_t), intent(in), optional :: memory
+    integer(c_int64_t), intent(in), optional :: memory, region_size
     integer(c_int), intent(in), optional :: jobs, precision
     character(kind=c_char), allocatable, target :: texts(:)
     type(c_ptr), allocatable :: names(:)
@@ -73,6 +75,7 @@ contains
     if (present(memory)) options%memory = memory
     if (present(jobs)) options%jobs = jobs
     if (present(precision)) options%precision = precision
+    if (present(region_size)) options%region_size = region_size
     report%size = c_sizeof(report)
     code = c_build(source%handle, names, size(arrays, kind=c_int64_t), kinds, options, report)
     if (present(regions)) regions = report%regions_built

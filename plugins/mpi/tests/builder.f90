@@ -18,7 +18,8 @@ program builder
   call get_command_argument(2, arrays(1))
   call get_command_argument(3, arrays(2))
   call sieva_mpi_open(MPI_COMM_WORLD, path, source)
-  call sieva_mpi_index_build(source, arrays, sieva_zonemap + sieva_bitmap, regions=regions, memory=128_c_int64_t * 1024 * 1024)
+  call sieva_mpi_index_build(source, arrays, sieva_zonemap + sieva_bitmap, regions=regions, memory=128_c_int64_t * 1024 * 1024, &
+                             region_size=65536_c_int64_t)
   call sieva_mpi_index_build(source, arrays(1:1), sieva_sorted, replicas=replicas, jobs=1_c_int)
   if (rank == 0) print '(a, i0, a, i0)', 'regions ', regions, ' replicas ', replicas
   call sieva_mpi_index_build(source, arrays(1:0), sieva_bitmap, regions=regions)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from sieva import _native, errors
 from sieva._collection import Collection, CollectionQuery
-from sieva.engines._driver import PARTS
+from sieva.engines._driver import PARTS, tell_price
 from sieva.engines._work import Work
 
 if TYPE_CHECKING:
@@ -45,6 +45,7 @@ class EngineCollectionQuery(CollectionQuery):
 
     def _finished(self, kind: str | None) -> _native.CollectionQuery:
         engine, catalog = self.engine, self.source
+        tell_price(engine, self._native, self._running)
         n = engine.workers() * int(getattr(engine, "parts_of_each", PARTS))
         try:
             tasks = self._native.tasks(n, kind)

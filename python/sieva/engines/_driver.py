@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from sieva._source import Source
     from sieva.engines import Engine
 
+# Bytes that a sort may take by default.
+_SORT = 1 << 30
 # Parts for each worker: who is done first takes more, and one that is lost costs little.
 PARTS = 4
 # Rows of one part of a result: what is in flight is so many for each worker.
@@ -76,7 +78,7 @@ class Asking:
             It is not to be had in parts.
         """
         query = self.native if native is None else native
-        self._tell_price(query)
+        tell_price(self.engine, query, self._running)
         work = [self._work_of(task) for task in query.tasks(self.parts(), kind)]
         reduce = getattr(self.engine, "reduce", None)
         found = [reduce(work)] if reduce is not None else [found for _, found in self._run(work)]
@@ -87,11 +89,6 @@ class Asking:
         # Where several processes finish it, what one of them meets is raised on all.
         agreed = getattr(self.engine, "agreed", None)
         return finish() if agreed is None else agreed(finish)
-
-    def _tell_price(self, query: _native.Query) -> None:
-        priced = getattr(self.engine, "priced", None)
-        if priced is not None:
-            priced(Price.of(query.price()), memory_bytes(self._running.get("memory")))
 
     def reads_here(self, selection: _native.Selection) -> bool:
         """Return whether values at these positions are better read here than by workers."""
@@ -159,19 +156,25 @@ class Asking:
         return sorted(found)
 
 
-def build_index(source: Source, job: IndexJob, engine: Engine, running: Mapping[str, Any]) -> BuildReport:
+def build_index(
+    source: Source,
+    asked: Mapping[str, Any],
+    engine: Engine,
+    running: Mapping[str, Any],
+) -> BuildReport:
     """Build indexes by the workers of an engine, stage by stage; what they built is told as one.
 
     Parameters
     ----------
     source
         The open source; workers open it once more.
-    job
-        What is to be built, see `Source.index_job`.
+    asked
+        What is to be built: arguments of `Source.index_job`, its arrays by the name ``arrays``.
     running
         Options of `Source.run_index_task`, for each worker.
     """
     how = how_of(source, running)
+    job = _job(source, asked, engine)
     parts = engine.workers() * int(getattr(engine, "parts_of_each", PARTS))
     # Of ranks that ask together one has the job; what goes wrong there is told on all.
     leads = getattr(engine, "rank", 0) == 0
@@ -190,8 +193,35 @@ def build_index(source: Source, job: IndexJob, engine: Engine, running: Mapping[
     return report
 
 
+def _job(source: Source, asked: Mapping[str, Any], engine: Engine) -> IndexJob:
+    """Return what is left to be built, once what is under way of the same has ended."""
+    options = dict(asked)
+    arrays = options.pop("arrays")
+    memory, most = memory_bytes(options["memory"]), getattr(engine, "most_memory", None)
+    options["memory"] = memory if most is None else min(memory or most, most)
+    job = source.index_job(*arrays, **options)
+    building = getattr(engine, "building", None)
+    if building is None:
+        return job
+    price = job.price()
+    what = {name: options[name] for name in ("kinds", "precision", "region_size", "columns")}
+    # Of which states the sources are is a part of the question.
+    question = {"arrays": arrays, **what, "states": price.states, "how": how_of(source, {})}
+    is_other = building(price, json.dumps(question, sort_keys=True), options["memory"] or _SORT)
+    return source.index_job(*arrays, **options) if is_other else job
+
+
 def _nothing() -> None:
     """Stand for what another rank does."""
+
+
+def tell_price(
+    engine: Engine, query: _native.Query | _native.CollectionQuery, running: Mapping[str, Any]
+) -> None:
+    """Tell an engine that asks for it what a query takes: how many tasks, for how long."""
+    priced = getattr(engine, "priced", None)
+    if priced is not None:
+        priced(Price.of(query.price()), memory_bytes(running.get("memory")))
 
 
 def how_of(source: Source, running: Mapping[str, Any]) -> str:

@@ -97,6 +97,10 @@ class DaskEngine:
         return PARTS * max(1, -(-sum(threads.values()) // len(threads)))
 
     def _threads(self) -> dict[str, int]:
+        if self.client.status in ("closed", "closing"):
+            raise errors.Unsupported(
+                "the Dask client of this engine is closed", "ask while it is open, or give another"
+            )
         threads: dict[str, int] = self.client.nthreads()
         while not threads:
             self.client.wait_for_workers(1)

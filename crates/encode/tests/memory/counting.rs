@@ -52,6 +52,13 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
+/// Bytes that were held by `held` alone.
+pub fn bytes_of<T>(held: T) -> u64 {
+    let before = HELD.load(Relaxed);
+    drop(held);
+    before.saturating_sub(HELD.load(Relaxed)) as u64
+}
+
 /// What `work` gives, and the most that it held at once beyond what was held before.
 pub fn peak_of<R>(work: impl FnOnce() -> R) -> (R, u64) {
     let before = HELD.load(Relaxed);

@@ -14,7 +14,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use counting::{Counting, peak_of};
+use counting::{Counting, bytes_of, peak_of};
 use data::Data;
 use operators::{Must, OPERATORS};
 use sieva::{ErrorKind, QueryOptions};
@@ -151,6 +151,28 @@ fn reading_more_than_the_limit_is_refused() {
     assert_eq!(e.message(), "read() of 1048576 values of 'a + b' takes 8388608 bytes; the limit is 4194304");
     assert!(peak < 16 * MIB, "{} MiB", peak / MIB);
     assert_eq!(read(&crossed()).unwrap().len(), 1 << 20);
+}
+
+/// A million texts of 16 bytes take these, and four bytes each for where they begin: 20 MiB. As strings they took 40.
+#[test]
+fn texts_are_held_as_bytes_and_offsets() {
+    let _alone = alone();
+    let data = Data::new(32);
+    let source = data.open();
+    let query = source.query(None, Some(&["name".into()]), &crossed()).unwrap();
+    let column = query.read("name").unwrap();
+    assert_eq!(column.len(), 1 << 20);
+    let held = bytes_of(column);
+    assert!((20 * MIB..21 * MIB).contains(&held), "read: {held} bytes");
+    let batches = query.batches(1 << 16).unwrap().collect::<sieva::Result<Vec<_>>>().unwrap();
+    assert_eq!(batches.iter().map(|b| b.num_rows()).sum::<usize>(), 1 << 20);
+    let held = bytes_of(batches);
+    assert!((20 * MIB..21 * MIB).contains(&held), "batches: {held} bytes");
+    let groups = source.sql("SELECT name, count(*) AS n GROUP BY name ORDER BY name", &crossed()).unwrap();
+    let (n, peak) =
+        peak_of(|| groups.batches(1 << 16).unwrap().map(|b| b.unwrap().num_rows()).sum::<usize>());
+    eprintln!("groups of each text: {} MiB at most", peak / MIB);
+    assert_eq!(n, 1 << 20);
 }
 
 /// Groups come in batches of the size that was asked for, and are all there.

@@ -41,7 +41,7 @@ pub use build::{BuildOptions, BuildReport, IndexKind, Progress};
 pub use histogram::GlobalHistogram;
 pub(crate) use homes::homes;
 pub use profile::Calibration;
-pub use share::{IndexJob, IndexTask};
+pub use share::{BuildPrice, IndexJob, IndexTask};
 use state::schema_hash;
 pub(crate) use state::{check_state, state_of, state_of_bytes};
 pub use status::{ArrayStatus, IndexStatus, ReplicaStatus};

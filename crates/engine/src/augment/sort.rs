@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 use sieva_format::read::{BlockReader, ChunkCache, Workspace};
-use sieva_index::RegionGrid;
 use sieva_index::sorted::{self, Column, SharedBuild, SortOptions, Table};
 use sieva_index::store::{Home, Listing, SortedDraft, SortedEntry, Store};
+use sieva_index::{RegionGrid, content_hash};
 use sieva_types::{Buffer, Bx, Error, ErrorKind, Result};
 
 use super::build::{BuildOptions, Progress};
@@ -93,10 +93,19 @@ fn with_table<R>(
     let sorting = SortOptions {
         threads: options.jobs.max(1),
         memory: options.memory,
+        seal: seal_of(source, &names(source, arrays))?,
         cancel: &options.cancel,
         progress: &progress,
     };
     work(&header.shape, &described, &table, &sorting)
+}
+
+/// What tells the replica from others: the content of the source and the columns, the key first. All processes that build
+/// it find the same.
+fn seal_of(source: &Source, names: &[String]) -> Result<u64> {
+    let loaded = source.loaded()?;
+    let state = loaded.fingerprint()?;
+    Ok(content_hash(format!("{} {:016x} {names:?}", state.len, state.content).as_bytes()))
 }
 
 /// Paths of arrays.
@@ -130,7 +139,8 @@ pub(super) fn publish(
     options: &BuildOptions,
 ) -> Result<()> {
     source.reader().store().check_unchanged()?;
-    let entry: SortedEntry = place.finish(names[0].clone(), names.to_vec())?;
+    let seal = seal_of(source, names)?;
+    let entry: SortedEntry = place.finish(names[0].clone(), names.to_vec(), seal)?;
     let add = |listing: &Listing| {
         let mut listing = listing.clone();
         listing.sorted.retain(|e| e.key != entry.key);

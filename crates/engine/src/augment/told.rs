@@ -205,7 +205,8 @@ fn indexed_bytes(a: &ArraySummary) -> u64 {
     a.header.shape.iter().fold(a.header.dtype.size() as u64, |n, &d| n.saturating_mul(d))
 }
 
-fn data_bytes(source: &Source, array: usize) -> u64 {
+/// The bytes of an array's elements, decoded.
+pub(super) fn data_bytes(source: &Source, array: usize) -> u64 {
     let info = &source.schema().arrays[array];
     info.shape.iter().fold(info.dtype.size() as u64, |n, &d| n.saturating_mul(d))
 }

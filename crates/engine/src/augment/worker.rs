@@ -17,6 +17,11 @@ const CHECKPOINT: u64 = 1 << 30;
 /// How many times its bytes a region takes while its bitmap is built.
 const BITMAP_TIMES: u64 = 6;
 
+/// The memory of a build that a thread takes which builds regions of so many bytes: half of it is for decoding chunks.
+pub(super) fn memory_for(region: u64, bitmaps: bool) -> u64 {
+    region.saturating_mul(2 * if bitmaps { BITMAP_TIMES } else { 1 })
+}
+
 /// What workers share.
 struct Work<'a> {
     source: &'a Source,
@@ -86,12 +91,9 @@ struct Bytes {
 impl Work<'_> {
     /// As many as there are pieces, and as there is room for regions: each is read, hashed and told in a bitmap.
     fn threads(&self) -> usize {
-        let held = |&(j, r): &(usize, usize)| {
-            let job = &self.jobs[j];
-            job.bytes(r).saturating_mul(if job.bitmaps { BITMAP_TIMES } else { 1 })
-        };
+        let held = |&(j, r): &(usize, usize)| memory_for(self.jobs[j].bytes(r), self.jobs[j].bitmaps);
         let largest = self.pieces.iter().map(held).max().unwrap_or(0);
-        let room = usize::try_from(self.options.memory / 2 / largest.max(1)).unwrap_or(usize::MAX);
+        let room = usize::try_from(self.options.memory / largest.max(1)).unwrap_or(usize::MAX);
         self.options.jobs.min(room).clamp(1, self.pieces.len())
     }
 

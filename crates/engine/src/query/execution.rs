@@ -94,6 +94,13 @@ impl Query {
     /// `cancelled`.
     pub fn price(&self) -> Result<Price> {
         let mut price = self.known().price()?;
+        let plus = |n: Expected<u64>, more: u64| Expected {
+            expected: n.expected.saturating_add(more),
+            high: n.high.saturating_add(more),
+            ..n
+        };
+        price.bytes_read = plus(price.bytes_read, self.spent.0);
+        price.requests = plus(price.requests, self.spent.1);
         if self.answered.get().is_some() || self.open.is_empty() {
             return Ok(price);
         }

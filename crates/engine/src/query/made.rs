@@ -45,13 +45,13 @@ impl Query {
         let projection =
             select.map_or(Projection::All, |list| Projection::Items(list.into_iter().map(item).collect()));
         let select = Select { projection, condition, ..Select::default() };
-        Self::new(source, plan, &[], Some(select), subqueries, options, started)
+        Self::new(source, plan, &[], Some(select), subqueries.into(), options, started)
     }
 
     pub(crate) fn of_select(source: &Source, select: Select, options: &QueryOptions) -> Result<Self> {
         let (started, subqueries) = (Instant::now(), Subqueries::default());
         let (plan, _) = source.plan_select(&select, &subqueries, options)?;
-        Self::new(source, plan, &[], Some(select), subqueries, options, started)
+        Self::new(source, plan, &[], Some(select), subqueries.into(), options, started)
     }
 
     /// The query of a plan of this source's arrays.
@@ -61,7 +61,7 @@ impl Query {
         options: &QueryOptions,
         started: Instant,
     ) -> Result<Self> {
-        Self::new(source, plan, &[], None, Subqueries::default(), options, started)
+        Self::new(source, plan, &[], None, Arc::default(), options, started)
     }
 
     /// The query of the plan of an object of a collection, with what is known of its columns that are constants.
@@ -71,7 +71,17 @@ impl Query {
         constants: &[Answer],
         options: &QueryOptions,
     ) -> Result<Self> {
-        Self::new(source, plan, constants, None, Subqueries::default(), options, Instant::now())
+        Self::new(source, plan, constants, None, Arc::default(), options, Instant::now())
+    }
+
+    /// The same query, made of its plan in its one form, as its tasks are: aggregates that stand in HAVING alone may come in
+    /// another order there.
+    pub(crate) fn in_one_form(&self) -> Result<Self> {
+        let (plan, select) = (self.logical_plan()?, self.select.get().cloned());
+        let subqueries = Arc::clone(&self.subqueries);
+        let asked =
+            Self::lowered(&self.source, plan, &[], select, subqueries, &self.options, Instant::now())?;
+        Self::alone(&self.source, asked, &self.options)
     }
 
     fn new(
@@ -79,12 +89,24 @@ impl Query {
         plan: Plan,
         constants: &[Answer],
         select: Option<Select>,
-        subqueries: Subqueries,
+        subqueries: Arc<Subqueries>,
         options: &QueryOptions,
         started: Instant,
     ) -> Result<Self> {
-        let session = source.session();
-        session.count_query();
+        source.session().count_query();
+        let asked = Self::lowered(source, plan, constants, select, subqueries, options, started)?;
+        Self::alone(source, asked, options)
+    }
+
+    fn lowered(
+        source: &Source,
+        plan: Plan,
+        constants: &[Answer],
+        select: Option<Select>,
+        subqueries: Arc<Subqueries>,
+        options: &QueryOptions,
+        started: Instant,
+    ) -> Result<Asked> {
         let open = RefCell::new(Vec::new());
         let bound = source.lowered_with(&plan, constants, &|plan| {
             open.borrow_mut().push(plan.clone());
@@ -93,10 +115,8 @@ impl Query {
         let mut open = open.into_inner();
         open.sort_unstable();
         open.dedup();
-        let (plan, subqueries) = (Arc::new(plan), Arc::new(subqueries));
-        let shared = (Arc::default(), Arc::new(ChunkCache::new(0)));
-        let asked = Asked { plan, bound, within: None, select, subqueries, open, shared, started };
-        Self::alone(source, asked, options)
+        let (plan, shared) = (Arc::new(plan), (Arc::default(), Arc::new(ChunkCache::new(0))));
+        Ok(Asked { plan, bound, within: None, select, subqueries, open, shared, started })
     }
 
     /// A query that finds for itself what it is asked.
@@ -125,6 +145,9 @@ impl Query {
         let cancel = options.cancel.clone().unwrap_or_default();
         let known =
             Arc::new(source.execution(bound, exec_options(source.session(), &options, &cancel, &cache))?);
+        // Where chunks are, and samples of the file where it has indexes: what the price does not know of.
+        let made = source.reader().store().counters().snapshot();
+        let spent = (made.bytes_read - before.bytes_read, made.requests - before.requests);
         let turn = Turn::new(source.session(), known.options.memory, &cancel);
         let index_before = known.indexes.traffic();
         let mut stats = QueryStats { open_seconds: source.opened_in(), ..QueryStats::default() };
@@ -152,6 +175,7 @@ impl Query {
             stats: Arc::new(Mutex::new(stats)),
             failure: Arc::default(),
             before,
+            spent,
             index_before,
         })
     }

@@ -122,16 +122,17 @@ impl Query {
                 Known::Selection(found)
             }
             Found::Groups(mut groups) => {
-                let _entered = self.enter()?;
-                let empty = Groups::start(self.execution()?)?;
+                let query = self.in_one_form()?;
+                let _entered = query.enter()?;
+                let empty = Groups::start(query.execution()?)?;
                 if !empty.is_like(&groups) {
                     let message = "the partial result has other keys or aggregates than the query";
                     return Err(Error::new(ErrorKind::InvalidValue, message));
                 }
                 // Without keys there is one group, of no rows too.
-                groups.limit(self.memory());
+                groups.limit(query.memory());
                 let groups = if groups.is_empty() { empty } else { *groups };
-                Known::Groups(finish_groups(self.execution()?, groups)?)
+                return query.knowing(Known::Groups(finish_groups(query.execution()?, groups)?));
             }
         };
         self.knowing(known)

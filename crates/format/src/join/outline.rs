@@ -82,31 +82,57 @@ impl Outline {
 /// Schemas and coordinates that files share are kept once: a thousand files of one model have one schema.
 #[derive(Default)]
 pub(crate) struct Interned {
-    schemas: Mutex<HashMap<String, Vec<Arc<Schema>>>>,
+    schemas: Mutex<HashMap<String, Vec<Shared>>>,
     values: Mutex<HashMap<u64, Values>>,
 }
 
+/// The schema of files that are alike.
+struct Shared {
+    /// The first of them in the order of the list, whose schema it is.
+    file: usize,
+    schema: Arc<Schema>,
+}
+
 impl Interned {
-    /// The outline of an open file. Reads its coordinates.
-    pub(crate) fn outline(&self, source: &Arc<dyn ArraySource>) -> Result<Outline> {
+    /// The outline of an open file, number `file` of the list. Reads its coordinates.
+    pub(crate) fn outline(&self, file: usize, source: &Arc<dyn ArraySource>) -> Result<Outline> {
         let schema = source.schema();
         let lens = schema.dims.iter().map(|d| d.len).collect();
         let coords = schema.dims.iter().map(|d| d.coordinate.map(|c| self.read(source, c)).transpose());
         let coords = coords.map(|v| v.map(Option::flatten)).collect::<Result<Vec<_>>>()?;
         let store = source.store();
         let (size, version, is_remote) = (store.len(), store.version(), store.is_remote());
-        Ok(Outline { schema: self.schema(schema), lens, coords, size, version, is_remote })
+        Ok(Outline { schema: self.schema(file, schema), lens, coords, size, version, is_remote })
     }
 
-    fn schema(&self, schema: &Schema) -> Arc<Schema> {
-        let key: String = schema.arrays.iter().flat_map(|a| [a.path.as_str(), "\n"]).collect();
+    /// Files are opened by many threads, in any order. What is told of files that are alike (chunks, attributes) is
+    /// said of the first in the list, so that each process that opens the same list has the same schema.
+    fn schema(&self, file: usize, schema: &Schema) -> Arc<Schema> {
         let mut known = self.schemas.lock().unwrap_or_else(PoisonError::into_inner);
-        let alike = known.entry(key).or_default();
-        if let Some(found) = alike.iter().find(|s| same(s, schema)) {
-            return Arc::clone(found);
+        let alike = known.entry(paths(schema)).or_default();
+        let Some(found) = alike.iter_mut().find(|s| same(&s.schema, schema)) else {
+            let schema = Arc::new(schema.clone());
+            alike.push(Shared { file, schema: Arc::clone(&schema) });
+            return schema;
+        };
+        if file < found.file {
+            *found = Shared { file, schema: Arc::new(schema.clone()) };
         }
-        alike.push(Arc::new(schema.clone()));
-        Arc::clone(&alike[alike.len() - 1])
+        Arc::clone(&found.schema)
+    }
+
+    /// Gives each outline the schema of its kind's first file, once all files have been looked at.
+    pub(crate) fn settle(self, outlines: &mut [Outline]) {
+        let known = self.schemas.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let mut settled: HashMap<*const Schema, Arc<Schema>> = HashMap::new();
+        for outline in outlines {
+            let first = settled.entry(Arc::as_ptr(&outline.schema)).or_insert_with(|| {
+                let alike = known.get(&paths(&outline.schema)).map_or(&[][..], Vec::as_slice);
+                let shared = alike.iter().find(|s| same(&s.schema, &outline.schema));
+                Arc::clone(shared.map_or(&outline.schema, |s| &s.schema))
+            });
+            outline.schema = Arc::clone(first);
+        }
     }
 
     /// The values of a coordinate; `None` where there are too many.
@@ -149,6 +175,11 @@ impl Interned {
             }
         }
     }
+}
+
+/// The arrays' paths, a line each.
+fn paths(schema: &Schema) -> String {
+    schema.arrays.iter().flat_map(|a| [a.path.as_str(), "\n"]).collect()
 }
 
 /// Whether an array's values are what is stored.

@@ -182,7 +182,7 @@ fn outlines(n: usize, opener: &Opener, threads: usize) -> Result<Vec<Outline>> {
             if file >= n {
                 return Ok(done);
             }
-            let outline = opener(file).and_then(|source| interned.outline(&source));
+            let outline = opener(file).and_then(|source| interned.outline(file, &source));
             if outline.is_err() {
                 // The others need not go on.
                 next.store(n, Relaxed);
@@ -198,7 +198,9 @@ fn outlines(n: usize, opener: &Opener, threads: usize) -> Result<Vec<Outline>> {
         done.into_iter().collect::<Result<Vec<_>>>().map(|v| v.into_iter().flatten().collect())
     })?;
     all.sort_unstable_by_key(|(file, _)| *file);
-    Ok(all.into_iter().map(|(_, outline)| outline).collect())
+    let mut outlines: Vec<Outline> = all.into_iter().map(|(_, outline)| outline).collect();
+    interned.settle(&mut outlines);
+    Ok(outlines)
 }
 
 /// Stands for the bytes of all files: their number, state and traffic.

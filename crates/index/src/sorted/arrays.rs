@@ -1,4 +1,5 @@
-//! Reading ranges of the arrays of a replica: one read per shard, every chunk touched verified.
+//! Reading ranges of the arrays of a replica: one read per shard, every chunk touched verified, and the seal of each file
+//! that is opened.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -10,6 +11,7 @@ use sieva_types::{Buffer, Error, ErrorKind, Result};
 
 use super::files;
 use super::layout::{CRC, Layout, swap_little_endian};
+use super::seal::{SEAL, seal_of};
 use crate::place::{Place, Readable};
 
 /// The directory of an array's shards.
@@ -22,13 +24,16 @@ const OPEN_FILES: usize = 256;
 pub(super) struct Arrays {
     layout: Layout,
     arrays: Vec<Array>,
+    /// What the files are sealed with.
+    seal: Option<u64>,
     open: Mutex<HashMap<(usize, u64), Arc<Shard>>>,
     pub counters: Counters,
 }
 
-/// One array: where its shards are, the bytes of an element and the number of elements.
+/// One array: its directory in the replica, where its shards are, the bytes of an element and the number of elements.
 #[derive(Clone, Debug)]
 pub(super) struct Array {
+    pub path: String,
     pub shards: Place,
     pub size: usize,
     pub len: u64,
@@ -41,8 +46,8 @@ struct Shard {
 }
 
 impl Arrays {
-    pub fn new(layout: Layout, arrays: Vec<Array>) -> Self {
-        Self { layout, arrays, open: Mutex::default(), counters: Counters::default() }
+    pub fn new(layout: Layout, seal: Option<u64>, arrays: Vec<Array>) -> Self {
+        Self { layout, arrays, seal, open: Mutex::default(), counters: Counters::default() }
     }
 
     /// Whether a network lies between.
@@ -117,12 +122,29 @@ impl Arrays {
         }
         let (shards, name) = (&self.arrays[array].shards, number.to_string());
         let (file, path) = (files::open(shards, &name)?, shards.name_of(&name));
+        self.check_seal(array, number, &file, &path)?;
         if open.len() >= OPEN_FILES {
             open.clear();
         }
         let shard = Arc::new(Shard { file, path });
         open.insert((array, number), shard.clone());
         Ok(shard)
+    }
+}
+
+impl Arrays {
+    /// That a shard was written for this replica, this array and this place.
+    fn check_seal(&self, array: usize, number: u64, file: &Readable, path: &str) -> Result<()> {
+        let Some(seal) = self.seal else { return Ok(()) };
+        let Array { path: name, size, len, .. } = &self.arrays[array];
+        let (mut found, chunks) = ([0; SEAL], self.layout.chunks_in(number, *len));
+        let offset = (chunks * self.layout.stride(*size)) as u64;
+        files::read_at(file, path, offset, &mut found)?;
+        self.counters.add_request(SEAL as u64);
+        if found == seal_of(seal, name, number) {
+            return Ok(());
+        }
+        Err(files::corrupt(path, "the file was written for another replica, or another place in it"))
     }
 }
 

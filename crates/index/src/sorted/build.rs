@@ -84,8 +84,9 @@ impl<'a> Build<'a> {
     /// The arrays of columns and positions, empty.
     pub fn create(&self, ready: &Ready<'_>, dir: &Path) -> Result<Vec<NewArray>> {
         let rows = ready.schema.rows;
-        let create =
-            |path: &str, dtype, name: &str| NewArray::create(dir.join(path), self.layout, dtype, rows, name);
+        let create = |path: &str, dtype, name: &str| {
+            NewArray::create(dir.join(path), self.layout, (dtype, name), rows, self.options.seal)
+        };
         let mut arrays: Vec<NewArray> = (ready.columns.iter().zip(&ready.paths))
             .map(|(c, path)| create(path, c.dtype, &c.name))
             .collect::<Result<_>>()?;
@@ -96,7 +97,9 @@ impl<'a> Build<'a> {
     /// The same, once they are there, to have `rows` written to.
     pub fn open(&self, ready: &Ready<'_>, dir: &Path, rows: &Range<u64>) -> Vec<NewArray> {
         let all = ready.schema.rows;
-        let open = |path: &str, dtype| NewArray::open(dir.join(path), self.layout, dtype, all, rows.clone());
+        let open = |path: &str, dtype| {
+            NewArray::open(dir.join(path), self.layout, (dtype, all), rows.clone(), self.options.seal)
+        };
         let columns = ready.columns.iter().zip(&ready.paths).map(|(c, path)| open(path, c.dtype));
         columns.chain([open(ROW, ready.row)]).collect()
     }
@@ -112,7 +115,7 @@ impl<'a> Build<'a> {
     ) -> Result<()> {
         let (layout, size, key) = (self.layout, ready.schema.sizes[0], ready.schema.key);
         let chunks = layout.chunks(ready.schema.rows);
-        let array = NewArray::create(dir.join(FENCE), layout, key, chunks, FENCE)?;
+        let array = NewArray::create(dir.join(FENCE), layout, (key, FENCE), chunks, self.options.seal)?;
         written(layout, vec![array], self.options.cancel, |writer| {
             writer.write(0, 0..chunks, &mut Vec::new(), |range, out| {
                 out.copy_from_slice(&fences[range.start * size..range.end * size]);
@@ -129,6 +132,7 @@ impl<'a> Build<'a> {
             columns: ready.columns.clone(),
             paths: ready.paths.clone(),
             fences: crc32c::crc32c(&fences),
+            seal: Some(self.options.seal),
             source: attributes.clone(),
         };
         files::write_small(&dir.join("zarr.json"), &meta.to_text()?)?;

@@ -14,7 +14,9 @@ use super::{Column, files};
 /// The file of a group's metadata.
 const GROUP: &str = "zarr.json";
 const FORMAT: &str = "sieva-sorted-replica";
-const VERSION: u64 = 1;
+const VERSION: u64 = 2;
+/// The version whose files have no seals.
+const UNSEALED: u64 = 1;
 const CHECK: &str = "\"check\": \"";
 const UNCHECKED: &str = "0000000000000000";
 /// A group's metadata is a few kilobytes; what is larger than this is not read.
@@ -32,6 +34,8 @@ pub(super) struct Meta {
     pub paths: Vec<String>,
     /// crc32c of the elements of `fence`, which ties them to this build.
     pub fences: u32,
+    /// The number that its files are sealed with; none of replicas of the version before.
+    pub seal: Option<u64>,
     pub source: Map<String, Value>,
 }
 
@@ -48,7 +52,9 @@ impl Meta {
             .collect();
         // "check" sorts before all other keys of ours, so that its first occurrence is this one.
         let ours = json!({
-            "check": UNCHECKED, "format": FORMAT, "version": VERSION, "shape": self.shape,
+            "check": UNCHECKED, "format": FORMAT, "shape": self.shape,
+            "version": if self.seal.is_some() { VERSION } else { UNSEALED },
+            "seal": self.seal.map(|seal| format!("{seal:016x}")),
             "key": self.columns.first().map(|c| c.name.as_str()), "numbers": self.numbers,
             "chunk": self.layout.chunk, "shard": self.layout.shard, "fences": self.fences, "columns": columns,
         });
@@ -85,8 +91,13 @@ impl Meta {
             _ => return Err("no attributes of the source".into()),
         };
         let ours = group.pointer("/attributes/sieva").ok_or("no attributes of ours")?;
-        if ours["format"] != FORMAT || ours["version"] != VERSION {
+        let is_sealed = ours["version"] == VERSION;
+        if ours["format"] != FORMAT || !(is_sealed || ours["version"] == UNSEALED) {
             return Err(format!("version {} of format {} is not known", ours["version"], ours["format"]));
+        }
+        let seal = ours["seal"].as_str().and_then(|text| u64::from_str_radix(text, 16).ok());
+        if is_sealed && seal.is_none() {
+            return Err(format!("'seal' is {}", ours["seal"]));
         }
         let number = |key: &str| ours[key].as_u64().ok_or_else(|| format!("no number '{key}'"));
         let list = |key: &str| ours[key].as_array().ok_or_else(|| format!("no list '{key}'"));
@@ -98,6 +109,7 @@ impl Meta {
             shape: shape.ok_or("bad shape")?,
             numbers: number("numbers")?,
             fences: u32::try_from(number("fences")?).map_err(|e| e.to_string())?,
+            seal: seal.filter(|_| is_sealed),
             columns,
             paths,
             source,

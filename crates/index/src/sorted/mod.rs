@@ -19,6 +19,7 @@ mod pivots;
 mod replica;
 mod run;
 mod runs;
+mod seal;
 mod shared;
 mod sizes;
 mod source;
@@ -68,6 +69,8 @@ pub struct SortOptions<'a> {
     pub threads: usize,
     /// Bytes of memory for all threads together, without what [`Table::read`] takes for itself.
     pub memory: u64,
+    /// What tells the replica from others, the same in all processes that build it: a file of another one is not believed.
+    pub seal: u64,
     /// Set by the caller to end the build.
     pub cancel: &'a AtomicBool,
     /// Told the rows done and their number in all phases, from several threads.

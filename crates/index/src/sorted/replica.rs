@@ -47,12 +47,15 @@ impl SortedReplica {
     pub fn open_at(place: &Place) -> Result<Self> {
         let meta = Meta::read(place)?;
         let rows = meta.rows();
-        let array = |path: &str, size, len| Array { shards: place.child(path).child(SHARDS), size, len };
+        let array = |path: &str, size, len| {
+            let shards = place.child(path).child(SHARDS);
+            Array { path: path.to_owned(), shards, size, len }
+        };
         let mut arrays: Vec<Array> =
             meta.columns.iter().zip(&meta.paths).map(|(c, p)| array(p, c.dtype.size(), rows)).collect();
         arrays.push(array(ROW, row_dtype(rows).size(), rows));
         arrays.push(array(FENCE, meta.columns[0].dtype.size(), meta.layout.chunks(rows)));
-        let arrays = Arrays::new(meta.layout, arrays);
+        let arrays = Arrays::new(meta.layout, meta.seal, arrays);
         let fences =
             read_fences(&meta, &arrays).map_err(|e| e.at(format_args!("sorted replica '{place}'")))?;
         Ok(Self { meta, arrays, fences, buffers: Mutex::default() })
@@ -66,6 +69,11 @@ impl SortedReplica {
     /// The columns, the key first.
     pub fn columns(&self) -> &[Column] {
         &self.meta.columns
+    }
+
+    /// The number that its files are sealed with, which tells it from others; none of those of before.
+    pub fn seal(&self) -> Option<u64> {
+        self.meta.seal
     }
 
     /// Whether a network lies between.

@@ -15,6 +15,7 @@ use super::arrays::shard_path;
 use super::files;
 use super::layout::{CRC, Layout, swap_little_endian};
 use super::meta::array_text;
+use super::seal::seal_of;
 
 /// Chunks that are written at once.
 pub(super) const CHUNKS_AT_ONCE: usize = 8;
@@ -26,6 +27,8 @@ pub(super) struct NewArray {
     dir: PathBuf,
     size: usize,
     len: u64,
+    /// The number of the replica, and the array's directory in it.
+    seal: (u64, String),
     /// Chunks that are written here.
     chunks: Range<u64>,
     /// Those of them that are not yet written, of each shard.
@@ -34,15 +37,17 @@ pub(super) struct NewArray {
 
 impl NewArray {
     /// Creates the directory and the metadata of an array of `len` elements.
-    pub fn create(dir: PathBuf, layout: Layout, dtype: DType, len: u64, name: &str) -> Result<Self> {
+    pub fn create(dir: PathBuf, layout: Layout, array: (DType, &str), len: u64, seal: u64) -> Result<Self> {
+        let (dtype, name) = array;
         fs::create_dir(&dir).map_err(|e| files::unwritten(&dir, &e))?;
         files::create_dir(&dir.join("c"))?;
         files::write_small(&dir.join("zarr.json"), &array_text(layout, dtype, len, json!({"name": name}))?)?;
-        Ok(Self::open(dir, layout, dtype, len, 0..len))
+        Ok(Self::open(dir, layout, (dtype, len), 0..len, seal))
     }
 
     /// An array that was created, of which `rows` are written here; they begin and end where chunks do.
-    pub fn open(dir: PathBuf, layout: Layout, dtype: DType, len: u64, rows: Range<u64>) -> Self {
+    pub fn open(dir: PathBuf, layout: Layout, array: (DType, u64), rows: Range<u64>, seal: u64) -> Self {
+        let (dtype, len) = array;
         let chunks = rows.start / layout.chunk as u64..layout.chunks(rows.end);
         let of = |shard: u64| {
             let first = shard * layout.shard as u64;
@@ -50,7 +55,8 @@ impl NewArray {
             chunks.end.min(end).saturating_sub(chunks.start.max(first)) as usize
         };
         let missing = (0..layout.shards(len)).map(|shard| AtomicUsize::new(of(shard))).collect();
-        Self { dir, size: dtype.size(), len, chunks, missing }
+        let path = dir.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        Self { dir, size: dtype.size(), len, seal: (seal, path), chunks, missing }
     }
 }
 
@@ -183,7 +189,7 @@ impl Writer {
 
     /// Writes chunks to their place, and the index of the shard where they were the last ones of it.
     fn put(&self, array: usize, chunk: u64, chunks: &[u8]) -> Result<()> {
-        let NewArray { dir, size, len, missing, .. } = &self.arrays[array];
+        let NewArray { dir, size, len, missing, seal: (seal, name), .. } = &self.arrays[array];
         let (shard, within) = (chunk / self.layout.shard as u64, chunk % self.layout.shard as u64);
         let (path, stride) = (shard_path(dir, shard), self.layout.stride(*size));
         let file = files::open_to_write(&path)?;
@@ -191,9 +197,11 @@ impl Writer {
         let written = chunks.len() / stride;
         if missing[shard as usize].fetch_sub(written, Relaxed) == written {
             let chunks = self.layout.chunks_in(shard, *len);
-            // Whoever writes the last chunk of a shard writes its index, which depends on nothing else.
+            // Whoever writes the last chunk of a shard writes its seal and index, which depend on nothing else.
             if shard * self.layout.shard as u64 + chunks as u64 <= self.arrays[array].chunks.end {
-                files::write_at(&file, &path, (chunks * stride) as u64, &self.layout.index(chunks, *size))?;
+                let mut end = seal_of(*seal, name, shard).to_vec();
+                end.extend(self.layout.index(chunks, *size));
+                files::write_at(&file, &path, (chunks * stride) as u64, &end)?;
             }
             // A receiver that is gone has failed, which is the error that counts.
             let _ = self.complete.send((file, path));

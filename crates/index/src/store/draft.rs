@@ -152,11 +152,12 @@ impl SortedDraft {
     ///
     /// # Errors
     /// `io-error` where its size cannot be told.
-    pub fn finish(self, key: impl Into<String>, columns: Vec<String>) -> Result<SortedEntry> {
+    pub fn finish(self, key: impl Into<String>, columns: Vec<String>, seal: u64) -> Result<SortedEntry> {
         let dir = self.0.path();
         let done = self.0.give().and_then(|()| size(&self.path()));
         let bytes = done.map_err(|e| write_error(&dir, &e))?;
-        Ok(SortedEntry { key: key.into(), dir, columns, bytes, draft: Some(Arc::new(self.0)) })
+        let draft = Some(Arc::new(self.0));
+        Ok(SortedEntry { key: key.into(), dir, columns, bytes, seal: Some(seal), draft })
     }
 }
 

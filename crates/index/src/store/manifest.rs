@@ -76,13 +76,15 @@ pub struct SortedEntry {
     pub columns: Vec<String>,
     /// Bytes of its files.
     pub bytes: u64,
+    /// The number that its files are sealed with: the replica of another source has another. None of those of before.
+    pub seal: Option<u64>,
     pub(super) draft: Option<Arc<Draft>>,
 }
 
 impl PartialEq for SortedEntry {
     fn eq(&self, other: &Self) -> bool {
-        (&self.key, &self.dir, &self.columns, self.bytes)
-            == (&other.key, &other.dir, &other.columns, other.bytes)
+        (&self.key, &self.dir, &self.columns, self.bytes, self.seal)
+            == (&other.key, &other.dir, &other.columns, other.bytes, other.seal)
     }
 }
 
@@ -140,6 +142,8 @@ struct FileSorted {
     key: String,
     columns: Vec<String>,
     bytes: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    seal: Option<String>,
 }
 
 impl Manifest {
@@ -237,6 +241,7 @@ impl FileBody {
             key: s.key.clone(),
             columns: s.columns.clone(),
             bytes: s.bytes,
+            seal: s.seal.map(hex),
         });
         Self {
             fingerprint: FileFingerprint {
@@ -262,6 +267,7 @@ impl FileBody {
                 dir: dir.join(s.name),
                 columns: s.columns,
                 bytes: s.bytes,
+                seal: s.seal.map(|seal| number(&seal)).transpose()?,
                 draft: None,
             })
         });

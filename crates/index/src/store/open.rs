@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use sieva_store::Counters;
-use sieva_types::Result;
+use sieva_types::{Error, ErrorKind, Result};
 
 use super::load::{load, superseded};
 use super::manifest::{Listing, Manifest, SortedEntry};
@@ -130,9 +130,15 @@ impl Store {
     /// Opens one of its sorted replicas.
     ///
     /// # Errors
-    /// As [`SortedReplica::open`].
+    /// As [`SortedReplica::open`]; `corrupt-index` for one that was built elsewhere.
     pub fn open_sorted(&self, entry: &SortedEntry) -> Result<SortedReplica> {
-        SortedReplica::open_at(&self.place.child(&entry.name()))
+        let place = self.place.child(&entry.name());
+        let replica = SortedReplica::open_at(&place)?;
+        if entry.seal.is_none() || entry.seal == replica.seal() {
+            return Ok(replica);
+        }
+        let message = format!("'{place}' is the replica of another source, or of other columns");
+        Err(Error::new(ErrorKind::CorruptIndex, message))
     }
 
     /// The state of the source that it belongs to.

@@ -9,7 +9,7 @@ use super::wire::Encoded;
 use crate::mask::Bits;
 use crate::values::{Scalar, ValueType, Values, Vector};
 use sieva_index::stats::Total;
-use sieva_types::{Error, ErrorKind, Result};
+use sieva_types::{Error, ErrorKind, Result, TextSlice};
 
 /// The group of a row that goes into none.
 pub const NO_GROUP: u32 = u32::MAX;
@@ -67,7 +67,7 @@ pub enum Piece<'a> {
     U64(&'a [u64], Present<'a>),
     F32(&'a [f32]),
     F64(&'a [f64]),
-    Str(&'a [String], Present<'a>),
+    Str(TextSlice<'a>, Present<'a>),
 }
 
 /// Whether a value is there.
@@ -116,7 +116,7 @@ impl Piece<'_> {
             Self::U64(v, p) => Self::U64(&v[at..to], p.map(|p| p.from(at))),
             Self::F32(v) => Self::F32(&v[at..to]),
             Self::F64(v) => Self::F64(&v[at..to]),
-            Self::Str(v, p) => Self::Str(&v[at..to], p.map(|p| p.from(at))),
+            Self::Str(v, p) => Self::Str(v.part(at..to), p.map(|p| p.from(at))),
         }
     }
 
@@ -288,7 +288,7 @@ pub fn with_piece<T>(
         Values::Bool(v) => f(&Piece::Bool(v, present)),
         Values::I64(v) => f(&Piece::I64(v, present)),
         Values::U64(v) => f(&Piece::U64(v, present)),
-        Values::Str(v) => f(&Piece::Str(v, present)),
+        Values::Str(v) => f(&Piece::Str(v.all(), present)),
         Values::F64(v) => match present {
             None => f(&Piece::F64(v)),
             Some(p) => {

@@ -99,7 +99,7 @@ impl Different for String {
 
     fn add(set: &mut Distinct<String>, target: Target<'_>, piece: &Piece<'_>) -> Result<()> {
         let Piece::Str(v, p) = *piece else { return Err(super::accumulator::wrong_piece(piece)) };
-        target.each(v.len(), |i| is_there(p, i), |g, i| set.insert(g, v[i].clone()));
+        target.each(v.len(), |i| is_there(p, i), |g, i| set.insert(g, v[i].to_owned()));
         Ok(())
     }
 }

@@ -6,6 +6,7 @@ use crate::mask::Mask;
 use crate::values::testing::*;
 use crate::values::{Scalar, Values, Vector};
 use proptest::prelude::*;
+use sieva_types::Texts;
 
 /// An accumulator of one group, the second of two.
 struct State {
@@ -385,7 +386,7 @@ mod repeated {
             check(Values::I64(vec![i]), Values::I64(vec![3, i64::MIN]), n);
             check(Values::U64(vec![u]), Values::U64(vec![u64::MAX]), n);
             check(Values::Bool(vec![b]), Values::Bool(vec![false]), n);
-            check(Values::Str(vec![t]), Values::Str(vec![]), n);
+            check(Values::Str(Texts::repeated(&t, 1)), Values::Str(Texts::new()), n);
         }
     }
 

@@ -78,7 +78,7 @@ fn hostile() -> impl Strategy<Value = Vector> {
         2 => prop::collection::vec(ints, 0..200).prop_map(Values::I64),
         2 => prop::collection::vec(unsigned, 0..200).prop_map(Values::U64),
         1 => prop::collection::vec(any::<bool>(), 0..200).prop_map(Values::Bool),
-        1 => prop::collection::vec(text, 0..50).prop_map(Values::Str),
+        1 => prop::collection::vec(text, 0..50).prop_map(|v| Values::Str(v.iter().collect())),
     ];
     (values, any::<u64>(), any::<bool>()).prop_map(|(values, seed, all)| {
         let valid = Mask::from_fn(values.len(), |i| all || seed.rotate_left(i as u32) & 3 != 0);

@@ -30,17 +30,13 @@ pub(super) fn as_asked(schema: &Schema, bound: &Bound, cross: bool) -> Result<Pl
         other => return Err(internal(format!("a condition that was lowered: {other:?}"))),
     }
     if let Body::Groups { keys, aggregates, having } = &bound.body {
-        // Two names of one aggregate (avg, mean) are one, as in the plan's one form.
-        let mut calls: Vec<Call> = Vec::with_capacity(aggregates.len());
-        for (aggregate, of) in aggregates {
-            let call = columns.call(aggregate, of.as_ref())?;
-            let number = calls.iter().position(|known| *known == call).unwrap_or(calls.len());
-            columns.calls.push(number);
-            if number == calls.len() {
-                calls.push(call);
-            }
-        }
-        steps.push(Step::Aggregate { keys: columns.each(keys)?, calls });
+        let (keys, places) = different(columns.each(keys)?, Expr::canonical);
+        columns.keys = places;
+        let call = |(aggregate, of): &(Aggregate, Option<Value>)| columns.call(aggregate, of.as_ref());
+        let (calls, places) = different(aggregates.iter().map(call).collect::<Result<_>>()?, Call::canonical);
+        columns.calls = places;
+        columns.different_keys = keys.len();
+        steps.push(Step::Aggregate { keys, calls });
         steps.extend(having.as_ref().map(|h| columns.expr(h)).transpose()?.map(Step::Having));
     }
     if !bound.order_by.is_empty() {
@@ -61,6 +57,22 @@ pub(super) fn as_asked(schema: &Schema, bound: &Bound, cross: bool) -> Result<Pl
     Ok(plan)
 }
 
+/// Each once, as in the plan's one form (avg, mean; a + b, b + a), and which of them each was.
+fn different<T: PartialEq>(all: Vec<T>, one_form: impl Fn(&T) -> T) -> (Vec<T>, Vec<usize>) {
+    let (mut kept, mut forms): (Vec<T>, Vec<T>) = (Vec::new(), Vec::new());
+    let mut places = Vec::with_capacity(all.len());
+    for one in all {
+        let form = one_form(&one);
+        let place = forms.iter().position(|known| *known == form).unwrap_or(forms.len());
+        places.push(place);
+        if place == forms.len() {
+            kept.push(one);
+            forms.push(form);
+        }
+    }
+    (kept, places)
+}
+
 fn internal(what: String) -> Error {
     Error::new(ErrorKind::Internal, what)
 }
@@ -78,7 +90,9 @@ enum Of {
 struct Columns {
     list: Vec<Column>,
     of: Vec<Of>,
-    keys: usize,
+    /// Of each key its number among those that are different, and how many these are.
+    keys: Vec<usize>,
+    different_keys: usize,
     /// Of each aggregate the number of its call.
     calls: Vec<usize>,
 }
@@ -106,16 +120,13 @@ impl Columns {
         }
         of.sort_unstable();
         let list = of.iter().map(|&o| column(schema, bound, o)).collect();
-        let mut columns = Self { list, of, keys: 0, calls: Vec::new() };
+        let mut columns = Self { list, of, keys: Vec::new(), different_keys: 0, calls: Vec::new() };
         for &dim in &bound.rows.dims {
             let path = &schema.dims[dim].path;
             if !columns.list.iter().any(|c| c.dims.contains(path)) {
                 columns.list.push(column(schema, bound, Of::Position(dim)));
                 columns.of.push(Of::Position(dim));
             }
-        }
-        if let Body::Groups { keys, .. } = &bound.body {
-            columns.keys = keys.len();
         }
         columns
     }
@@ -138,10 +149,13 @@ impl Columns {
             Value::Date(part, array) => {
                 Expr::Call(part.name().to_owned(), vec![self.id(Of::Array(*array, false))?])
             }
-            Value::Key(key) => column_id(self.of.len() + key),
+            Value::Key(key) => {
+                let number = self.keys.get(*key).ok_or_else(|| internal(format!("no key {key}")))?;
+                column_id(self.of.len() + number)
+            }
             Value::Aggregated(call) => {
                 let number = self.calls.get(*call).ok_or_else(|| internal(format!("no aggregate {call}")))?;
-                column_id(self.of.len() + self.keys + number)
+                column_id(self.of.len() + self.different_keys + number)
             }
             Value::Negate(a) => Expr::Negate(boxed(a)?),
             Value::Arithmetic(op, a, b) => Expr::Binary(*op, boxed(a)?, boxed(b)?),

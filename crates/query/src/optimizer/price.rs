@@ -8,6 +8,7 @@ use sieva_types::{Bx, DType, Result};
 
 use super::cost_of_boxes::Cost;
 use super::{Bounds, FetchPath, Fetched, PhysicalPlan};
+use crate::aggregate::Aggregate;
 use crate::bind::{Body, Condition, Value};
 use crate::exec::Execution;
 use crate::exec::tile::Tiles;
@@ -22,6 +23,10 @@ const BATCH: u64 = 1 << 16;
 const MOST_PRICED: usize = 1 << 12;
 /// Tiles that are judged for the price.
 const MOST_LOOKED_AT: u64 = 1 << 14;
+/// Bytes of a request, about, where nothing is known of it.
+const BLOCK: u64 = 1 << 20;
+/// Bytes of a text or a list, about.
+const USUAL_WIDTH: u64 = 16;
 /// Bytes that a row of groups takes at work, at most about: what their tiles are cut for.
 const GROUP_ROW: u64 = 1 << 12;
 
@@ -49,6 +54,23 @@ pub struct Price {
     pub requests: Expected<u64>,
     /// Seconds: an estimate, its bounds too.
     pub seconds: Expected<f64>,
+}
+
+impl Price {
+    /// Adds what another query takes, that is run after it.
+    pub fn add(&mut self, other: &Self) {
+        let plus = |a: &mut Expected<u64>, b: Expected<u64>| {
+            a.low = a.low.saturating_add(b.low);
+            a.expected = a.expected.saturating_add(b.expected);
+            a.high = a.high.saturating_add(b.high);
+        };
+        plus(&mut self.rows, other.rows);
+        plus(&mut self.bytes_read, other.bytes_read);
+        plus(&mut self.bytes_returned, other.bytes_returned);
+        plus(&mut self.requests, other.requests);
+        let (s, more) = (&mut self.seconds, other.seconds);
+        (s.low, s.expected, s.high) = (s.low + more.low, s.expected + more.expected, s.high + more.high);
+    }
 }
 
 impl Execution {
@@ -90,6 +112,7 @@ impl Execution {
                 _ => likely.add(about),
             }
         }
+        let likely = self.bounded(likely);
         let least = self.least_fetched(plan, rows.low);
         let bytes_read = Expected { low: least, expected: likely.bytes.max(least), high: most.bytes };
         let requests =
@@ -98,7 +121,22 @@ impl Execution {
             plan,
             [(0, least), (requests.expected, bytes_read.expected), (most.requests, most.bytes)],
         );
-        Ok(Price { rows, bytes_read, bytes_returned: self.returned(rows), requests, seconds })
+        Ok(Price { rows, bytes_read, bytes_returned: self.bytes_of_rows(rows), requests, seconds })
+    }
+
+    /// What is likely where nothing bounds it (a network, several files): the elements as they are decoded, in blocks.
+    fn bounded(&self, likely: Cost) -> Cost {
+        let all = self.bound.arrays.iter().enumerate().map(|(array, bound)| {
+            let shape = &self.source.schema().arrays[bound.index].shape;
+            let elements = shape.iter().fold(1_u64, |n, &m| n.saturating_mul(m));
+            elements.saturating_mul(self.element_bytes(array))
+        });
+        let bytes = all.fold(0_u64, u64::saturating_add);
+        let is_known = |n: u64| n < UNBOUNDED >> 8;
+        Cost {
+            bytes: if is_known(likely.bytes) { likely.bytes } else { bytes },
+            requests: if is_known(likely.requests) { likely.requests } else { bytes / BLOCK + 1 },
+        }
     }
 
     fn positions(&self) -> u64 {
@@ -129,15 +167,19 @@ impl Execution {
         axes.iter().fold(1, |n: u64, &a| n.saturating_mul(self.bound.rows.shape[a]))
     }
 
-    fn returned(&self, rows: Expected<u64>) -> Expected<u64> {
-        let (mut low, mut high) = (0_u64, 0_u64);
+    /// Bytes of the values of so many rows that come back.
+    pub fn bytes_of_rows(&self, rows: Expected<u64>) -> Expected<u64> {
+        let (mut low, mut about, mut high) = (0_u64, 0_u64, 0_u64);
         for output in &self.bound.outputs {
             let (least, most) = self.width(&output.value);
-            (low, high) = (low + least, high.saturating_add(most));
+            // Texts and lists may be of any length.
+            let usual = if most == UNBOUNDED { USUAL_WIDTH } else { most.min(8) };
+            (low, about) = (low.saturating_add(least), about.saturating_add(usual.max(least)));
+            high = high.saturating_add(most);
         }
         let of = |rows: u64, width: u64| rows.saturating_mul(width);
         let least = of(rows.low, low);
-        Expected { low: least, expected: of(rows.expected, low).max(least), high: of(rows.high, high) }
+        Expected { low: least, expected: of(rows.expected, about).max(least), high: of(rows.high, high) }
     }
 
     /// Bytes of a value of a column: its number, and what says that it is there.
@@ -157,10 +199,17 @@ impl Execution {
         match self.bound.type_of(value) {
             Some(ValueType::Str) => (0, UNBOUNDED),
             Some(ValueType::Bool) => (0, 2),
-            // Of an aggregate it may be a list.
-            _ if matches!(value, Value::Aggregated(_)) => (0, UNBOUNDED),
+            _ if self.is_list(value) => (0, UNBOUNDED),
             _ => (0, 9),
         }
+    }
+
+    /// Whether a value is a histogram.
+    fn is_list(&self, value: &Value) -> bool {
+        let (Value::Aggregated(n), Body::Groups { aggregates, .. }) = (value, &self.bound.body) else {
+            return false;
+        };
+        !aggregates.get(*n).is_some_and(|(aggregate, _)| !matches!(aggregate, Aggregate::Histogram { .. }))
     }
 
     /// Conditions of the first stage.
@@ -311,7 +360,9 @@ impl Execution {
             || self.readers.iter().any(|r| r.layout().is_chunked());
         let costs = if chunked { &self.indexes.costs.chunked } else { &self.indexes.costs.direct };
         let [low, expected, high] = work.map(|(requests, bytes)| costs.price(requests, bytes) / 1e9);
-        Expected { low: low / self.options.threads as f64, expected, high: high.max(expected) }
+        let is_bounded = work[2].0 != UNBOUNDED && work[2].1 != UNBOUNDED;
+        let high = if is_bounded { high.max(expected) } else { f64::INFINITY };
+        Expected { low: low / self.options.threads as f64, expected, high }
     }
 }
 

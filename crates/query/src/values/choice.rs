@@ -3,7 +3,7 @@
 use super::{Element, Shape, ValueType, Values, Vector, compare};
 use crate::ast::CompareOp;
 use crate::mask::Mask;
-use sieva_types::{Error, ErrorKind, Result};
+use sieva_types::{Error, ErrorKind, Result, Texts};
 use std::borrow::Cow;
 
 /// The first argument that is not missing.
@@ -75,7 +75,7 @@ fn pick(
         ValueType::I64 => pick_values::<i64>(&args, shape, &choose),
         ValueType::U64 => pick_values::<u64>(&args, shape, &choose),
         ValueType::F64 => pick_values::<f64>(&args, shape, &choose),
-        ValueType::Str => pick_values::<String>(&args, shape, &choose),
+        ValueType::Str => pick_texts(&args, shape, &choose),
     };
     if args.iter().all(|a| a.failed_rows().is_none()) {
         return Ok(picked);
@@ -91,15 +91,37 @@ fn pick_values<T: Element>(
     let mut values = Vec::with_capacity(shape.len());
     let mut valid = Vec::with_capacity(shape.len());
     for row in 0..shape.len() {
-        let value = choose(row).map(|arg| &args[arg]).filter(|arg| arg.is_valid(row)).and_then(|arg| {
-            let i = if arg.is_constant() { 0 } else { row };
-            T::slice(&arg.values).and_then(|v| v.get(i))
-        });
+        let value = picked(args, row, &choose).and_then(|(values, i)| T::slice(values)?.get(i));
         valid.push(value.is_some());
         values.push(value.cloned().unwrap_or_default());
     }
     let valid = Mask::from(&valid[..]).unless_all();
     Vector::from_parts(T::wrap(values), valid, shape)
+}
+
+fn pick_texts(args: &[Cow<'_, Vector>], shape: Shape, choose: impl Fn(usize) -> Option<usize>) -> Vector {
+    let mut texts = Texts::with_room(shape.len(), 0);
+    let mut valid = Vec::with_capacity(shape.len());
+    for row in 0..shape.len() {
+        let text = match picked(args, row, &choose) {
+            Some((Values::Str(v), i)) => v.get(i),
+            _ => None,
+        };
+        valid.push(text.is_some());
+        texts.push(text.unwrap_or_default());
+    }
+    let valid = Mask::from(&valid[..]).unless_all();
+    Vector::from_parts(Values::Str(texts), valid, shape)
+}
+
+/// The values that a row takes its own of, and the place there; `None` where it is missing.
+fn picked<'a>(
+    args: &'a [Cow<'_, Vector>],
+    row: usize,
+    choose: impl Fn(usize) -> Option<usize>,
+) -> Option<(&'a Values, usize)> {
+    let arg = choose(row).map(|arg| &args[arg]).filter(|arg| arg.is_valid(row))?;
+    Some((&arg.values, if arg.is_constant() { 0 } else { row }))
 }
 
 #[cfg(test)]

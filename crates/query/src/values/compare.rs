@@ -2,7 +2,7 @@
 
 use super::{Shape, ValueType, Values, Vector, all_valid, arithmetic::type_name, zip_with};
 use crate::ast::CompareOp;
-use sieva_types::{Error, ErrorKind, Result};
+use sieva_types::{Error, ErrorKind, Result, Texts};
 use std::cmp::Ordering;
 
 /// Whether values of these types can be compared; `None` is the untyped NULL.
@@ -44,7 +44,7 @@ fn compare_values(op: CompareOp, a: &Values, b: &Values, shape: Shape) -> Vec<bo
         (I64(x), I64(y)) => natively(op, x, y, shape),
         (U64(x), U64(y)) => natively(op, x, y, shape),
         (F64(x), F64(y)) => natively(op, x, y, shape),
-        (Str(x), Str(y)) => natively(op, x, y, shape),
+        (Str(x), Str(y)) => of_texts(op, x, y, shape),
         (I64(x), F64(y)) => by_order(op, x, y, shape, |&x, &y| i64_with_f64(x, y)),
         (U64(x), F64(y)) => by_order(op, x, y, shape, |&x, &y| u64_with_f64(x, y)),
         (I64(x), U64(y)) => by_order(op, x, y, shape, |&x, &y| i64_with_u64(x, y)),
@@ -68,6 +68,20 @@ fn natively<T: PartialOrd>(op: CompareOp, a: &[T], b: &[T], shape: Shape) -> Vec
         CompareOp::LtEq => zip_with(a, b, shape, |x, y| x <= y),
         CompareOp::Gt => zip_with(a, b, shape, |x, y| x > y),
         CompareOp::GtEq => zip_with(a, b, shape, |x, y| x >= y),
+    }
+}
+
+/// One text of an operand stands for all rows.
+fn of_texts(op: CompareOp, a: &Texts, b: &Texts, shape: Shape) -> Vec<bool> {
+    let at = |texts: &Texts, row: usize| if texts.len() == 1 { 0 } else { row };
+    let each = (0..shape.len()).map(|row| (&a[at(a, row)], &b[at(b, row)]));
+    match op {
+        CompareOp::Eq => each.map(|(x, y)| x == y).collect(),
+        CompareOp::NotEq => each.map(|(x, y)| x != y).collect(),
+        CompareOp::Lt => each.map(|(x, y)| x < y).collect(),
+        CompareOp::LtEq => each.map(|(x, y)| x <= y).collect(),
+        CompareOp::Gt => each.map(|(x, y)| x > y).collect(),
+        CompareOp::GtEq => each.map(|(x, y)| x >= y).collect(),
     }
 }
 

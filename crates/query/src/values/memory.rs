@@ -11,9 +11,7 @@ impl Vector {
             Values::I64(v) => 8 * v.capacity(),
             Values::U64(v) => 8 * v.capacity(),
             Values::F64(v) => 8 * v.capacity(),
-            Values::Str(v) => {
-                size_of::<String>() * v.capacity() + v.iter().map(String::capacity).sum::<usize>()
-            }
+            Values::Str(v) => v.memory_bytes(),
         };
         (values + self.valid.as_ref().map_or(0, Mask::memory_bytes)) as u64
     }

@@ -34,7 +34,7 @@ pub use text::{LikePattern, like};
 
 use crate::mask::Mask;
 use failed::Failed;
-use sieva_types::{DType, Error, ErrorKind, Result, large};
+use sieva_types::{DType, Error, ErrorKind, Result, Texts, large};
 use std::borrow::Cow;
 use std::fmt;
 use validity::{all_valid, mark_nan};
@@ -111,7 +111,7 @@ pub enum Values {
     /// Of type [`ValueType::F64`].
     F64(Vec<f64>),
     /// Of type [`ValueType::Str`].
-    Str(Vec<String>),
+    Str(Texts),
 }
 
 /// Runs `$body` with `$v` bound to the vector inside, whatever its type.
@@ -127,15 +127,15 @@ macro_rules! with_values {
     };
 }
 
-/// Runs `$body` with `$v` bound to the vector inside and yields values of the same type.
+/// Runs `$body` with `$v` bound to the vector inside, or `$texts` with texts, and yields values of the same type.
 macro_rules! map_values {
-    ($values:expr, $v:ident => $body:expr) => {
+    ($values:expr, $v:ident => $body:expr, $texts:expr) => {
         match $values {
             Values::Bool($v) => Values::Bool($body),
             Values::I64($v) => Values::I64($body),
             Values::U64($v) => Values::U64($body),
             Values::F64($v) => Values::F64($body),
-            Values::Str($v) => Values::Str($body),
+            Values::Str($v) => Values::Str($texts),
         }
     };
 }
@@ -169,12 +169,12 @@ impl Values {
             ValueType::I64 => Self::I64(large::zeros(len)),
             ValueType::U64 => Self::U64(large::zeros(len)),
             ValueType::F64 => Self::F64(large::zeros(len)),
-            ValueType::Str => Self::Str(vec![String::new(); len]),
+            ValueType::Str => Self::Str(Texts::repeated("", len)),
         }
     }
 }
 
-/// What the vectors of [`Values`] hold.
+/// What the vectors of [`Values`] hold, texts left out.
 pub(crate) trait Element: Clone + Default + PartialOrd {
     /// The values, if they are of this type.
     fn slice(values: &Values) -> Option<&[Self]>;
@@ -200,7 +200,6 @@ element!(bool, Bool);
 element!(i64, I64);
 element!(u64, U64);
 element!(f64, F64);
-element!(String, Str);
 
 /// How the values of a vector relate to rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -250,7 +249,7 @@ impl Vector {
             Scalar::I64(v) => Values::I64(vec![*v]),
             Scalar::U64(v) => Values::U64(vec![*v]),
             Scalar::F64(v) => Values::F64(vec![*v]),
-            Scalar::Str(v) => Values::Str(vec![v.clone()]),
+            Scalar::Str(v) => Values::Str(Texts::repeated(v, 1)),
             Scalar::Histogram { .. } => {
                 let message = "a histogram cannot be used in an expression";
                 return Err(Error::new(ErrorKind::TypeMismatch, message));
@@ -315,7 +314,7 @@ impl Vector {
             Values::I64(v) => Scalar::I64(v[i]),
             Values::U64(v) => Scalar::U64(v[i]),
             Values::F64(v) => Scalar::from_f64(v[i]),
-            Values::Str(v) => Scalar::Str(v[i].clone()),
+            Values::Str(v) => Scalar::Str(v[i].to_owned()),
         }
     }
 
@@ -327,7 +326,11 @@ impl Vector {
             }
             return Ok(self);
         }
-        let values = map_values!(self.values, v => v.into_iter().cycle().take(rows).collect());
+        let values = map_values!(
+            self.values,
+            v => v.into_iter().cycle().take(rows).collect(),
+            v.get(0).map_or_else(Texts::new, |text| Texts::repeated(text, rows))
+        );
         let valid = self.valid.map(|v| Mask::filled(rows, v.get(0)));
         let failed = self.failed.and_then(|f| f.repeated(rows)).map(Box::new);
         Ok(Self { values, valid, extent: Extent::Rows, failed })
@@ -341,7 +344,7 @@ impl Vector {
         if self.len() != keep.len() {
             return Err(length_mismatch(self.len(), keep.len()));
         }
-        let values = map_values!(&self.values, v => filtered(v, keep));
+        let values = map_values!(&self.values, v => filtered(v, keep), v.filter(keep));
         let valid = self.valid.as_ref().map(|v| {
             let kept = keep.iter().enumerate().filter(|(_, k)| **k).map(|(i, _)| i);
             v.take(&kept.collect::<Vec<_>>())

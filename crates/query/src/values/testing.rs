@@ -19,7 +19,7 @@ pub(crate) fn bools(v: &[Option<bool>]) -> Vector {
 }
 
 pub(crate) fn texts(v: &[&str]) -> Vector {
-    Values::Str(v.iter().map(|s| (*s).to_owned()).collect()).into()
+    Values::Str(v.iter().collect()).into()
 }
 
 pub(crate) fn constant(value: Scalar) -> Vector {

@@ -1,7 +1,7 @@
 //! Text: LIKE, case and length.
 
 use super::{Scalar, Shape, ValueType, Values, Vector};
-use sieva_types::{Error, ErrorKind, Result};
+use sieva_types::{Error, ErrorKind, Result, Texts};
 
 /// A LIKE pattern: `%` stands for any text, `_` for any one character; everything else for itself, case included.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -145,11 +145,11 @@ pub(super) fn upper(text: &Vector) -> Result<Vector> {
 
 /// The number of characters.
 pub(super) fn length(text: &Vector) -> Result<Vector> {
-    let count = |t: &String| i64::try_from(t.chars().count()).unwrap_or(i64::MAX);
+    let count = |t: &str| i64::try_from(t.chars().count()).unwrap_or(i64::MAX);
     map_text(text, ValueType::I64, |v| Values::I64(v.iter().map(count).collect()))
 }
 
-fn map_text(text: &Vector, result: ValueType, f: impl Fn(&[String]) -> Values) -> Result<Vector> {
+fn map_text(text: &Vector, result: ValueType, f: impl Fn(&Texts) -> Values) -> Result<Vector> {
     let shape = Shape::of(text);
     if text.value_type().is_none() {
         return Ok(Vector::missing(result, shape));

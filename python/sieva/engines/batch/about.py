@@ -5,12 +5,10 @@ from __future__ import annotations
 import json
 import os
 import stat
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from sieva import errors
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 VERSION = 1
 # What every job says, of these types.
@@ -20,6 +18,14 @@ _SAID: dict[str, type | tuple[type, ...]] = {
     "engine": str,
     "works": int,
     "created": (int, float),
+}
+# What a job may say besides, and what holds where it does not: earlier versions said less.
+_ALSO: dict[str, tuple[type | tuple[type, ...], Any]] = {
+    "kind": (str, "query"),
+    "what": (str, ""),
+    "command": ((list, type(None)), None),
+    "cwd": (str, "."),
+    "options": (dict, {}),
 }
 
 
@@ -43,39 +49,56 @@ def about_of(path: Path) -> dict[str, Any]:
         raise _missing(path) from error
     if owner != os.geteuid():
         raise errors.PermissionDenied(f"the job in {str(path)!r} is of somebody else")
-    about = _json_of(path)
-    wrong = [name for name, kind in _SAID.items() if not isinstance(about.get(name), kind)]
-    if wrong or about["works"] < 0:
-        raise _damaged(path, f"job.json has no {', '.join(wrong) or 'number of works'}")
-    if about["version"] > VERSION:
-        raise errors.Unsupported(f"the job in {str(path)!r} is of a later version of sieva")
-    return about
-
-
-def _json_of(path: Path) -> dict[str, Any]:
-    """Return the object in `job.json`, which is a regular file: a pipe would be waited for."""
     try:
-        fd = os.open(path / "job.json", os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+        about = object_of(path, "job.json")
     except (FileNotFoundError, NotADirectoryError) as error:
         raise _missing(path) from error
+    wrong = [name for name, kind in _SAID.items() if not isinstance(about.get(name), kind)]
+    if wrong or about["works"] < 0:
+        raise damaged(path, f"job.json has no {', '.join(wrong) or 'number of works'}")
+    if about["version"] > VERSION:
+        raise errors.Unsupported(f"the job in {str(path)!r} is of a later version of sieva")
+    about = {**{name: default for name, (_, default) in _ALSO.items()}, **about}
+    if wrong := [name for name, (kind, _) in _ALSO.items() if not isinstance(about[name], kind)]:
+        raise damaged(path, f"what job.json has as {', '.join(wrong)} is none")
+    return about
+
+
+def object_of(path: Path, name: str) -> dict[str, Any]:
+    """Return the object in a file of a job, which is a regular one: a pipe would be waited for.
+
+    Raises
+    ------
+    FileNotFoundError
+        There is no such file.
+    CorruptFile
+        It is no JSON object.
+    """
+    try:
+        fd = os.open(path / name, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except (FileNotFoundError, NotADirectoryError):
+        raise
     except OSError as error:
-        raise _damaged(path, f"job.json cannot be read: {error.strerror}") from error
+        raise damaged(path, f"{name} cannot be read: {error.strerror}") from error
     with os.fdopen(fd, "rb") as file:
         if not stat.S_ISREG(os.fstat(fd).st_mode):
-            raise _damaged(path, "job.json is no regular file")
+            raise damaged(path, f"{name} is no regular file")
         data = file.read()
     try:
-        about = json.loads(data)
-    except ValueError as error:
-        raise _damaged(path, f"job.json is no JSON: {error}") from error
-    if not isinstance(about, dict):
-        raise _damaged(path, "job.json is no JSON object")
-    return about
+        found = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise damaged(path, f"{name} is no JSON: {error}") from error
+    if not isinstance(found, dict):
+        raise damaged(path, f"{name} is no JSON object")
+    return found
 
 
 def _missing(path: Path) -> errors.SievaError:
     return errors.FileNotFound(f"there is no job in {str(path)!r}", "`sieva jobs` lists those of yours")
 
 
-def _damaged(path: Path, why: str) -> errors.SievaError:
-    return errors.CorruptFile(f"the job in {str(path)!r} is damaged: {why}", "remove the directory")
+def damaged(path: Path, why: str) -> errors.SievaError:
+    """Return the error of a job whose files are not as they were written."""
+    return errors.CorruptFile(
+        f"the job in {str(path)!r} is damaged: {why}", "remove the directory, and ask again"
+    )

@@ -9,6 +9,8 @@
     ID/submission/000.json  an array of tasks: which work each does, and what it may take
     ID/submission/000.id    the batch system's name of it, once it is known
     ID/submission/000.sh    its script, and in 000.out/ the output of its tasks
+    ID/submission/000.cancelled  is there when it was cancelled
+    ID/submission/000.end.* what finishes the job when it has ended: see `finish.py`
     ID/done, ID/cancelled   are there when that is so
 
 Every file appears whole, by a rename, and is never changed: asking side and tasks may be on different nodes,
@@ -24,44 +26,22 @@ import shutil
 import socket
 import time
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sieva import errors
-from sieva.engines.batch.about import VERSION, about_of
+from sieva.engines.batch.about import VERSION, about_of, damaged, object_of
 from sieva.engines.batch.files import digest, packed, unpacked, write_whole
-from sieva.engines.batch.system import Needs
+from sieva.engines.batch.submission import Submission, submission_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sieva.engines._work import Work
+    from sieva.engines.batch.system import Needs
 
 # Attempts to remove a directory that something is still written to.
 _REMOVALS = 20
-
-
-@dataclass(frozen=True)
-class Submission:
-    """An array of tasks that was submitted, or is about to be.
-
-    Attributes
-    ----------
-    number
-        From 0.
-    tasks
-        The numbers of the work that each task does, in order.
-    needs
-        What each may take.
-    at
-        Seconds since 1970.
-    """
-
-    number: int
-    tasks: tuple[tuple[int, ...], ...]
-    needs: Needs
-    at: float
 
 
 class JobDirectory:
@@ -71,6 +51,10 @@ class JobDirectory:
         # A job that was made elsewhere is listed by a link.
         self.path = path.resolve()
         self.about = about_of(path)
+        # Who followed it would wait for ever for what nobody does.
+        there = len(_numbers(self.path / "work"))
+        if there != self.works:
+            raise damaged(path, f"job.json has {self.works} pieces of work, and {there} are there")
 
     @property
     def id(self) -> str:
@@ -90,7 +74,9 @@ class JobDirectory:
     # What is asked.
 
     @classmethod
-    def of(cls, root: Path, work: Sequence[Work], about: dict[str, Any]) -> JobDirectory:
+    def of(
+        cls, root: Path, work: Sequence[Work], about: dict[str, Any], key: str | None = None
+    ) -> JobDirectory:
         """Return the job of this work, made if there is none yet.
 
         Parameters
@@ -101,14 +87,42 @@ class JobDirectory:
             All of it.
         about
             ``engine``, and what else is to be kept of it.
+        key
+            What it is known by, if not by its work.
+
+        Raises
+        ------
+        IoError
+            There is one of that key, with other work.
         """
         files = [packed(bytes(piece)) for piece in work]
-        name = digest(b"".join([about["engine"].encode(), *map(digest, files)])).hex()[:8]
+        name = cls.name_of(about["engine"], files if key is None else [key.encode()])
         root.mkdir(parents=True, exist_ok=True, mode=0o700)
         path = root / name
         if not (path / "job.json").exists():
             cls._make(path, files, {**about, "id": name})
-        return cls(path)
+        job = cls(path)
+        if key is None:
+            job._mend(files)
+        elif job.works != len(files) or any(job._packed(n) != data for n, data in enumerate(files)):
+            raise errors.IoError(
+                f"another process has just begun the same, as job {job.id}", "ask again: that goes on with it"
+            )
+        return job
+
+    @staticmethod
+    def name_of(engine: str, parts: Sequence[bytes]) -> str:
+        """Return what a job is called that is known by these bytes."""
+        return digest(b"".join([engine.encode(), *map(digest, parts)])).hex()[:8]
+
+    def _packed(self, number: int) -> bytes:
+        return (self.path / "work" / _name(number)).read_bytes()
+
+    def _mend(self, files: Sequence[bytes]) -> None:
+        """Write work anew that is not as it was written."""
+        for number, data in enumerate(files):
+            if self._packed(number) != data:
+                write_whole(self.path / "work" / _name(number), data)
 
     @staticmethod
     def _make(path: Path, files: Sequence[bytes], about: dict[str, Any]) -> None:
@@ -135,7 +149,7 @@ class JobDirectory:
         from sieva.engines._work import Work
 
         path = self.path / "work" / _name(number)
-        return Work.from_bytes(unpacked(path.read_bytes(), path))
+        return Work.from_bytes(unpacked(path.read_bytes(), path, "ask again as before: it is written anew"))
 
     # What came of it.
 
@@ -154,7 +168,7 @@ class JobDirectory:
     def result(self, number: int) -> bytes:
         """Return the result of a piece of work."""
         path = self.path / "result" / _name(number)
-        return unpacked(path.read_bytes(), path)
+        return unpacked(path.read_bytes(), path, "`sieva jobs resume` makes it again")
 
     def publish(self, number: int, result: bytes) -> None:
         """Put the result of a piece of work there."""
@@ -168,18 +182,32 @@ class JobDirectory:
 
     def failures(self) -> dict[int, dict[str, Any]]:
         """Return why nothing came of work, by its number."""
-        folder = self.path / "failed"
-        return {n: json.loads((folder / f"{_name(n)}.json").read_text()) for n in sorted(_numbers(folder))}
+        found = {}
+        for number in sorted(_numbers(self.path / "failed")):
+            name = f"failed/{_name(number)}.json"
+            with suppress(FileNotFoundError):
+                told = object_of(self.path, name)
+                if not {"kind", "message", "hint", "task", "host"} <= told.keys():
+                    raise damaged(self.path, f"{name} does not say why")
+                found[number] = told
+        return found
 
     # What was submitted.
 
     def submissions(self) -> list[Submission]:
-        """Return what was submitted, in order."""
+        """Return what was submitted, in order.
+
+        Raises
+        ------
+        CorruptFile
+            A file says nothing that was submitted of this job.
+        """
         found = []
         for number in sorted(_numbers(self.path / "submission", ".json")):
-            told: dict[str, Any] = json.loads(self._submission(number, ".json").read_text())
-            tasks = tuple(tuple(task) for task in told["tasks"])
-            found.append(Submission(number, tasks, Needs(**told["needs"]), told["at"]))
+            # It may be taken back in between.
+            with suppress(FileNotFoundError):
+                told = object_of(self.path, f"submission/{number:03}.json")
+                found.append(submission_of(self.path, number, self.works, told))
         return found
 
     def claim(self, tasks: Sequence[Sequence[int]], needs: Needs, after: int) -> Submission | None:
@@ -194,7 +222,8 @@ class JobDirectory:
         """
         number = after + 1
         at = time.time()
-        told = {"tasks": tasks, "needs": vars(needs), "at": at}
+        done = len(self.results())
+        told = {"tasks": tasks, "needs": vars(needs), "at": at, "done": done}
         path = self._submission(number, ".json")
         aside = path.with_name(f".{path.name}.{socket.gethostname()}.{os.getpid()}")
         aside.write_text(json.dumps(told))
@@ -206,7 +235,7 @@ class JobDirectory:
         finally:
             aside.unlink()
         self.output(number).mkdir(exist_ok=True)
-        return Submission(number, tuple(map(tuple, tasks)), needs, at)
+        return Submission(number, tuple(map(tuple, tasks)), needs, at, done)
 
     def submission(self, number: int) -> Submission:
         """Return the submission of a number.
@@ -231,6 +260,14 @@ class JobDirectory:
             return self._submission(number, ".id").read_text()
         except FileNotFoundError:
             return None
+
+    def cancel(self, number: int) -> None:
+        """Note that a submission was cancelled: its end is no news to who goes on with the job."""
+        write_whole(self._submission(number, ".cancelled"), b"")
+
+    def was_cancelled(self, number: int) -> bool:
+        """Whether a submission was cancelled by `sieva jobs cancel`."""
+        return self._submission(number, ".cancelled").exists()
 
     def take_back(self, number: int) -> None:
         """Forget a submission that the batch system refused."""
@@ -260,6 +297,11 @@ class JobDirectory:
     def is_done(self) -> bool:
         """Whether all of its results were there."""
         return (self.path / "done").exists()
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all of its results are there."""
+        return len(self.results()) >= self.works
 
     @property
     def is_cancelled(self) -> bool:
@@ -294,6 +336,25 @@ class JobDirectory:
 
     def _submission(self, number: int, suffix: str) -> Path:
         return self.path / "submission" / f"{number:03}{suffix}"
+
+
+def under_way(root: Path, engine: str, key: str) -> JobDirectory | None:
+    """Return the job that is known by a key, where work of it is left; None: there is none that is whole."""
+    path = root / JobDirectory.name_of(engine, [key.encode()])
+    try:
+        job = JobDirectory(path)
+        if job.is_complete:
+            return None
+        for number in range(job.works):
+            job.work(number)
+        job.submissions()
+    except errors.FileNotFound:
+        return None
+    except errors.CorruptFile:
+        # What it did is in the store; what is left is another job.
+        shutil.rmtree(path)
+        return None
+    return job
 
 
 def _name(number: int) -> str:

@@ -42,8 +42,15 @@ def packed(data: bytes) -> bytes:
     return _MAGIC + digest(data) + data
 
 
-def unpacked(data: bytes, name: object) -> bytes:
+def unpacked(data: bytes, name: object, hint: str | None = None) -> bytes:
     """Return the bytes that were given to `packed`.
+
+    Parameters
+    ----------
+    data
+        What was read.
+    name, hint
+        Of the file, and what to do where it is damaged.
 
     Raises
     ------
@@ -52,10 +59,7 @@ def unpacked(data: bytes, name: object) -> bytes:
     """
     rest = data[_HEAD:]
     if not data.startswith(_MAGIC) or data[len(_MAGIC) : _HEAD] != digest(rest):
-        raise errors.CorruptFile(
-            f"{name} is damaged: {len(data)} bytes whose checksum is another",
-            "remove it; `sieva jobs resume` makes it again",
-        )
+        raise errors.CorruptFile(f"{name} is damaged: {len(data)} bytes whose checksum is another", hint)
     return rest
 
 

@@ -18,8 +18,9 @@ from sieva.engines.batch.system import UNFINISHED, Order, State, TaskState
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from sieva.engines.batch.directory import JobDirectory, Submission
+    from sieva.engines.batch.directory import JobDirectory
     from sieva.engines.batch.options import BatchOptions
+    from sieva.engines.batch.submission import Submission
     from sieva.engines.batch.system import Batch, Needs
 
     _End = tuple[Submission, int, TaskState]
@@ -73,6 +74,8 @@ class Follower:
         self.until = until
         # Submissions whose end matters; those that were over before do not.
         self._watched: set[int] = set()
+        # Of these, those that were cancelled before this began: their work is to be done again.
+        self._cancelled_before: set[int] = set()
         # Work whose result is not merely late.
         self._damaged: set[int] = set()
         self._over_since: dict[tuple[int, int], float] = {}
@@ -87,6 +90,36 @@ class Follower:
         if len(done) < self.job.works:
             self._look(done, tasks)
         return len(done) < self.job.works
+
+    def carry_on(self, tasks: int) -> bool:
+        """As `start`, of who comes when an array has ended: how that ended counts.
+
+        Raises
+        ------
+        SievaError
+            As `results`: it was cancelled, failed, or came to nothing often enough.
+        """
+        if self.job.is_cancelled:
+            raise self._cancelled()
+        self._raise_failure()
+        self._remember(self.job.submissions())
+        until = time.monotonic() + 2 * _LATE
+        while len(done := self.job.results()) < self.job.works:
+            before = self._seen
+            self._look(done, tasks)
+            if self._seen > before or time.monotonic() > until:
+                return True
+            time.sleep(_QUESTIONS[0])
+        return False
+
+    def _remember(self, submissions: Sequence[Submission]) -> None:
+        """Take up what another process knew that followed before: the last array, and what came of those."""
+        for submission in submissions:
+            stuck = self._done_at_submission == submission.done
+            self._attempts = self._attempts + 1 if stuck else 0
+            self._done_at_submission = submission.done
+            self._seen, self.needs = submission.number, submission.needs
+        self._watched = {submission.number for submission in submissions[-1:]}
 
     def results(self, tasks: int) -> Iterator[tuple[int, bytes]]:
         """Yield the number of each piece of work and its result, as they appear.
@@ -135,6 +168,8 @@ class Follower:
             self._seen = submission.number
             if self._is_under_way(submission):
                 self._watched.add(submission.number)
+                if self.job.was_cancelled(submission.number):
+                    self._cancelled_before.add(submission.number)
 
     def _is_under_way(self, submission: Submission) -> bool:
         name = self.job.batch_id(submission.number)
@@ -149,6 +184,8 @@ class Follower:
     def _look(self, given: set[int], tasks: int) -> bool:
         """Ask the batch system, and submit what nobody is at any more; return whether nothing happened."""
         if self.job.is_cancelled:
+            # One may have been submitted at the same time.
+            self._stop_others()
             raise self._cancelled()
         under_way: set[int] = set()
         # Of each piece of work without a result the last task that had it, and how that ended.
@@ -236,6 +273,8 @@ class Follower:
     def _judge(self, submission: Submission, task: int, state: TaskState) -> None:
         """Raise where trying again is of no use."""
         self._raise_failure()
+        if submission.number in self._cancelled_before:
+            return
         if state.state is State.CANCELLED:
             self._stop_others()
             raise self._cancelled()
@@ -257,12 +296,11 @@ class Follower:
         return f"{told}; it wrote nothing to {file}" if not lines else f"{told}; the end of {file}:\n{lines}"
 
     def _raise_failure(self) -> None:
-        for number, failure in self.job.failures().items():
-            if number in self.job.results():
-                continue
+        try:
+            raise_failure(self.job)
+        except errors.SievaError:
             self._stop_others()
-            where = f"task {failure['task']} of job {self.job.id} on {failure['host']}"
-            raise errors.make(failure["kind"], f"{failure['message']} ({where})", failure["hint"])
+            raise
 
     def _stop_others(self) -> None:
         for submission in self.job.submissions():
@@ -350,6 +388,14 @@ class _Pauses:
     def begin(self, *, afresh: bool) -> None:
         self.pause = self.first if afresh else min(self.longest, self.pause * _SLOWER)
         self._since = time.monotonic()
+
+
+def raise_failure(job: JobDirectory) -> None:
+    """Raise why nothing came of a piece of work, if that is so."""
+    for number, failure in job.failures().items():
+        if number not in job.results():
+            where = f"task {failure['task']} of job {job.id} on {failure['host']}"
+            raise errors.make(failure["kind"], f"{failure['message']} ({where})", failure["hint"])
 
 
 def shares(numbers: Sequence[int], tasks: int) -> list[list[int]]:

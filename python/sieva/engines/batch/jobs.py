@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from sieva import errors
 from sieva.engines.batch.directory import JobDirectory
 from sieva.engines.batch.engine import unlist
+from sieva.engines.batch.finish import finishers
 from sieva.engines.batch.follow import Follower
 from sieva.engines.batch.needs import needs_of, tasks_of
 from sieva.engines.batch.options import BatchOptions, jobs_directory
@@ -17,7 +18,7 @@ from sieva.engines.batch.system import State, TaskState
 from sieva.engines.batch.systems import system_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,7 @@ class JobState:
         What it is called, who runs it, and what was asked.
     state
         ``"done"``, ``"failed"``, ``"cancelled"``, ``"running"``, ``"waiting"``, ``"unfinished"`` (nobody is
-        at it), or ``"unknown"`` (the batch system does not answer).
+        at it), ``"damaged"``, or ``"unknown"`` (the batch system does not answer).
     works, done
         Pieces of work, and those that have a result.
     created
@@ -103,6 +104,16 @@ def job_of(name: str) -> JobDirectory:
 
 def state_of(job: JobDirectory) -> JobState:
     """Return where a job is; the batch system is asked where that is not known without it."""
+    try:
+        return _state_of(job)
+    except errors.CorruptFile as error:
+        # It is listed beside the others, and may be removed.
+        about, done = job.about, len(job.results())
+        known = (job.id, str(about["engine"]), str(about["what"]), "damaged", job.works, done)
+        return JobState(*known, float(about["created"]), str(job.path), {}, [], [error.message])
+
+
+def _state_of(job: JobDirectory) -> JobState:
     done = len(job.results())
     failures = [
         f"work {number}, task {why['task']} on {why['host']}: {why['kind']}: {why['message']}"
@@ -174,7 +185,11 @@ def cancel(job: JobDirectory) -> None:
     """Stop all tasks of a job; what was done stays."""
     job.mark("cancelled")
     batch = system_of(job.about["engine"])
+    # Before the tasks: their end is what it waits for.
+    for finisher in finishers(job):
+        batch.cancel(finisher)
     for submission in job.submissions():
+        job.cancel(submission.number)
         name = job.batch_id(submission.number)
         if name is not None:
             batch.cancel(name)
@@ -195,20 +210,6 @@ def resume(job: JobDirectory, tell: Callable[[str], None]) -> None:
     follower = Follower(job, system_of(job.about["engine"]), options=options, needs=needs, tell=tell)
     for _ in follower.results(tasks):
         pass
-
-
-def without_limit(command: Sequence[str]) -> list[str]:
-    """Return the words of a command, to be run again until it has its answer.
-
-    >>> without_limit(["query", "SELECT ...", "--time-left", "60", "--engine", "slurm", "--detach"])
-    ['query', 'SELECT ...', '--engine', 'slurm']
-    """
-    option = "--time-left"
-    words = [word for word in command if not word.startswith(f"{option}=") and word != "--detach"]
-    while option in words:
-        at = words.index(option)
-        del words[at : at + 2]
-    return words
 
 
 def remove(job: JobDirectory) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from sieva.engines.batch.system import Needs
 
 if TYPE_CHECKING:
+    from sieva._index_job import BuildPrice
     from sieva._price import Price
     from sieva.engines.batch.options import BatchOptions
 
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 PROCESS = 320 << 20
 # So many pieces has the work of a task: each that is done is kept when the task is stopped.
 PIECES = 4
+# What queries and builds may take, at least.
+_LEAST = 64 << 20
 # What a query may take by default.
 _QUERY = 1 << 30
 # Of each task: to start, and to find a file system cold that was warm when its cost was learnt.
@@ -25,7 +28,11 @@ _SAFETY = 4
 _WORTHWHILE = 60
 _MOST = 32
 _FEWEST = 4
-# Of work without a price, such as building indexes: what is not done by then is submitted again.
+# Bytes a second of one core, from a slow or shared file system: of zone maps and bitmaps, and of a sort,
+# which reads its arrays twice, and writes them twice.
+_BUILT = 50e6
+_SORTED = 20e6
+# Of work without a price: what is not done by then is submitted again.
 _UNKNOWN = 3600
 _SOME = 8
 
@@ -75,9 +82,42 @@ def needs_of(price: Price | None, tasks: int, options: BatchOptions, memory: int
     )
 
 
+def tasks_of_build(price: BuildPrice, options: BatchOptions) -> int:
+    """Return how many tasks a build is worth: each a minute of work at least."""
+    if options.tasks is not None:
+        return options.tasks
+    return int(min(_MOST, max(_FEWEST, _alone_of_build(price) / options.cpus // _WORTHWHILE)))
+
+
+def needs_of_build(price: BuildPrice, tasks: int, options: BatchOptions, memory: int) -> Needs:
+    """Return what each of so many tasks may take that build indexes.
+
+    Parameters
+    ----------
+    price
+        Of what is left to be built.
+    tasks, options
+        As of `needs_of`.
+    memory
+        Bytes that a sort may take.
+    """
+    seconds = _START + _SAFETY * _alone_of_build(price) / (tasks * options.cpus)
+    building = max(price.memory * options.cpus, memory if price.bytes_sorted else 0, _LEAST)
+    return Needs(
+        memory=options.memory or building * 5 // 4 + PROCESS,
+        seconds=options.time or _minutes(seconds),
+        cpus=options.cpus,
+    )
+
+
+def _alone_of_build(price: BuildPrice) -> float:
+    """Return the seconds that one core would take, at most."""
+    return price.bytes_read / _BUILT + price.bytes_sorted / _SORTED
+
+
 def for_queries(needs: Needs) -> int:
     """Return the bytes that queries may take of the memory of a task."""
-    return max(64 << 20, (needs.memory - PROCESS) * 4 // 5)
+    return max(_LEAST, (needs.memory - PROCESS) * 4 // 5)
 
 
 def raised(needs: Needs, *, time: bool, memory: bool) -> Needs:

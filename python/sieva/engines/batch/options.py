@@ -75,10 +75,8 @@ class BatchOptions:
                 given["directives"] = (*given.get("directives", ()), value)
                 continue
             if name not in _KINDS or not found:
-                raise errors.InvalidValue(
-                    f"{text!r} is not of the form NAME=VALUE",
-                    f"the names are {', '.join([*_KINDS, 'directive'])}",
-                )
+                what = f"{name!r} is no batch option" if found else f"{text!r} is not of the form NAME=VALUE"
+                raise errors.InvalidValue(what, f"the names are {', '.join([*_KINDS, 'directive'])}")
             given[name] = value
         return cls.given(**given)
 
@@ -121,9 +119,10 @@ def seconds_of(text: str | float) -> int:
     if not isinstance(text, str):
         return int(text)
     days, dash, clock = text.rpartition("-")
-    parts = [int(part) for part in clock.split(":")]
-    if len(parts) > 3 or any(part < 0 for part in parts):
-        raise ValueError(f"{text!r} is no time")
+    words = clock.split(":")
+    if len(words) > 3 or not all(word.isdecimal() for word in (*words, days or "0")):
+        raise ValueError(f"{text!r} is no time: expected seconds, or days-hours:minutes:seconds")
+    parts = [int(word) for word in words]
     if dash:
         parts += [0] * (3 - len(parts))
     seconds = 0

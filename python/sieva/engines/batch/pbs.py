@@ -89,7 +89,7 @@ def script(order: Order) -> str:
     ]
     lines += [f"-q {order.partition}"] if order.partition else []
     lines += [f"-A {order.account}"] if order.account else []
-    lines += [f"-W depend=afterok:{order.after}"] if order.after else []
+    lines += [f"-W depend=afterany:{order.after}"] if order.after else []
     lines += order.directives
     head = "\n".join(f"#PBS {line}" for line in lines)
     number = '"${PBS_ARRAY_INDEX:-0}"'

@@ -150,17 +150,15 @@ class _Runner:
         self._end(list(self.running), State.CANCELLED)
 
     def _awaited(self, waiting: list[int]) -> bool:
-        """Wait for the array that has to end well before; return whether it did."""
+        """Wait for the array that has to end before; return whether it did."""
         if self.order["after"] is None:
             return True
         before = Path(self.order["after"])
         tasks = json.loads((before / "order.json").read_text())["tasks"]
         while not self.is_stopped:
             states = [task.state for task in Plain().states(str(before), tasks).values()]
-            if all(state is State.DONE for state in states):
+            if all(state.is_over for state in states):
                 return True
-            if any(state.is_over and state is not State.DONE for state in states):
-                break
             time.sleep(_PAUSE)
         for task in waiting:
             self._note(task, None, State.CANCELLED)

@@ -138,8 +138,7 @@ def script(order: Order) -> str:
     lines += [f"--partition={order.partition}"] if order.partition else []
     lines += [f"--account={order.account}"] if order.account else []
     if order.after:
-        # Else it would wait for ever for one that failed.
-        lines += [f"--dependency=afterok:{order.after}", "--kill-on-invalid-dep=yes"]
+        lines += [f"--dependency=afterany:{order.after}"]
     lines += order.directives
     head = "\n".join(f"#SBATCH {line}" for line in lines)
     number = '"$SLURM_ARRAY_TASK_ID"'

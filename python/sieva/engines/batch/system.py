@@ -105,7 +105,7 @@ class Order:
     setup
         Lines of shell before the command, such as ``"module load python"``.
     after
-        A job that has to end well before this one begins.
+        A job that has to end before this one begins, however it ends: who comes then looks how.
     at_once
         Of systems that leave it to us: how many tasks run at a time.
     """

@@ -8,12 +8,14 @@ skipped, so that a task which starts again after its node failed does not begin 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import signal
 import socket
 import sys
 import time
 import traceback
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -38,19 +40,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--time-left", type=float, default=float("inf"), metavar="SECONDS")
     given = parser.parse_args(arguments)
     signal.signal(signal.SIGTERM, _end)
-    job = JobDirectory(given.directory)
-    submission = job.submission(given.submission)
+    try:
+        job = JobDirectory(given.directory)
+        submission = job.submission(given.submission)
+    except errors.SievaError as error:
+        _say(f"{error.kind}: {error}")
+        return 1
     numbers = submission.tasks[given.task]
     # A node has more cores and memory than a task may take of it.
-    configure(memory=for_queries(submission.needs), cache=0, threads=submission.needs.cpus)
+    needs = submission.needs
+    configure(memory=for_queries(needs), cache=0, threads=needs.cpus)
     _say(
         f"sieva {__version__}, job {job.id}, task {given.task}: "
         f"{len(numbers)} pieces of work on {socket.gethostname()}, process {os.getpid()}"
     )
-    return _work(job, numbers, given.task, begun + given.time_left)
+    building = {"memory": for_queries(needs), "jobs": needs.cpus}
+    return _work(job, numbers, given.task, begun + given.time_left, building)
 
 
-def _work(job: JobDirectory, numbers: Sequence[int], task: int, until: float) -> int:
+def _work(
+    job: JobDirectory, numbers: Sequence[int], task: int, until: float, building: dict[str, int]
+) -> int:
     longest = 0.0
     for number in numbers:
         if job.has_result(number):
@@ -61,21 +71,37 @@ def _work(job: JobDirectory, numbers: Sequence[int], task: int, until: float) ->
             _say(f"work {number}: left, as {until - begun:.0f} s do not do")
             return UNFINISHED
         try:
-            _do(job, number)
+            _do(job, number, building)
         except errors.SievaError as error:
-            job.fail(number, error, task)
-            _say(f"work {number}: {error.kind}: {error}")
+            _fail(job, number, error, task)
+            return 1
+        except OSError as error:
+            _fail(job, number, errors.IoError(f"the result cannot be kept: {error}"), task)
             return 1
         except Exception as error:
             traceback.print_exc()
-            job.fail(number, errors.Internal(f"{type(error).__name__}: {error}"), task)
+            _fail(job, number, errors.Internal(f"{type(error).__name__}: {error}"), task)
             return 1
         longest = max(longest, time.monotonic() - begun)
     return 0
 
 
-def _do(job: JobDirectory, number: int) -> None:
+def _fail(job: JobDirectory, number: int, error: errors.SievaError, task: int) -> None:
+    """Tell why there is no result, here and where it is looked for."""
+    _say(f"work {number}: {error.kind}: {error}")
+    try:
+        job.fail(number, error, task)
+    except OSError as more:
+        # These lines are what is left to tell it by.
+        _say(f"this could not be noted either: {more}")
+
+
+def _do(job: JobDirectory, number: int, building: dict[str, int]) -> None:
     work = job.work(number)
+    if work.kind == "index":
+        # What this task may take, whatever who asked may.
+        how = json.loads(work.how)
+        work = replace(work, how=json.dumps({**how, "run": {**how["run"], **building}}))
     begun = time.monotonic()
     result = execute(work)
     with uninterrupted():

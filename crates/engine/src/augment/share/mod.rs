@@ -5,6 +5,7 @@
 //! (SDS, section III.A). What a task has built of zone maps and bitmaps it publishes itself: should others fail, that stays,
 //! and the next job leaves it out. A sorted replica is published in the end, by the process that asks.
 
+mod price;
 mod regions;
 mod replica;
 mod wire;
@@ -20,6 +21,7 @@ use super::check_state;
 use super::regions::tidy;
 use super::told::Rate;
 use crate::open::Source;
+pub use price::BuildPrice;
 use regions::Regions;
 use replica::ReplicaJob;
 use wire::{Done, Step};

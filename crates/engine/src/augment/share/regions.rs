@@ -12,20 +12,22 @@ use crate::open::Source;
 /// What is to be built of one source.
 pub(super) struct Regions {
     source: String,
-    state: [u64; 3],
+    pub(super) state: [u64; 3],
     /// Whether an array that cannot be read ends it all.
     strict: bool,
-    arrays: Vec<OfArray>,
+    pub(super) arrays: Vec<OfArray>,
 }
 
 /// The regions of an array that are to be built.
-struct OfArray {
+pub(super) struct OfArray {
     path: String,
+    /// Bytes of an element.
+    pub(super) item: u64,
     /// The shape that all were given, and whether they get bitmaps.
     region: Vec<u64>,
-    bitmaps: bool,
+    pub(super) bitmaps: bool,
     /// The number of each and its bytes, ascending.
-    regions: Vec<(u64, u64)>,
+    pub(super) regions: Vec<(u64, u64)>,
 }
 
 impl IndexJob {
@@ -48,8 +50,9 @@ impl IndexJob {
             let job = source.job(array, bitmaps, &cut, self.options.memory)?;
             let regions = job.regions.iter().map(|&r| (r as u64, job.bytes(r))).collect();
             self.report.kept += (job.grid.len() - job.regions.len()) as u64;
+            let item = job.header.dtype.size() as u64;
             let (path, region) = (job.header.path.clone(), job.header.region);
-            of.push(OfArray { path, region, bitmaps: job.bitmaps, regions });
+            of.push(OfArray { path, item, region, bitmaps: job.bitmaps, regions });
         }
         self.homes.push(source.loaded()?.write.clone().with_patience(self.options.lock_timeout));
         let path = source.path().to_string_lossy().into_owned();

@@ -45,6 +45,11 @@ impl ReplicaJob {
         Ok(Some(Self { source, state, arrays, names, next: Next::Sample, draft: None }))
     }
 
+    /// What is sorted: arrays of a source, the key first, and the state of that.
+    pub fn what(&self) -> (&Source, &[usize], [u64; 3]) {
+        (&self.source, &self.arrays, self.state)
+    }
+
     /// The tasks of the next stage.
     ///
     /// # Errors

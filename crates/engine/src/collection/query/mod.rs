@@ -2,13 +2,16 @@
 
 mod batches;
 mod each;
+mod explain;
+mod groups;
 mod object;
 mod parts;
+mod price;
+mod stats;
 
 use std::collections::VecDeque;
-use std::fmt::Write as _;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
 use arrow_array::RecordBatch;
@@ -37,34 +40,10 @@ use crate::query::{Query, QueryOptions};
 pub use batches::CollectionBatches;
 use object::{ObjectPlan, inputs, template};
 pub(super) use parts::{Given, Known};
+pub use stats::CollectionStats;
 
 /// Objects that are looked at for one that has all arrays of a query.
 const TRIED: usize = 1000;
-
-/// What a query over a collection did.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct CollectionStats {
-    /// Objects that the catalog left.
-    pub objects: u64,
-    /// Sources that hold them.
-    pub sources: u64,
-    /// Objects whose data were evaluated.
-    pub evaluated: u64,
-    /// Objects that lack an array of the query: they have no hits.
-    pub lacking: u64,
-    /// Rows, once known.
-    pub hits: Option<u64>,
-    /// Sources that were opened.
-    pub sources_opened: u64,
-    /// Bytes read of sources.
-    pub bytes_read: u64,
-    /// Requests to sources.
-    pub requests: u64,
-    /// Seconds for asking the catalog.
-    pub catalog_seconds: f64,
-    /// Seconds for opening and evaluating.
-    pub run_seconds: f64,
-}
 
 /// A bound query over a collection. Cheap to clone; what stops one stops all of its clones.
 #[derive(Clone)]
@@ -229,44 +208,6 @@ impl CollectionQuery {
         Ok(CollectionBatches { inner, cancel, walk, ready, size, skip, left, given: 0 })
     }
 
-    /// How it is answered; `analyze` runs it and adds what happened.
-    ///
-    /// # Errors
-    /// As [`CollectionQuery::count`].
-    pub fn explain(&self, analyze: bool) -> Result<String> {
-        let inner = &self.inner;
-        let shape = &inner.shape;
-        let mut out = String::new();
-        let filter = match shape.filter_text.join(" AND ") {
-            none if none.is_empty() => "no condition on keys".to_string(),
-            some => some,
-        };
-        let before = *inner.lock_stats();
-        let _ = writeln!(out, "collection {}", inner.collection.name());
-        let _ = writeln!(out, "catalog    {filter}");
-        let _ = writeln!(out, "           {} objects in {} sources", before.objects, before.sources);
-        let rest = if shape.rest_text.is_empty() { "no condition on data" } else { &shape.rest_text };
-        let _ = writeln!(out, "data       {rest}");
-        let _ = writeln!(out, "arrays     {}", shape.arrays.join(", "));
-        let _ = writeln!(out, "estimate   at most {} bytes of arrays", inner.most_bytes());
-        if analyze {
-            let rows = self.count()?;
-            let s = self.stats();
-            let _ = writeln!(
-                out,
-                "analyzed   {rows} rows; {} objects evaluated, {} lack an array; {} sources opened",
-                s.evaluated, s.lacking, s.sources_opened
-            );
-            let _ = writeln!(out, "           {} bytes in {} requests", s.bytes_read, s.requests);
-            let _ = writeln!(
-                out,
-                "           catalog {:.6} s, open and evaluate {:.6} s",
-                s.catalog_seconds, s.run_seconds
-            );
-        }
-        Ok(sieva_types::printable_lines(&out).into_owned())
-    }
-
     /// The aggregates of a query of one group.
     fn totals(&self) -> Result<Vec<Scalar>> {
         self.inner.make_groups(&self.cancel)?;
@@ -301,10 +242,6 @@ impl CollectionQuery {
 }
 
 impl Inner {
-    fn lock_stats(&self) -> MutexGuard<'_, CollectionStats> {
-        self.stats.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn threads(&self) -> usize {
         self.options.threads.unwrap_or_else(|| ExecOptions::default().threads).max(1)
     }
@@ -331,68 +268,6 @@ impl Inner {
         }
     }
 
-    fn note(&self, walk: &Walk, started: Instant, evaluated: u64, lacking: u64) {
-        let mut stats = self.lock_stats();
-        stats.run_seconds += started.elapsed().as_secs_f64();
-        (stats.evaluated, stats.lacking) = (evaluated, lacking);
-        stats.sources_opened = walk.traffic.sources_opened;
-        (stats.bytes_read, stats.requests) = (walk.traffic.bytes_read, walk.traffic.requests);
-    }
-
-    /// Bytes of the arrays of all objects, if they are all as large as those of the first.
-    fn most_bytes(&self) -> u64 {
-        let template = &self.template;
-        let one: u64 = template
-            .bound()
-            .arrays
-            .iter()
-            .map(|a| &template.source().schema().arrays[a.index])
-            .map(|info| info.shape.iter().product::<u64>().saturating_mul(info.dtype.size() as u64))
-            .sum();
-        one.saturating_mul(self.lock_stats().objects)
-    }
-
-    /// Puts the groups of all objects together and gives them to the template, once.
-    fn make_groups(&self, cancel: &Arc<AtomicBool>) -> Result<()> {
-        let mut done = self.grouped.lock().unwrap_or_else(PoisonError::into_inner);
-        if *done {
-            return Ok(());
-        }
-        let groups = self.gather(cancel, &mut |_| Ok(()))?;
-        self.template.set_groups(finish_groups(self.template.execution()?, groups)?);
-        *done = true;
-        Ok(())
-    }
-
-    /// The groups of all objects. `note` is told how many rows each object has, `None` of one that lacks an array.
-    fn gather(
-        &self,
-        cancel: &Arc<AtomicBool>,
-        note: &mut dyn FnMut(Option<u64>) -> Result<()>,
-    ) -> Result<Groups> {
-        let mut groups = Groups::start(self.template.execution()?)?;
-        let (options, limit, mut need) = (self.object_options(cancel), self.memory(), 0);
-        self.each_found(cancel, &|at| self.groups_at(at, &options), &mut |part| {
-            note(part.as_ref().map(|(rows, _)| *rows))?;
-            let Some((_, part)) = part else { return Ok(()) };
-            // An upper bound is enough until it is near the limit.
-            need += part.memory_bytes();
-            groups.merge(part)?;
-            if need > limit {
-                need = groups.memory_bytes();
-            }
-            if need <= limit {
-                return Ok(());
-            }
-            Err(Error::new(
-                ErrorKind::MemoryLimit,
-                format!("the groups take {need} bytes, the limit is {limit}"),
-            )
-            .hint("group by fewer values, or raise the limit with --memory (memory= in Python)"))
-        })?;
-        Ok(groups)
-    }
-
     /// Hands on what `work` makes of each object, in order; `None` of those that lack an array.
     fn each_found<R: Send>(
         &self,
@@ -400,23 +275,28 @@ impl Inner {
         work: &(dyn Fn(At<'_>) -> Result<Option<R>> + Sync),
         take: &mut dyn FnMut(Option<R>) -> Result<()>,
     ) -> Result<()> {
-        let started = Instant::now();
-        let (mut walk, mut evaluated, mut lacking) = (Walk::new(&self.sources), 0, 0);
-        let setting = self.setting(cancel);
-        while let Some(all) = walk.window(&setting, work)? {
-            for found in all {
-                evaluated += u64::from(found.is_some());
-                lacking += u64::from(found.is_none());
-                take(found)?;
-            }
-        }
+        let (started, mut evaluated, mut lacking) = (Instant::now(), 0, 0);
+        let walk = self.walk(cancel, work, &mut |found| {
+            evaluated += u64::from(found.is_some());
+            lacking += u64::from(found.is_none());
+            take(found)
+        })?;
         self.note(&walk, started, evaluated, lacking);
         Ok(())
     }
 
-    /// Bytes that groups may take.
-    fn memory(&self) -> u64 {
-        self.options.memory.unwrap_or(1 << 30)
+    /// The same, of which the stats say nothing; and the way that was gone.
+    fn walk<R: Send>(
+        &self,
+        cancel: &AtomicBool,
+        work: &(dyn Fn(At<'_>) -> Result<Option<R>> + Sync),
+        take: &mut dyn FnMut(Option<R>) -> Result<()>,
+    ) -> Result<Walk> {
+        let (mut walk, setting) = (Walk::new(&self.sources), self.setting(cancel));
+        while let Some(all) = walk.window(&setting, work)? {
+            all.into_iter().try_for_each(&mut *take)?;
+        }
+        Ok(walk)
     }
 
     fn count_rows(&self, cancel: &Arc<AtomicBool>) -> Result<u64> {

@@ -67,20 +67,28 @@ fn a_flipped_bit_is_noticed_or_changes_nothing() {
     assert_eq!(noticed.len(), 1 + 3 * 2 + 1);
 }
 
-/// Checksums are right where a file comes from another replica; fences are not.
+/// Checksums are right where a file comes from another replica, or from another place in it.
 #[test]
-fn keys_and_fences_of_another_build_are_noticed() {
+fn files_of_another_build_are_noticed() {
     let values: Vec<[u8; 8]> = (0..999_u64).map(|i| (i * 0x0123_4567_89ab_cdef).to_le_bytes()).collect();
     let (dir, other) = (crate::scratch::Scratch::new(), crate::scratch::Scratch::new());
     let how = How { layout: Layout { chunk: 16, shard: 3 }, ..PLAIN };
-    rows(&[90], &[30], &[DType::I64], &values, 1).build(dir.path(), how).unwrap();
-    rows(&[90], &[30], &[DType::I64], &values, 2).build(other.path(), how).unwrap();
-    for file in ["group_column_0/c/0", "fence/c/0"] {
-        let kept = fs::read(dir.path().join(file)).unwrap();
-        fs::copy(other.path().join(file), dir.path().join(file)).unwrap();
-        assert_eq!(answers(dir.path()).unwrap_err().kind(), ErrorKind::CorruptIndex);
-        fs::write(dir.path().join(file), kept).unwrap();
+    let columns = [DType::I64; 2];
+    rows(&[90], &[30], &columns, &values, 1).build(dir.path(), how).unwrap();
+    rows(&[90], &[30], &columns, &values, 2).build(other.path(), How { seal: 8, ..how }).unwrap();
+    let swapped = |from: &Path, to: &str| {
+        let to = dir.path().join(to);
+        let kept = fs::read(&to).unwrap();
+        fs::copy(from, &to).unwrap();
+        let told = answers(dir.path()).unwrap_err();
+        assert_eq!(told.kind(), ErrorKind::CorruptIndex, "{}: {told}", to.display());
+        fs::write(to, kept).unwrap();
+    };
+    for file in ["group_column_0/c/0", "group_column_1/c/1", "row/c/0", "fence/c/0"] {
+        swapped(&other.path().join(file), file);
     }
+    swapped(&dir.path().join("group_column_1/c/0"), "group_column_0/c/0");
+    swapped(&dir.path().join("row/c/0"), "row/c/1");
     answers(dir.path()).unwrap();
 }
 
@@ -100,7 +108,7 @@ proptest! {
     /// Metadata that is consistent with its hash and otherwise hostile.
     #[test]
     fn hostile_metadata_never_panics(
-        key in prop::sample::select(vec!["version", "shape", "numbers", "chunk", "shard", "columns", "fences", "key", "format"]),
+        key in prop::sample::select(vec!["version", "shape", "numbers", "chunk", "shard", "columns", "fences", "key", "seal", "format"]),
         value in prop_oneof![
             any::<u64>().prop_map(Value::from), (0..40_u64).prop_map(Value::from),
             prop::collection::vec(any::<u64>(), 0..4).prop_map(Value::from),

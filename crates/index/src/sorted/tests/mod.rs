@@ -110,8 +110,13 @@ impl Rows {
             assert!(done <= of);
             seen.fetch_max(done, Relaxed);
         };
-        let options =
-            SortOptions { threads: how.threads, memory: how.memory, cancel: &cancel, progress: &progress };
+        let options = SortOptions {
+            threads: how.threads,
+            memory: how.memory,
+            seal: how.seal,
+            cancel: &cancel,
+            progress: &progress,
+        };
         let build = Build {
             layout: how.layout,
             bucket_rows: how.bucket_rows,
@@ -176,9 +181,10 @@ struct How {
     bucket_rows: Option<usize>,
     threads: usize,
     memory: u64,
+    seal: u64,
 }
 
-const PLAIN: How = How { layout: Layout::STANDARD, bucket_rows: None, threads: 2, memory: 1 << 30 };
+const PLAIN: How = How { layout: Layout::STANDARD, bucket_rows: None, threads: 2, memory: 1 << 30, seal: 7 };
 
 fn attributes() -> Map<String, Value> {
     let value = json!({"source": "a\"check\": \"b.nc", "size": u64::MAX, "list": [1, {"x": null}]});
@@ -231,8 +237,9 @@ fn rows(shape: &[u64], region: &[u64], dtypes: &[DType], values: &[[u8; 8]], mut
 fn how() -> impl Strategy<Value = How> {
     let layout = (1..40_usize, 1..5_usize).prop_map(|(chunk, shard)| Layout { chunk, shard });
     let memory = prop_oneof![Just(1_u64 << 30), 20_000..200_000_u64];
-    (layout, prop::option::of(1..200_usize), 1..4_usize, memory)
-        .prop_map(|(layout, bucket_rows, threads, memory)| How { layout, bucket_rows, threads, memory })
+    (layout, prop::option::of(1..200_usize), 1..4_usize, memory).prop_map(
+        |(layout, bucket_rows, threads, memory)| How { layout, bucket_rows, threads, memory, seal: 7 },
+    )
 }
 
 fn key_set(table: &Rows, cuts: &[(u16, i128, i128)], nan: bool) -> KeySet {
@@ -282,7 +289,7 @@ fn little_memory_gives_the_same_rows() {
         let layout = Layout { chunk: 512, shard: 16 };
         for (bucket_rows, memory) in [(None, 1 << 19), (Some(40), 1 << 19), (Some(3000), 1 << 30)] {
             let dir = crate::scratch::Scratch::new();
-            table.build(dir.path(), How { layout, bucket_rows, threads: 3, memory }).unwrap();
+            table.build(dir.path(), How { layout, bucket_rows, threads: 3, memory, seal: 7 }).unwrap();
             table.check(dir.path());
         }
     }
@@ -297,10 +304,13 @@ fn more_rows_than_a_chunk_in_the_standard_layout() {
     table.check(dir.path());
     table.check_slices(dir.path(), &KeySet::interval(0, 1 << 62));
     let replica = SortedReplica::open(dir.path()).unwrap();
-    let before = (replica.bytes_read(), replica.requests());
-    replica.read(1, 16_000..90_000, &mut Buffer::default()).unwrap();
-    assert_eq!(replica.requests() - before.1, 1);
-    assert_eq!(replica.bytes_read() - before.0, 6 * (16384 * 4 + 4));
+    // The seal of a file is looked at when it is opened.
+    for seal in [8, 0] {
+        let before = (replica.bytes_read(), replica.requests());
+        replica.read(1, 16_000..90_000, &mut Buffer::default()).unwrap();
+        assert_eq!(replica.requests() - before.1, 1 + u64::from(seal > 0));
+        assert_eq!(replica.bytes_read() - before.0, 6 * (16384 * 4 + 4) + seal);
+    }
 }
 
 #[test]
@@ -344,7 +354,8 @@ fn errors_and_cancellation_end_the_build_without_spill_files() {
         let dir = crate::scratch::Scratch::new();
         let cancel = AtomicBool::new(false);
         let failing = Failing(&table, AtomicU64::new(0), cancels.then_some(&cancel));
-        let options = SortOptions { threads: 2, memory: 1 << 20, cancel: &cancel, progress: &|_, _| {} };
+        let options =
+            SortOptions { threads: 2, memory: 1 << 20, seal: 7, cancel: &cancel, progress: &|_, _| {} };
         let e = build(dir.path(), &[1000], &columns, &failing, &Map::new(), &options).unwrap_err();
         assert_eq!(e.kind(), if cancels { ErrorKind::Cancelled } else { ErrorKind::CorruptFile });
         assert_no_spills(dir.path());
@@ -356,7 +367,7 @@ fn errors_and_cancellation_end_the_build_without_spill_files() {
 fn what_is_no_table_is_refused() {
     let table = rows(&[10], &[3], &[DType::F64], &[[1; 8]], 1);
     let cancel = AtomicBool::new(false);
-    let options = SortOptions { threads: 1, memory: 1 << 20, cancel: &cancel, progress: &|_, _| {} };
+    let options = SortOptions { threads: 1, memory: 1 << 20, seal: 7, cancel: &cancel, progress: &|_, _| {} };
     let column = |name: &str, dtype| Column { name: name.into(), dtype };
     let dir = crate::scratch::Scratch::new();
     for (shape, columns) in [

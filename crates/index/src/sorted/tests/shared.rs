@@ -49,8 +49,13 @@ impl Rows {
     fn build_shared(&self, dir: &Path, how: How, n: usize, turned: usize) -> Result<()> {
         let columns: Vec<Column> = self.columns.iter().map(|c| c.0.clone()).collect();
         let cancel = AtomicBool::new(false);
-        let options =
-            SortOptions { threads: how.threads, memory: how.memory, cancel: &cancel, progress: &|_, _| () };
+        let options = SortOptions {
+            threads: how.threads,
+            memory: how.memory,
+            seal: how.seal,
+            cancel: &cancel,
+            progress: &|_, _| (),
+        };
         let (shape, layout) = (self.grid.shape(), how.layout);
         let new = || SharedBuild::with_sizes(layout, how.bucket_rows, shape, &columns, self, &options);
         let asking = new()?;
@@ -108,7 +113,7 @@ fn what_does_not_fit_together_is_refused() {
     let table = rows(&[1000], &[100], &[DType::I32], &[[1; 8], [2; 8]], 1);
     let columns: Vec<Column> = table.columns.iter().map(|c| c.0.clone()).collect();
     let cancel = AtomicBool::new(false);
-    let options = SortOptions { threads: 1, memory: 1 << 30, cancel: &cancel, progress: &|_, _| () };
+    let options = SortOptions { threads: 1, memory: 1 << 30, seal: 7, cancel: &cancel, progress: &|_, _| () };
     let build = SharedBuild::new(table.grid.shape(), &columns, &table, &options).unwrap();
     let dir = crate::scratch::Scratch::new();
     build.create(dir.path()).unwrap();

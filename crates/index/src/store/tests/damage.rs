@@ -15,7 +15,7 @@ fn small(dir: &Path) -> Vec<String> {
     add(dir, segment(dir, "/TEMP", &[bitmap(2, b"two"), bitmap(7, b"seven")]));
     let draft = SortedDraft::create(dir).unwrap();
     fs::write(draft.path().join("zarr.json"), b"{}").unwrap();
-    let entry = draft.finish("/TEMP", vec!["/TEMP".into(), "/SALT".into()]).unwrap();
+    let entry = draft.finish("/TEMP", vec!["/TEMP".into(), "/SALT".into()], 7).unwrap();
     let change = |old: &Listing| Listing { sorted: vec![entry.clone()], ..old.clone() };
     Store::publish(dir, &fingerprint(), &change, false).unwrap();
     open(dir).listing().segments.iter().map(|s| s.name().to_owned()).collect()

@@ -43,7 +43,7 @@ fn builders_at_work_are_not_swept_away() {
     let sorted = SortedDraft::create(&dir).unwrap();
     fs::write(sorted.path().join("c"), b"12345").unwrap();
     add(&dir, segment(&dir, "/TEMP", &[stats(2, b"fast")]));
-    let entry = sorted.finish("/TEMP", vec!["/TEMP".into()]).unwrap();
+    let entry = sorted.finish("/TEMP", vec!["/TEMP".into()], 7).unwrap();
     assert_eq!(entry.bytes, 5);
     let slow = writer.finish(true).unwrap();
     let change = |old: &Listing| {
@@ -67,7 +67,7 @@ fn what_is_no_longer_listed_is_removed_but_stays_readable() {
     add(&dir, segment(&dir, "/TEMP", &[Record { bitmap, ..stats(0, b"old") }]));
     let draft = SortedDraft::create(&dir).unwrap();
     fs::write(draft.path().join("c"), b"12345").unwrap();
-    let entry = draft.finish("/TEMP", Vec::new()).unwrap();
+    let entry = draft.finish("/TEMP", Vec::new(), 7).unwrap();
     let change = |old: &Listing| Listing { sorted: vec![entry.clone()], ..old.clone() };
     Store::publish(&dir, &fingerprint(), &change, false).unwrap();
     fs::write(dir.join("notes.txt"), b"of the user").unwrap();
@@ -136,7 +136,7 @@ fn what_is_not_there_is_not_listed() {
     add(&dir, segment(&dir, "/TEMP", &[stats(0, b"old")]));
     let (_other, elsewhere) = place();
     let foreign = segment(&elsewhere, "/TEMP", &[stats(0, b"x")]);
-    let sorted = SortedDraft::create(&elsewhere).unwrap().finish("/TEMP", Vec::new()).unwrap();
+    let sorted = SortedDraft::create(&elsewhere).unwrap().finish("/TEMP", Vec::new(), 7).unwrap();
     for listing in [
         Listing { segments: vec![foreign], sorted: Vec::new() },
         Listing { segments: Vec::new(), sorted: vec![sorted] },

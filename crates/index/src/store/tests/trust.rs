@@ -123,7 +123,7 @@ fn a_store_is_for_those_who_may_read_the_source() {
         fs::create_dir(sorted.path().join("c")).unwrap();
         fs::write(sorted.path().join("c/0"), b"s").unwrap();
         assert_eq!(mode(&sorted.path()), 0o700);
-        let sorted = sorted.finish("/TEMP", vec!["/TEMP".into()]).unwrap();
+        let sorted = sorted.finish("/TEMP", vec!["/TEMP".into()], 7).unwrap();
         let listing = Listing { segments: vec![name.clone()], sorted: vec![sorted.clone()] };
         Store::publish(&home, &fingerprint(), &|_| listing.clone(), false).unwrap();
         home.write("host-x.json", b"{}").unwrap();

@@ -1,7 +1,7 @@
 //! Columns of a result: array values in their own type, with what is missing.
 
 use sieva_format::buffer::{Buffer, Element};
-use sieva_types::{DType, Error, ErrorKind, Result, bytes_of_mut, large};
+use sieva_types::{DType, Error, ErrorKind, Result, Texts, bytes_of_mut, large};
 
 use crate::exec::tile::arrays::element_size;
 use crate::mask::Mask;
@@ -23,13 +23,16 @@ pub enum Data {
     U64(Vec<u64>),
     F32(Vec<f32>),
     F64(Vec<f64>),
-    Str(Vec<String>),
+    Str(Texts),
 }
 
-/// Runs `$body` with `$v` bound to the vector inside, whatever its type.
+/// Runs `$body` with `$v` bound to the vector inside, whatever its type; with texts `$texts`, where they want another.
 #[macro_export]
 macro_rules! with_data {
     ($data:expr, $v:ident => $body:expr) => {
+        $crate::with_data!($data, $v => $body, $body)
+    };
+    ($data:expr, $v:ident => $body:expr, $texts:expr) => {
         match $data {
             $crate::exec::Data::Bool($v) => $body,
             $crate::exec::Data::I8($v) => $body,
@@ -42,7 +45,7 @@ macro_rules! with_data {
             $crate::exec::Data::U64($v) => $body,
             $crate::exec::Data::F32($v) => $body,
             $crate::exec::Data::F64($v) => $body,
-            $crate::exec::Data::Str($v) => $body,
+            $crate::exec::Data::Str($v) => $texts,
         }
     };
 }
@@ -73,30 +76,28 @@ impl Column {
 
     /// Bytes that it takes.
     pub fn memory_bytes(&self) -> u64 {
-        let values = match &self.data {
-            Data::Str(v) => {
-                v.capacity() * size_of::<String>() + v.iter().map(String::capacity).sum::<usize>()
-            }
-            data => crate::with_data!(data, v => bytes_of(v)),
-        };
+        let values = crate::with_data!(&self.data, v => bytes_of(v), v.memory_bytes());
         (values + self.valid.as_ref().map_or(0, Mask::memory_bytes)) as u64
     }
 
     /// Bytes of its values, room for others left out.
     pub fn used_bytes(&self) -> u64 {
         let values = match &self.data {
-            Data::Str(v) => v.iter().map(|s| s.len() + size_of::<String>()).sum::<usize>(),
+            Data::Str(v) => v.used_bytes(),
             _ => self.len() * self.dtype().size(),
         };
         (values + self.valid.as_ref().map_or(0, |v| v.len().div_ceil(8))) as u64
     }
 
-    /// Makes room for so many values more.
+    /// Makes room for so many values more; of texts, which take as much as those that are there.
     ///
     /// # Errors
     /// `memory-limit` where there is none.
     pub fn reserve(&mut self, more: usize) -> Result<()> {
-        let done = crate::with_data!(&mut self.data, v => v.try_reserve_exact(more));
+        let done = crate::with_data!(&mut self.data, v => v.try_reserve_exact(more), {
+            let bytes = v.as_str().len().div_ceil(v.len().max(1)).saturating_mul(more);
+            return v.reserve_exact(more, bytes);
+        });
         done.map_err(|_| Error::new(ErrorKind::MemoryLimit, format!("no memory for {more} values")))
     }
 
@@ -136,7 +137,7 @@ impl Column {
             Data::U64(v) => Data::U64(pick(v, order)),
             Data::F32(v) => Data::F32(pick(v, order)),
             Data::F64(v) => Data::F64(pick(v, order)),
-            Data::Str(v) => Data::Str(pick(v, order)),
+            Data::Str(v) => Data::Str(v.take(order.iter().copied())),
         };
         Column { data, valid: self.valid.as_ref().map(|v| v.take(order)) }
     }
@@ -159,7 +160,7 @@ impl Column {
             (Data::U64(a), Data::U64(b)) => a.append(b),
             (Data::F32(a), Data::F32(b)) => a.append(b),
             (Data::F64(a), Data::F64(b)) => a.append(b),
-            (Data::Str(a), Data::Str(b)) => a.append(b),
+            (Data::Str(a), Data::Str(b)) => a.append(b.all()),
             _ => return Err(Error::new(ErrorKind::Internal, "columns of different types put together")),
         }
         if self.valid.is_some() || other.valid.is_some() {

@@ -18,7 +18,7 @@ use std::time::Instant;
 
 use sieva_format::buffer::Buffer;
 use sieva_format::read::{BlockReader, Wants, Workspace};
-use sieva_types::{Bx, DType, ErrorKind, Result};
+use sieva_types::{Bx, DType, ErrorKind, PlacedTexts, Result, Texts};
 
 use crate::bind::{Output, Value};
 use crate::exec::access_path::sorted::Chosen;
@@ -45,7 +45,7 @@ const PARALLEL_POSITIONS: usize = 1 << 12;
 pub struct Gatherer {
     execution: Arc<Execution>,
     whole: Vec<Option<Arc<Buffer>>>,
-    texts: Vec<Option<Arc<Vec<String>>>>,
+    texts: Vec<Option<Arc<Texts>>>,
     threads: usize,
 }
 
@@ -234,25 +234,25 @@ impl Gatherer {
         let texts = if execution.is_small(array, shape) {
             let known = match &self.texts[array] {
                 Some(known) => Arc::clone(known),
-                None => Arc::new(reader.read_texts(&Bx::whole(shape), &mut workspace)?),
+                None => Arc::new(reader.read_texts(&Bx::whole(shape), &mut workspace)?.into_iter().collect()),
             };
             self.texts[array] = Some(Arc::clone(&known));
-            own.iter().map(|&p| known[p as usize].clone()).collect()
+            known.take(own.iter().map(|&p| p as usize))
         } else {
             let mut block = block_shape(reader, shape, reader.layout().element_size.max(TEXT_BYTES));
             cut_to(&mut block, execution.room_for(array));
             let (sorted, order) = ascending(own);
             let slices = Slices::new(&sorted, shape, &block);
-            let mut out = vec![String::new(); own.len()];
+            let mut out = PlacedTexts::new(own.len());
             for job in slices.jobs() {
                 let texts = reader.read_texts(&job.bx, &mut workspace)?;
                 for slice in &slices.all[job.slices] {
                     for (i, place) in slice.at.clone().zip(slices.places(slice, &job.bx)) {
-                        out[order.as_ref().map_or(i, |o| o[i])].clone_from(&texts[place]);
+                        out.put(order.as_ref().map_or(i, |o| o[i]), &texts[place]);
                     }
                 }
             }
-            out
+            out.finish("")
         };
         Ok(Column { data: Data::Str(texts), valid: None })
     }

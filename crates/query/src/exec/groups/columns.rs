@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use crate::exec::order::keys::{hash_key, is_same_key};
 use crate::mask::Mask;
 use crate::values::{Scalar, ValueType, Values, Vector};
-use sieva_types::Result;
+use sieva_types::{Result, Texts};
 use std::hash::Hasher;
 
 /// One key of all groups.
@@ -13,8 +13,8 @@ use std::hash::Hasher;
 pub(super) enum KeyColumn {
     /// Of one type, with those that are missing.
     Typed(Values, Mask),
-    /// Of several sources that have it in different types.
-    Mixed(Vec<Scalar>),
+    /// Of several sources that have it in different types, with the bytes of texts among them.
+    Mixed(Vec<Scalar>, u64),
 }
 
 impl Default for KeyColumn {
@@ -23,14 +23,15 @@ impl Default for KeyColumn {
     }
 }
 
+/// Runs `$body` with `$v` bound to the vector inside, or `$texts` with texts.
 macro_rules! each_type {
-    ($values:expr, $v:ident => $body:expr) => {
+    ($values:expr, $v:ident => $body:expr, $texts:expr) => {
         match $values {
             Values::Bool($v) => $body,
             Values::I64($v) => $body,
             Values::U64($v) => $body,
             Values::F64($v) => $body,
-            Values::Str($v) => $body,
+            Values::Str($v) => $texts,
         }
     };
 }
@@ -39,29 +40,38 @@ impl KeyColumn {
     fn len(&self) -> usize {
         match self {
             Self::Typed(_, valid) => valid.len(),
-            Self::Mixed(v) => v.len(),
+            Self::Mixed(v, _) => v.len(),
         }
     }
 
     /// Adds a key.
-    pub(super) fn push(&mut self, key: Scalar) {
+    ///
+    /// # Errors
+    /// `memory-limit` where the system has no room for a text.
+    pub(super) fn push(&mut self, key: Scalar) -> Result<()> {
         // As in `plain_zeros`.
         let key = if let Scalar::F64(x) = key { Scalar::F64(x + 0.0) } else { key };
         if let (Self::Typed(values, valid), Some(of)) = (&mut *self, key.value_type())
             && values.value_type() != of
         {
             if !valid.none() {
-                *self = Self::Mixed((0..self.len()).map(|i| self.scalar(i)).collect());
+                let all: Vec<Scalar> = (0..self.len()).map(|i| self.scalar(i)).collect();
+                let texts = all.iter().map(text_bytes).sum();
+                *self = Self::Mixed(all, texts);
             } else {
                 // Nothing but missing ones so far: they are of any type.
-                let room = each_type!(values, v => v.capacity() - v.len());
+                let room = each_type!(values, v => v.capacity() - v.len(), v.room());
                 *values = Values::zeros(of, valid.len());
-                each_type!(values, v => v.reserve_exact(room));
+                reserve(values, room)?;
             }
         }
         let (values, valid) = match self {
             Self::Typed(values, valid) => (values, valid),
-            Self::Mixed(all) => return all.push(key),
+            Self::Mixed(all, texts) => {
+                *texts += text_bytes(&key);
+                all.push(key);
+                return Ok(());
+            }
         };
         valid.push(key != Scalar::Null);
         match (values, key) {
@@ -69,33 +79,41 @@ impl KeyColumn {
             (Values::I64(v), Scalar::I64(x)) => v.push(x),
             (Values::U64(v), Scalar::U64(x)) => v.push(x),
             (Values::F64(v), Scalar::F64(x)) => v.push(x),
-            (Values::Str(v), Scalar::Str(x)) => v.push(x),
-            (values, _) => each_type!(values, v => v.push(Default::default())),
+            (Values::Str(v), Scalar::Str(x)) => {
+                v.reserve_exact(0, grown(v, x.len()))?;
+                v.push(&x);
+            }
+            (values, _) => each_type!(values, v => v.push(Default::default()), v.push("")),
         }
+        Ok(())
     }
 
     /// Makes room for so many more.
-    pub(super) fn reserve(&mut self, more: usize) {
+    ///
+    /// # Errors
+    /// `memory-limit` where the system has none for texts.
+    pub(super) fn reserve(&mut self, more: usize) -> Result<()> {
         match self {
             Self::Typed(values, valid) => {
-                each_type!(values, v => v.reserve_exact(more));
+                reserve(values, more)?;
                 valid.reserve_exact(more);
             }
-            Self::Mixed(v) => v.reserve_exact(more),
+            Self::Mixed(v, _) => v.reserve_exact(more),
         }
+        Ok(())
     }
 
     /// The key of a group.
     pub(super) fn scalar(&self, i: usize) -> Scalar {
         match self {
-            Self::Mixed(v) => v[i].clone(),
+            Self::Mixed(v, _) => v[i].clone(),
             Self::Typed(_, valid) if !valid.get(i) => Scalar::Null,
             Self::Typed(values, _) => match values {
                 Values::Bool(v) => Scalar::Bool(v[i]),
                 Values::I64(v) => Scalar::I64(v[i]),
                 Values::U64(v) => Scalar::U64(v[i]),
                 Values::F64(v) => Scalar::F64(v[i]),
-                Values::Str(v) => Scalar::Str(v[i].clone()),
+                Values::Str(v) => Scalar::Str(v[i].to_owned()),
             },
         }
     }
@@ -103,7 +121,7 @@ impl KeyColumn {
     /// Whether a group's key is this one.
     pub(super) fn is(&self, i: usize, key: &Scalar) -> bool {
         match (self, key) {
-            (Self::Typed(Values::Str(v), valid), Scalar::Str(x)) => valid.get(i) && v[i] == *x,
+            (Self::Typed(Values::Str(v), valid), Scalar::Str(x)) => valid.get(i) && v[i] == **x,
             (Self::Typed(Values::I64(v), valid), Scalar::I64(x)) => valid.get(i) && v[i] == *x,
             _ => is_same_key(&self.scalar(i), key),
         }
@@ -113,9 +131,29 @@ impl KeyColumn {
     pub(super) fn key_bytes(&self) -> u64 {
         match self {
             Self::Typed(Values::Bool(_), _) => 2,
-            Self::Typed(Values::Str(_), _) => size_of::<String>() as u64 + 1,
+            Self::Typed(Values::Str(_), _) => size_of::<i32>() as u64 + 1,
             Self::Typed(..) => 9,
-            Self::Mixed(_) => size_of::<Scalar>() as u64,
+            Self::Mixed(..) => size_of::<Scalar>() as u64,
+        }
+    }
+
+    /// Bytes of the texts.
+    pub(super) fn text_bytes(&self) -> u64 {
+        match self {
+            Self::Typed(Values::Str(v), _) => v.bytes_capacity() as u64,
+            Self::Typed(..) => 0,
+            Self::Mixed(_, texts) => *texts,
+        }
+    }
+
+    /// The most bytes more that the text of a key takes: where its place gets larger, old and new are held for a moment.
+    pub(super) fn text_growth(&self, key: &Scalar) -> u64 {
+        match (self, key) {
+            (Self::Typed(Values::Str(v), _), Scalar::Str(x)) => match grown(v, x.len()) {
+                0 => 0,
+                more => (v.bytes_capacity() + more) as u64,
+            },
+            _ => text_bytes(key),
         }
     }
 
@@ -131,6 +169,19 @@ impl KeyColumn {
     }
 }
 
+/// Makes room for so many values more and no others.
+fn reserve(values: &mut Values, more: usize) -> Result<()> {
+    each_type!(values, v => v.reserve_exact(more), v.reserve_exact(more, 0)?);
+    Ok(())
+}
+
+/// Bytes that the place of texts is made larger by for one more of so many bytes: by a quarter at least, as all places
+/// of groups are.
+fn grown(texts: &Texts, more: usize) -> usize {
+    let len = texts.as_str().len();
+    if texts.bytes_capacity() - len >= more { 0 } else { more.max(len / 4).max(64) }
+}
+
 /// The values at some places.
 pub(super) fn picked(values: &Values, order: &[usize]) -> Values {
     fn pick<T: Clone>(v: &[T], order: &[usize]) -> Vec<T> {
@@ -141,7 +192,7 @@ pub(super) fn picked(values: &Values, order: &[usize]) -> Values {
         Values::I64(v) => Values::I64(pick(v, order)),
         Values::U64(v) => Values::U64(pick(v, order)),
         Values::F64(v) => Values::F64(pick(v, order)),
-        Values::Str(v) => Values::Str(pick(v, order)),
+        Values::Str(v) => Values::Str(v.take(order.iter().copied())),
     }
 }
 
@@ -172,7 +223,7 @@ pub(super) fn numbered(values: &Vector, n: usize) -> (Vec<u32>, Vec<usize>) {
         Values::Bool(v) => number(n, |i| there(i).then(|| v[i])),
         Values::I64(v) => number(n, |i| there(i).then(|| v[i])),
         Values::U64(v) => number(n, |i| there(i).then(|| v[i])),
-        Values::Str(v) => number(n, |i| there(i).then(|| v[i].as_str())),
+        Values::Str(v) => number(n, |i| there(i).then(|| &v[i])),
         Values::F64(v) => number(n, |i| there(i).then(|| if v[i] == 0.0 { 0 } else { v[i].to_bits() })),
     }
 }
@@ -203,16 +254,28 @@ pub(super) fn from_scalars(
                     let (v, valid) = column(scalars, |s| if let Scalar::$kind(x) = s { Some(x) } else { None });
                     (Values::$kind(v), valid)
                 })*
+                ValueType::Str => return texts_of(scalars),
             }
         };
     }
-    let (values, valid) = values!(Bool, I64, U64, F64, Str);
+    let (values, valid) = values!(Bool, I64, U64, F64);
     Vector::new(values, Mask::from(&valid[..]).unless_all())
 }
 
+/// Those that are texts; the others are missing.
+fn texts_of(scalars: impl Iterator<Item = Scalar>) -> Result<Vector> {
+    let (mut texts, mut valid) = (Texts::with_room(scalars.size_hint().0, 0), Vec::new());
+    for scalar in scalars {
+        let text = if let Scalar::Str(text) = &scalar { Some(&**text) } else { None };
+        valid.push(text.is_some());
+        texts.push(text.unwrap_or_default());
+    }
+    Vector::new(Values::Str(texts), Mask::from(&valid[..]).unless_all())
+}
+
 /// Bytes of a key's text.
-pub(super) fn text_bytes(key: &Scalar) -> u64 {
-    if let Scalar::Str(text) = key { text.capacity() as u64 } else { 0 }
+fn text_bytes(key: &Scalar) -> u64 {
+    if let Scalar::Str(text) = key { text.len() as u64 } else { 0 }
 }
 
 /// Hashes the keys of a group.

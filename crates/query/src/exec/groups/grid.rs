@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use sieva_types::{Error, ErrorKind, Result};
+use sieva_types::{Error, ErrorKind, PlacedTexts, Result, Texts};
 
 use super::columns::taken;
 use super::dense::Numbering;
@@ -12,7 +12,7 @@ use super::repeated::KeyValues;
 use super::table::GroupTable;
 use crate::aggregate::Finished;
 use crate::mask::Mask;
-use crate::values::{Scalar, Values, Vector};
+use crate::values::{Scalar, ValueType, Values, Vector};
 
 /// Values of all groups in the order of their keys.
 pub(super) struct Grid<'p> {
@@ -27,6 +27,7 @@ pub(super) struct Grid<'p> {
 /// What an aggregate comes to, of all groups.
 enum Column {
     Values(Values, Option<Mask>),
+    Texts(PlacedTexts, Option<Mask>),
     Histograms(Vec<Scalar>),
 }
 
@@ -45,7 +46,10 @@ impl<'p> Grid<'p> {
         let n = plan.frame.groups;
         let empty = accumulators(kinds)?.into_iter().map(|mut state| {
             Ok(Mutex::new(match state.finish(&[], 1)? {
-                Finished::Values(v) => Column::Values(Values::zeros(v.values.value_type(), n), None),
+                Finished::Values(v) => match v.values.value_type() {
+                    ValueType::Str => Column::Texts(PlacedTexts::new(n), None),
+                    of => Column::Values(Values::zeros(of, n), None),
+                },
                 Finished::Histograms(_) => Column::Histograms(vec![Scalar::Null; n]),
             }))
         });
@@ -85,10 +89,18 @@ impl<'p> Grid<'p> {
                     (Values::I64(to), Values::I64(from)) => places.put(to, from),
                     (Values::U64(to), Values::U64(from)) => places.put(to, from),
                     (Values::F64(to), Values::F64(from)) => places.put(to, from),
-                    (Values::Str(to), Values::Str(from)) => places.put(to, from),
                     _ => return Err(Error::new(ErrorKind::Internal, "values of panels of different types")),
                 }
                 if let Some(from) = &from.valid {
+                    places.put_bits(valid.get_or_insert_with(|| Mask::ones(self.plan.frame.groups)), from);
+                }
+            }
+            (
+                Column::Texts(to, valid),
+                Finished::Values(Vector { values: Values::Str(texts), valid: some, .. }),
+            ) => {
+                places.put_texts(to, &texts);
+                if let Some(from) = &some {
                     places.put_bits(valid.get_or_insert_with(|| Mask::ones(self.plan.frame.groups)), from);
                 }
             }
@@ -122,6 +134,9 @@ impl<'p> Grid<'p> {
         for column in self.columns {
             let all = match column.into_inner().unwrap_or_else(PoisonError::into_inner) {
                 Column::Values(values, valid) => Finished::Values(Vector::new(values, valid)?),
+                Column::Texts(texts, valid) => {
+                    Finished::Values(Vector::new(Values::Str(texts.finish("")), valid)?)
+                }
                 Column::Histograms(v) => Finished::Histograms(v),
             };
             table.aggregates.push(match &kept {
@@ -154,6 +169,14 @@ impl Places {
     fn put<T: Clone>(&self, to: &mut [T], from: &[T]) {
         for (&at, from) in self.at.iter().zip(from.chunks(self.run.max(1))) {
             to[at..at + from.len()].clone_from_slice(from);
+        }
+    }
+
+    fn put_texts(&self, to: &mut PlacedTexts, from: &Texts) {
+        let run = self.run.max(1);
+        for (&at, first) in self.at.iter().zip((0..from.len()).step_by(run)) {
+            let part = from.part(first..from.len().min(first + run));
+            part.iter().enumerate().for_each(|(i, text)| to.put(at + i, text));
         }
     }
 

@@ -8,7 +8,7 @@ use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
 use sieva_index::stats::Total;
 use sieva_types::{Error, ErrorKind, Result};
 
-use super::columns::{KeyColumn, hash_keys, text_bytes};
+use super::columns::{KeyColumn, hash_keys};
 use super::dense::Dense;
 use crate::aggregate::{Accumulator, Aggregate, NO_GROUP, Piece, accumulator};
 use crate::bind::Body;
@@ -46,8 +46,6 @@ pub struct Groups {
     kinds: Vec<Kind>,
     /// Per aggregate, the states of all groups, and of some that are still to come.
     states: Vec<Box<dyn Accumulator>>,
-    /// Bytes of texts among the keys.
-    texts: u64,
     room: Room,
 }
 
@@ -199,12 +197,12 @@ impl Groups {
             at = self.before[at as usize];
         }
         self.make_room()?;
-        self.texts += key.iter().map(text_bytes).sum::<u64>();
-        self.keys.iter_mut().zip(key).for_each(|(column, key)| column.push(key));
+        let texts: u64 = self.keys.iter().zip(&key).map(|(column, key)| column.text_growth(key)).sum();
+        self.check(texts)?;
+        self.keys.iter_mut().zip(key).try_for_each(|(column, key)| column.push(key))?;
         self.before.push(last);
         let number = self.len() - 1;
         self.index.insert(hash, number as u32);
-        self.check(0)?;
         Ok(number)
     }
 
@@ -227,7 +225,7 @@ impl Groups {
         let more = (n / 4).max(if self.keys.is_empty() { 1 } else { 16 });
         self.check(more as u64 * self.row_bytes())?;
         self.before.reserve_exact(more);
-        self.keys.iter_mut().for_each(|column| column.reserve(more));
+        self.keys.iter_mut().try_for_each(|column| column.reserve(more))?;
         let room = self.before.capacity();
         self.states.iter_mut().for_each(|state| state.resize(room));
         if self.before.capacity() >= NONE as usize {
@@ -303,9 +301,10 @@ impl Groups {
     /// Memory that they take.
     pub fn memory_bytes(&self) -> u64 {
         let keys: u64 = self.keys.iter().map(KeyColumn::key_bytes).sum();
+        let texts: u64 = self.keys.iter().map(KeyColumn::text_bytes).sum();
         let states: u64 = self.states.iter().map(|s| s.memory_bytes()).sum();
         let each = size_of::<u32>() as u64 + keys;
-        self.table_bytes() + self.before.capacity() as u64 * each + states + self.texts
+        self.table_bytes() + self.before.capacity() as u64 * each + states + texts
     }
 }
 

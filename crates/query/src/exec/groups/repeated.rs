@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use sieva_types::{Result, large};
+use sieva_types::{Result, Texts, large};
 
 use super::columns::taken;
 use crate::mask::Mask;
@@ -41,7 +41,7 @@ impl KeyValues {
             Values::I64(v) => Values::I64(repeated(v, within, &rows)),
             Values::U64(v) => Values::U64(repeated(v, within, &rows)),
             Values::F64(v) => Values::F64(repeated(v, within, &rows)),
-            Values::Str(v) => Values::Str(repeated(v, within, &rows)),
+            Values::Str(v) => Values::Str(repeated_texts(v, within, rows)),
         };
         Vector::new(all, valid)
     }
@@ -87,7 +87,7 @@ pub(super) fn range_of(vector: &Vector, rows: Range<usize>) -> Result<Vector> {
         Values::I64(v) => Values::I64(large::copy_of(&v[rows])),
         Values::U64(v) => Values::U64(large::copy_of(&v[rows])),
         Values::F64(v) => Values::F64(large::copy_of(&v[rows])),
-        Values::Str(v) => Values::Str(v[rows].to_vec()),
+        Values::Str(v) => Values::Str(v.slice(rows)),
     };
     Vector::new(values, valid)
 }
@@ -110,10 +110,23 @@ fn repeated<T: Clone>(values: &[T], within: usize, rows: &Range<usize>) -> Vec<T
     all
 }
 
+/// As [`repeated`].
+fn repeated_texts(texts: &Texts, within: usize, rows: Range<usize>) -> Texts {
+    texts.take(rows.map(|i| i / within % texts.len()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::values::Scalar;
+
+    #[test]
+    fn repeated_texts_are_those_of_each_group() {
+        let values = Vector::new(Values::Str(Texts::from_iter(["b", "", "é"])), None).unwrap();
+        let key = KeyValues::Repeated { values, within: 2, len: 12 };
+        let part = key.range(3..11).unwrap();
+        assert_eq!(part.values, Values::Str(Texts::from_iter(["", "é", "é", "b", "b", "", "", "é"])));
+    }
 
     #[test]
     fn repeated_keys_are_those_of_each_group() {

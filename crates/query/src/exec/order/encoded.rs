@@ -196,7 +196,7 @@ mod tests {
             let n = ints.len();
             let some = |values| Vector::new(values, Some(Mask::from(&valid[..]))).unwrap();
             let vectors =
-                [some(Values::F64(floats)), some(Values::I64(ints)), some(Values::U64(wide)), some(Values::Str(texts))];
+                [some(Values::F64(floats)), some(Values::I64(ints)), some(Values::U64(wide)), some(Values::Str(texts.iter().collect()))];
             let keys: Vec<OrderKey> = flags
                 .iter()
                 .map(|&(descending, nulls_first)| OrderKey { value: Value::Key(0), descending, nulls_first })

@@ -5,7 +5,7 @@ use std::time::Instant;
 use sieva_format::buffer::Buffer;
 use sieva_format::cf::TimeUnits;
 use sieva_format::read::Workspace;
-use sieva_types::{Bx, DType, Error, ErrorKind, Result};
+use sieva_types::{Bx, DType, Error, ErrorKind, Result, Texts};
 
 use crate::bind::Value;
 use crate::exec::Execution;
@@ -125,9 +125,12 @@ impl<'e> Leaves<'e> {
                 bound.axes.iter().map(|&a| bx.start[a]).collect(),
                 bound.axes.iter().map(|&a| bx.shape[a]).collect(),
             );
-            let texts = self.execution.readers[array].read_texts(&own, &mut self.workspace)?;
-            let texts =
-                if bound.axes.is_sorted() { texts } else { transpose_texts(texts, &own.shape, &bound.axes) };
+            let texts: Texts =
+                self.execution.readers[array].read_texts(&own, &mut self.workspace)?.into_iter().collect();
+            let texts = match bound.axes.is_sorted() {
+                true => texts,
+                false => texts.take(transposed(&own.shape, &bound.axes).into_iter()),
+            };
             return Ok(Column { data: Data::Str(texts), valid: None });
         }
         let domain = self.domain(array, raw);
@@ -213,10 +216,6 @@ fn transpose(from: &Buffer, to: &mut Buffer, shape: &[u64], axes: &[usize], size
     for (slot, i) in to.bytes_mut().chunks_exact_mut(size).zip(transposed(shape, axes)) {
         slot.copy_from_slice(&source[i * size..(i + 1) * size]);
     }
-}
-
-fn transpose_texts(texts: Vec<String>, shape: &[u64], axes: &[usize]) -> Vec<String> {
-    transposed(shape, axes).into_iter().map(|i| texts[i].clone()).collect()
 }
 
 /// Bytes of an element as the block reader delivers it.

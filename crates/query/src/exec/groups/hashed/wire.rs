@@ -86,7 +86,7 @@ impl Groups {
     fn reserve(&mut self, n: usize) -> Result<()> {
         self.check((n as u64).saturating_mul(self.row_bytes()))?;
         self.before.reserve_exact(n);
-        self.keys.iter_mut().for_each(|column| column.reserve(n));
+        self.keys.iter_mut().try_for_each(|column| column.reserve(n))?;
         self.states.iter_mut().for_each(|state| state.resize(n));
         Ok(())
     }
