@@ -128,7 +128,7 @@ test-python: build services ## the tests of the package and the conformance suit
 	@$(MAKE) --no-print-directory slurm-packages || echo 'slurm: not there; its tests are skipped' >&2
 	@if $(MAKE) --no-print-directory mpi-packages; then $(MAKE) --no-print-directory mpi; \
 	else echo 'mpi: not there; its tests are skipped' >&2; fi
-	$(BIN)/pytest
+	$(BIN)/pytest -n logical --maxprocesses 4 --dist loadfile
 
 lint: build ## formatting, lints, types and the repository's own checks
 	$(BIN)/ruff check
