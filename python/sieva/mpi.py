@@ -36,8 +36,9 @@ if TYPE_CHECKING:
     from sieva._options import Asking, Opening, Running
 
     Gather = Literal["all", "root", "none"]
+    Mode = Literal["nonblocking", "collective", "independent"]
 
-__all__ = ["MpiQuery", "MpiSource", "open", "sql"]
+__all__ = ["MpiQuery", "MpiSource", "open", "read_many", "sql"]
 
 
 @takes("open")
@@ -134,6 +135,78 @@ def sql(
     if path is None:
         raise errors.SyntaxError_("the query has no FROM", "write SELECT ... FROM 'file.nc' WHERE ...")
     return open(path, comm, **opening).sql(text, **run)
+
+
+def read_many(
+    comm: Any,  # noqa: ANN401 - an mpi4py communicator
+    requests: Sequence[tuple[Source, str, Any]],
+    *,
+    mode: Mode = "nonblocking",
+    errors: Literal["raise", "return"] = "raise",
+    memory: int | str | None = None,
+) -> list[Any]:
+    """Return the values of boxes, each rank those that it asks for; what several want is read once.
+
+    Collective, but each rank has requests of its own, or none. What all ranks ask for is cut by where its
+    bytes lie: by servers and stripes, where these are known, chunks, and blocks. Each server's pieces are
+    read by one rank, or divided among several where ranks are more than servers; overlaps are removed, and
+    values are sent to whoever asked (HiLa, section IV.B, Algorithm 1).
+
+    Parameters
+    ----------
+    comm
+        An mpi4py communicator; None: that of all ranks.
+    requests
+        Of this rank: ``(source, name, index)`` with a source that `sieva.open` or `sieva.mpi.open` gave, the
+        name of an array, and numpy's basic index: integers, slices with steps, ``...``.
+    mode
+        ``"nonblocking"``: what was read is sent while more is read. ``"collective"``: it is read and sent by
+        turns, by all ranks. ``"independent"``: it is sent point to point as soon as it is read, and no rank
+        waits for whom it needs nothing of.
+    errors
+        ``"raise"`` raises the first error of this rank's requests, once all ranks have what they asked for;
+        ``"return"`` puts errors where the arrays of the requests that they befell would be. Other ranks'
+        errors are not this one's, unless it asked for what could not be read.
+    memory
+        What is read, sent and received may take besides what is returned: bytes, or text such as
+        ``"256MiB"``. The least of all ranks holds. None: a quarter of what a query of this rank may take.
+
+    Returns
+    -------
+    list of ndarray
+        For each request what ``source[name][index]`` gives, dtype and shape included.
+
+    Raises
+    ------
+    SievaError
+        A piece could not be read; the message names the rank that failed.
+    TypeError, IndexError
+        As of indexing an array.
+
+    Examples
+    --------
+    >>> rows = slice(comm.rank, comm.rank + 8)  # doctest: +SKIP
+    >>> (mine,) = sieva.mpi.read_many(comm, [(src, "TEMP", (rows, 0))])  # doctest: +SKIP
+    """
+    from sieva._memory import memory_bytes
+    from sieva._ranks.together import read_many as read_by
+
+    _one_of("mode", mode, ("nonblocking", "collective", "independent"))
+    _one_of("errors", errors, ("raise", "return"))
+    engine = _engine_of(comm)
+    most = memory_bytes(memory) or engine.memory // 4
+    found = read_by(engine, list(requests), mode, most)
+    wrong = next((one for one in found if isinstance(one, BaseException)), None)
+    if wrong is not None and errors == "raise":
+        raise wrong
+    return found
+
+
+def _one_of(name: str, given: object, words: tuple[str, ...]) -> None:
+    if given not in words:
+        from sieva.errors import InvalidValue
+
+        raise InvalidValue(f"{name}={given!r}", f"it is {', '.join(words)}")
 
 
 class MpiSource(Source):

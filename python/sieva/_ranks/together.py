@@ -1,0 +1,242 @@
+"""What all ranks ask for, read together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from sieva import errors
+from sieva._array import Array
+from sieva._box import Box, as_box
+from sieva._opened import Opened
+from sieva._ranks import exchange
+from sieva._ranks.pieces import pieces_of
+from sieva._ranks.plan import plan
+from sieva._ranks.waves import Reads
+from sieva.engines import _work
+from sieva.engines._frames import unpack_error
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from sieva._ranks.pieces import Table
+    from sieva._source import Source
+    from sieva.engines.mpi import MpiEngine
+
+# Bytes of a piece: small enough for all ranks to have some, large enough for one request of a file system.
+SMALLEST_PIECE, LARGEST_PIECE = 64 << 10, 4 << 20
+# Bytes that a rank sends at once.
+LARGEST_WAVE = 64 << 20
+
+
+class Wanted(NamedTuple):
+    """An array that a rank asks of, as others know it.
+
+    Attributes
+    ----------
+    opened
+        How its source is opened; see `Opened.to_json`.
+    state
+        Of the source.
+    path
+        Of the array.
+    dtype
+        Of the values; ``"O"`` for texts.
+    """
+
+    opened: str
+    state: tuple[int, int, int]
+    path: str
+    dtype: str
+
+
+Boxes = dict[Wanted, list[tuple[int, list[int], list[int]]]]
+
+
+@dataclass
+class Did:
+    """What the last call did on this rank.
+
+    Attributes
+    ----------
+    asked, read, sent
+        Bytes of values that this rank asked for, read for all, and sent to others.
+    pieces, boxes, waves
+        Pieces of all ranks' requests; boxes that this rank read; waves.
+    """
+
+    asked: int = 0
+    read: int = 0
+    sent: int = 0
+    pieces: int = 0
+    boxes: int = 0
+    waves: int = 0
+
+
+@dataclass
+class Mine:
+    """Requests of this rank: where their answers go, and what could not be asked."""
+
+    boxes: list[Box | None] = field(default_factory=list)
+    answers: list[Any] = field(default_factory=list)
+    wrong: dict[int, BaseException] = field(default_factory=dict)
+    arrays: list[Wanted] = field(default_factory=list)
+    tables: list[Table] = field(default_factory=list)
+    sources: dict[str, Source] = field(default_factory=dict)
+
+
+last = Did()
+
+
+def read_many(
+    engine: MpiEngine, requests: Sequence[tuple[Source, str, object]], mode: str, memory: int
+) -> list[NDArray[Any] | BaseException]:
+    """Return what each request of this rank gives, or what went wrong with it; collective.
+
+    Parameters
+    ----------
+    engine
+        The ranks.
+    requests
+        Source, name of the array, and numpy's basic index.
+    mode
+        As of `sieva._ranks.exchange.run`.
+    memory
+        Bytes that what is read, sent and received may take besides the answers.
+    """
+    global last  # noqa: PLW0603 - the last one is
+    comm = engine.comm
+    mine, boxes = _described(requests)
+    own = sum(values.nbytes for values in mine.answers if values is not None)
+    told = comm.allgather((memory, own))
+    least = min(most for most, _ in told)
+    piece = min(max(sum(n for _, n in told) // (4 * comm.size), SMALLEST_PIECE), LARGEST_PIECE)
+    _cut(mine, boxes, min(piece, max(least // (8 * comm.size), 1 << 12)))
+    arrays, tables, asker = _gathered(comm.allgather((mine.arrays, mine.tables)))
+    dtypes = [np.dtype(one.dtype) for one in arrays]
+    wave = min(LARGEST_WAVE, max(least // (4 * (comm.size + 1)), 1))
+    steps = plan(tables, [dtype.itemsize for dtype in dtypes], comm.size, wave)
+    last = Did(asked=own, pieces=len(steps.row), waves=steps.waves)
+    places = [
+        (box.start if box else [], values) for box, values in zip(mine.boxes, mine.answers, strict=True)
+    ]
+    reads = Reads(
+        rank=comm.rank,
+        plan=steps,
+        tables=tables,
+        askers=asker,
+        dtypes=dtypes,
+        opener=_Opener(arrays, mine.sources),
+        answers=places,
+        did=last,
+    )
+    is_text = np.array([dtype.hasobject for dtype in dtypes] or [False])
+    exchange.run(mode, comm, [reads.wave(n, comm.size, ~is_text) for n in range(steps.waves)])
+    if is_text.any():
+        reads.texts(comm, comm.size, is_text)
+    return _answered(mine, reads.own_units(), comm.allgather(reads.failed))
+
+
+def _described(requests: Sequence[tuple[Source, str, object]]) -> tuple[Mine, Boxes]:
+    """Return this rank's requests, and the boxes of each array: number of the request, start, shape."""
+    mine = Mine()
+    boxes: Boxes = {}
+    for number, request in enumerate(requests):
+        mine.boxes.append(None)
+        mine.answers.append(None)
+        try:
+            source, name, key = _checked(request)
+            array = Array(source._native, source._native.resolve(name))
+            box = as_box(key, array.shape, array.path)
+            wanted = Wanted(_opened(source), source._native.state(), array.path, array.dtype.str)
+            mine.answers[number] = np.empty(box.shape, array.dtype)
+        except (errors.SievaError, TypeError, IndexError, MemoryError) as error:
+            mine.wrong[number] = error
+            continue
+        mine.boxes[number] = box
+        mine.sources[wanted.opened] = source
+        boxes.setdefault(wanted, []).append((number, box.start, box.shape))
+    return mine, boxes
+
+
+def _cut(mine: Mine, boxes: Boxes, most: int) -> None:
+    """Cut the requests into pieces of at most so many bytes."""
+    for wanted, asked in boxes.items():
+        mine.arrays.append(wanted)
+        native, size = mine.sources[wanted.opened]._native, np.dtype(wanted.dtype).itemsize
+        mine.tables.append(pieces_of(native, wanted.path, asked, size, most))
+
+
+def _checked(request: object) -> tuple[Source, str, object]:
+    from sieva._source import Source
+
+    if isinstance(request, tuple) and len(request) == 3 and isinstance(request[0], Source):
+        return request
+    raise TypeError(f"a request is (source, name of an array, index), got {request!r}")
+
+
+def _opened(source: Source) -> str:
+    if source._opened is None:
+        raise errors.Unsupported(
+            f"{source.path!r} cannot be opened on other ranks", "open a file by its name"
+        )
+    return source._opened.to_json()
+
+
+def _gathered(
+    told: list[tuple[list[Wanted], list[Table]]],
+) -> tuple[list[Wanted], list[Table], list[NDArray[np.int64]]]:
+    """Return the arrays that anyone asks of, the pieces of each, and the rank of each piece."""
+    parts: dict[Wanted, list[tuple[int, Table]]] = {}
+    for rank, (arrays, tables) in enumerate(told):
+        for wanted, table in zip(arrays, tables, strict=True):
+            parts.setdefault(wanted, []).append((rank, table))
+    tables = [np.concatenate([table for _, table in found]) for found in parts.values()]
+    askers = [np.repeat([r for r, _ in found], [len(t) for _, t in found]) for found in parts.values()]
+    return list(parts), tables, askers
+
+
+class _Opener:
+    """The arrays that this rank reads, whoever asked: of sources that it has, or opens."""
+
+    def __init__(self, arrays: list[Wanted], sources: dict[str, Source]) -> None:
+        self._arrays = arrays
+        self._sources = dict(sources)
+
+    def read(self, array: int, start: list[int], shape: list[int]) -> NDArray[Any]:
+        wanted = self._arrays[array]
+        source = self._sources.get(wanted.opened)
+        if source is None:
+            source = _work.this_worker()._source(Opened.from_json(wanted.opened))
+            self._sources[wanted.opened] = source
+        if source._native.state() != wanted.state:
+            raise errors.StaleSource(
+                f"{source.path!r} is not in the state in which it was asked for", "open it anew on all ranks"
+            )
+        return source._native.read(wanted.path, start, shape, raw=False)
+
+
+def _answered(
+    mine: Mine, own: list[tuple[int, int]], told: list[dict[int, bytes]]
+) -> list[NDArray[Any] | BaseException]:
+    """Return the answers, with errors where a piece could not be read."""
+    failed = {unit: (rank, data) for rank, units in enumerate(told) for unit, data in units.items()}
+    for number, unit in own:
+        if unit in failed and number not in mine.wrong:
+            mine.wrong[number] = _raised(*failed[unit])
+    answers: list[NDArray[Any] | BaseException] = []
+    for number, (box, values) in enumerate(zip(mine.boxes, mine.answers, strict=True)):
+        wrong = mine.wrong.get(number)
+        answers.append(wrong if wrong is not None or box is None else box.cut(values))  # type: ignore[arg-type]
+    return answers
+
+
+def _raised(rank: int, data: bytes) -> BaseException:
+    there = unpack_error(data)
+    hint = getattr(there, "hint", None)
+    message = f"rank {rank}: {there}"
+    return type(there)(message, hint) if hint is not None else type(there)(message)

@@ -1,0 +1,88 @@
+"""Boxes that all ranks ask for together, on Open MPI and MPICH, against other libraries' values."""
+
+import json
+
+import h5py
+import numpy as np
+import pytest
+from read_many_files import write_files, write_records
+from test_mpi import PROGRAM, mpirun, start  # noqa: F401 - a fixture
+
+pytest.importorskip("mpi4py", reason="the extra mpi is not installed")
+MODES = ("independent", "collective", "nonblocking")
+
+
+def told(mpirun, ranks, *arguments):  # noqa: F811
+    done = start(mpirun, ranks, PROGRAM.with_name("mpi_read_program.py"), *arguments, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (line,) = done.stdout.splitlines()
+    return json.loads(line)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("read-many")
+    write_files(folder)
+    return folder
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 4, 7])
+def test_random_boxes_of_all_layouts(ranks, folder, mpirun):  # noqa: F811
+    found = told(mpirun, ranks, "boxes", folder)
+    # 12 arrays, 3 boxes, 6 batches; one rank has none in one batch.
+    assert found["asked"] == 12 * 3 * (6 * ranks - (ranks > 1))
+    # The last batch had 2 KiB.
+    assert min(found["waves"]) > 3
+
+
+@pytest.mark.parametrize(("mode", "ranks"), [("independent", 2), ("collective", 4), ("nonblocking", 3)])
+def test_each_byte_is_read_once_by_all_ranks(mode, ranks, mpirun, tmp_path):  # noqa: F811
+    path = tmp_path / "whole.h5"
+    values = np.random.default_rng(2).normal(size=(80, 60, 40))
+    with h5py.File(path, "w") as file:
+        file["T"] = values
+    found = told(mpirun, ranks, "once", path, mode, "")
+    assert found["union"] <= found["read"] <= found["bytes"] <= values.nbytes
+    assert found["bytes"] < found["asked"]
+    assert all(found["readers"])
+    chunked = tmp_path / "chunked.h5"
+    with h5py.File(chunked, "w") as file:
+        file.create_dataset("T", data=values, chunks=(14, 60, 10), compression="gzip")
+    found = told(mpirun, ranks, "once", chunked, mode, "")
+    # No chunk by two ranks, nor twice by one.
+    assert 0 < found["chunks"] <= 6 * 4
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_an_error_reaches_who_asked_for_the_piece(mode, mpirun, tmp_path):  # noqa: F811
+    path = tmp_path / "broken.h5"
+    with h5py.File(path, "w") as file:
+        data = file.create_dataset("v", data=np.arange(4096.0), chunks=(512,), fletcher32=True)
+        place = data.id.get_chunk_info(2).byte_offset
+    with path.open("r+b") as file:
+        file.seek(place + 100)
+        file.write(b"\xff" * 8)
+    found = told(mpirun, 4, "broken", path, mode)
+    assert found["said"][0][:3] == [True, True, True]
+    assert found["said"][0][4:] == [True] * 3
+    kind, words = found["said"][2][0]
+    assert kind == "corrupt-file"
+    assert words.startswith("rank ")
+    assert found["said"][0][3] == [kind, words]
+    assert [found["said"][1], found["said"][3]] == [[True], [True]]
+    assert found["raised"] == [kind, None, kind, None]
+
+
+def test_a_wrong_request_is_its_ranks_own(mpirun, tmp_path):  # noqa: F811
+    path = tmp_path / "records.nc"
+    write_records(path, "NETCDF3_CLASSIC")
+    found = told(mpirun, 3, "wrong", path, "nonblocking")
+    assert found["mine"] == [[], [], ["UnknownArray", "IndexError", "TypeError", "TypeError"]]
+    assert found["raised"] == [None, None, "unknown-array"]
+
+
+def test_a_source_that_was_replaced_is_stale(mpirun, tmp_path):  # noqa: F811
+    path = tmp_path / "v.h5"
+    with h5py.File(path, "w") as file:
+        file["v"] = np.arange(9000.0)
+    assert told(mpirun, 2, "stale", path, "collective")["said"] == ["stale-source"] * 2

@@ -1,0 +1,111 @@
+"""How requests of ranks are cut, dealt out and united: without MPI, against marking each element."""
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sieva._ranks.pieces import HEAD, columns, cut, grid_of
+from sieva._ranks.plan import plan, readers
+from sieva._ranks.union import disjoint
+
+SIDE = 9
+
+
+@st.composite
+def boxes(draw, rank=None, most=8):
+    """Draw boxes of one rank, none of them empty."""
+    rank = draw(st.integers(0, 4)) if rank is None else rank
+    found = []
+    for _ in range(draw(st.integers(1, most))):
+        edges = [sorted(draw(st.tuples(*[st.integers(0, SIDE - 1)] * 2))) for _ in range(rank)]
+        found.append(([a for a, _ in edges], [b - a + 1 for a, b in edges]))
+    start, shape = zip(*found, strict=True)
+    n = len(found)
+    return np.array(start, np.int64).reshape(n, rank), np.array(shape, np.int64).reshape(n, rank)
+
+
+def marked(start, shape):
+    """Count how many boxes each element is in."""
+    count = np.zeros((SIDE,) * start.shape[1], int)
+    for at, n in zip(start.tolist(), shape.tolist(), strict=True):
+        count[tuple(slice(a, a + k) for a, k in zip(at, n, strict=True))] += 1
+    return count
+
+
+@given(boxes())
+def test_a_union_covers_each_element_once(drawn):
+    count = marked(*disjoint(*drawn))
+    assert count.max() == 1
+    assert (count[marked(*drawn) > 0] == 1).all()
+
+
+def test_a_union_of_boxes_far_apart_is_exact():
+    start, shape = np.array([[0, 0], [7, 7], [0, 0]]), np.array([[1, 2], [2, 1], [2, 1]])
+    count = marked(*disjoint(start, shape))
+    assert (count == (marked(start, shape) > 0)).all()
+
+
+@given(boxes(most=1), st.data())
+def test_pieces_of_a_box_tile_it_within_blocks(drawn, data):
+    (start,), (shape,) = drawn
+    rank = len(start)
+    grid = data.draw(st.lists(st.integers(1, SIDE), min_size=rank, max_size=rank))
+    cells = cut(start.tolist(), shape.tolist(), [SIDE] * rank, grid)
+    corner, lengths = cells[:, 1 : 1 + rank], cells[:, 1 + rank :]
+    assert (marked(corner, lengths) == marked(*drawn)).all()
+    assert len(np.unique(cells[:, 0])) == len(cells)
+    numbers = np.arange(int(np.prod([-(-SIDE // g) for g in grid]))).reshape([-(-SIDE // g) for g in grid])
+    for number, at, n in zip(cells[:, 0], corner, lengths, strict=True):
+        first, last = at // np.array(grid, int), (at + n - 1) // np.array(grid, int)
+        assert (first == last).all()
+        assert numbers[tuple(first)] == number
+
+
+def test_blocks_are_of_bounded_size():
+    assert grid_of((100, 10, 10), None, 4, 800) == [2, 10, 10]
+    assert grid_of((100, 10, 10), None, 4, 150) == [1, 3, 10]
+    assert grid_of((100, 10, 10), None, 4, 1) == [1, 1, 1]
+    assert grid_of((0, 3), None, 8, 1000) == [1, 3]
+    assert grid_of((), None, 8, 1) == []
+    assert grid_of((100, 10), (7, 3), 4, 1) == [7, 3]
+
+
+@settings(max_examples=60)
+@given(st.integers(1, 7), st.integers(1, 4), st.integers(40, 3000), st.randoms(use_true_random=False))
+def test_a_unit_has_one_reader_and_one_wave(size, servers, most, random):
+    rng = np.random.default_rng(random.randrange(2**32))
+    tables = []
+    for rank in (1, 3):
+        n = int(rng.integers(0, 40))
+        table = np.ones((n, HEAD + 2 * rank), np.int64)
+        table[:, 0] = rng.integers(0, servers, n)
+        table[:, 1] = rng.integers(0, 5, n)
+        table[:, 2] = rng.integers(0, 3, n)
+        columns(table)[1][:] = rng.integers(1, 5, (n, rank))
+        tables.append(table)
+    steps = plan(tables, [4, 8], size, most)
+    assert sorted(zip(steps.array, steps.row, strict=True)) == [
+        (a, row) for a, table in enumerate(tables) for row in range(len(table))
+    ]
+    keys = [(a, *tables[a][row, :3]) for a, row in zip(steps.array, steps.row, strict=True)]
+    of_unit: dict = {}
+    for key, unit, reader, wave in zip(keys, steps.unit, steps.reader, steps.wave, strict=True):
+        assert of_unit.setdefault(key, (unit, reader, wave)) == (unit, reader, wave)
+        assert 0 <= reader < size
+    assert len({unit for unit, _, _ in of_unit.values()}) == len(of_unit)
+    sent: dict = {}
+    for a, row, unit, reader, wave in zip(*steps[:5], strict=True):
+        n = int(columns(tables[a])[1][row].prod()) * (4, 8)[a]
+        sent.setdefault((reader, wave), {}).setdefault(unit, []).append(n)
+    for units in sent.values():
+        assert len(units) == 1 or sum(map(sum, units.values())) <= most
+    assert steps.waves == (steps.wave.max() + 1 if len(steps.wave) else 0)
+
+
+def test_readers_are_balanced_by_bytes():
+    # More servers than ranks: the heaviest first, to whoever has the least.
+    assert readers(np.array([0, 1, 2, 3]), np.array([9, 5, 4, 1]), 2).tolist() == [0, 1, 1, 0]
+    # Fewer: each has readers by its bytes, who divide its units in their order.
+    server = np.repeat([0, 1], [8, 2])
+    of = readers(server, np.full(10, 3), 5)
+    assert of.tolist() == [0, 0, 1, 1, 2, 2, 3, 3, 4, 4]
+    assert readers(np.array([], int), np.array([], int), 3).tolist() == []
