@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import threading
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import AsyncIterator, Callable
+    from concurrent.futures import ThreadPoolExecutor
 
     import pyarrow as pa
 
@@ -26,6 +26,8 @@ _pools: dict[int, ThreadPoolExecutor] = {}
 
 def _pool() -> ThreadPoolExecutor:
     """Return the threads that wait for answers; a forked process has its own."""
+    from concurrent.futures import ThreadPoolExecutor
+
     with _lock:
         if os.getpid() not in _pools:
             _pools.clear()
@@ -39,6 +41,9 @@ async def ask(query: Query, question: Callable[[Query], T]) -> T:
 
 
 async def _wait(mine: Query, work: Callable[[], T]) -> T:
+    # Here and not above: `import sieva` takes half as long without it.
+    import asyncio
+
     answer = asyncio.get_running_loop().run_in_executor(_pool(), work)
     try:
         return await asyncio.shield(answer)

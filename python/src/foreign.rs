@@ -11,10 +11,10 @@ use std::sync::atomic::Ordering;
 use numpy::PyReadonlyArray1;
 use pyo3::exceptions::{PyKeyboardInterrupt, PyMemoryError, PyOSError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyTuple};
+use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
 use sieva::{
     ArrayInfo, BlockBounds, Bx, DType, Decoding, Dimension, Error, ErrorKind, ForeignArray, ForeignReader,
-    ForeignSource, ForeignStore, GroupInfo, Naming, OpenOptions, Schema, StorageInfo,
+    ForeignSource, ForeignStore, GroupInfo, Naming, OpenOptions, Schema, StorageInfo, Texts,
 };
 
 use crate::foreign_values::{attributes, dtype_named, limits_keys};
@@ -189,11 +189,15 @@ impl ForeignReader for PyReader {
         Python::attach(|py| self.fill(py, path, bx, out).map_err(|e| native_error(py, &e)))
     }
 
-    fn read_texts(&self, path: &str, bx: &Bx) -> sieva::Result<Vec<String>> {
-        let texts = |py: Python<'_>| -> PyResult<Vec<String>> {
+    fn read_texts(&self, path: &str, bx: &Bx) -> sieva::Result<Texts> {
+        let texts = |py: Python<'_>| -> PyResult<Texts> {
             let found = self.call(py, path, bx)?;
             let flat = py.import("numpy")?.call_method1("ravel", (found,))?;
-            flat.call_method0("tolist")?.extract()
+            let mut out = Texts::new();
+            for text in flat.call_method0("tolist")?.cast::<PyList>()?.iter() {
+                out.push(text.cast::<PyString>()?.to_str()?);
+            }
+            Ok(out)
         };
         Python::attach(|py| texts(py).map_err(|e| native_error(py, &e)))
     }

@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-HEAVY = {"xarray", "pandas", "pyarrow", "click", "numpy", "rich", "h5py", "zarr", "polars"}
+HEAVY = {"asyncio", "xarray", "pandas", "pyarrow", "click", "numpy", "rich", "h5py", "zarr", "polars"}
 
 
 def loaded_after(code):

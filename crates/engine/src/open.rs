@@ -345,7 +345,7 @@ impl Source {
         let reader = BlockReader::new(Arc::clone(&self.inner), array, cache, memory)?;
         let mut workspace = Workspace::cancelled_by(cancel);
         if info.dtype == DType::Str {
-            let texts = reader.read_texts(bx, &mut workspace)?.into_iter().collect();
+            let texts = reader.read_texts(bx, &mut workspace)?;
             return Ok(Column { data: Data::Str(texts), valid: None });
         }
         reader.check_stored(bx)?;

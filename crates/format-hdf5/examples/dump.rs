@@ -99,7 +99,7 @@ fn read_all(source: &Hdf5Source, array: usize, layout: &Layout) -> String {
     }
     if layout.dtype == DType::Str && layout.element_size == 0 {
         return match source.read_library_strings(array, &bx) {
-            Ok(texts) => format!("{} texts, first {:?}", texts.len(), texts.first()),
+            Ok(texts) => format!("{} texts, first {:?}", texts.len(), texts.get(0)),
             Err(e) => format!("error [{}]: {e}", e.kind().code()),
         };
     }

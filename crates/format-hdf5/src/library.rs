@@ -7,14 +7,14 @@ use hdf5_metno_sys::h5d::H5Dread;
 use hdf5_metno_sys::h5p::{H5P_CLS_DATASET_XFER, H5Pset_vlen_mem_manager};
 use hdf5_metno_sys::h5s::{H5S_SELECT_SET, H5Screate_simple, H5Sget_simple_extent_type, H5Sselect_hyperslab};
 use hdf5_metno_sys::h5s::{H5S_SIMPLE, H5Sselect_all};
-use sieva_types::{Bx, Result};
+use sieva_types::{Bx, Result, Texts};
 
 use crate::dataset::{self, Dataset, Storage};
 use crate::descriptors::Descriptors;
 use crate::ffi::{self, Handle, call};
 use crate::file;
 use crate::leaves::Leaf;
-use crate::memory::{self, MemoryType, decode_text};
+use crate::memory::{self, MemoryType};
 use crate::slabs::{BUFFER_LIMIT, slabs};
 use crate::stored::check_box;
 use crate::types::Kind;
@@ -146,7 +146,7 @@ fn extent(d: &Dataset, leaf: &Leaf) -> Vec<u64> {
 }
 
 /// The texts of box `bx` of a leaf whose elements are variable-length texts.
-pub(crate) fn read_texts(tree: &Tree, d: &Dataset, leaf: &Leaf, bx: &Bx) -> Result<Vec<String>> {
+pub(crate) fn read_texts(tree: &Tree, d: &Dataset, leaf: &Leaf, bx: &Bx) -> Result<Texts> {
     let _guard = ffi::lock();
     let reader = Reader::open(tree, d, leaf)?;
     let rank = reader.rank;
@@ -155,7 +155,7 @@ pub(crate) fn read_texts(tree: &Tree, d: &Dataset, leaf: &Leaf, bx: &Bx) -> Resu
     let outer = Bx::new(bx.start[..rank].to_vec(), bx.shape[..rank].to_vec());
     let inner = Bx::new(bx.start[rank..].to_vec(), bx.shape[rank..].to_vec());
     let per_item = inner.len() as usize;
-    let mut out = Vec::new();
+    let mut out = Texts::new();
     if bx.is_empty() {
         return Ok(out);
     }
@@ -181,7 +181,7 @@ pub(crate) fn read_texts(tree: &Tree, d: &Dataset, leaf: &Leaf, bx: &Bx) -> Resu
                 raw.copy_from_slice(&pointer[..size_of::<usize>()]);
                 let text = std::ptr::with_exposed_provenance(usize::from_ne_bytes(raw));
                 // SAFETY: libhdf5 left null or a C string in the arena, which lives until the end of the loop.
-                out.push(decode_text(&unsafe { ffi::bytes_of(text) }));
+                out.push_bytes(&unsafe { ffi::bytes_of(text) });
             }
         }
     }

@@ -10,7 +10,7 @@ use sieva_format::schema::Schema;
 use sieva_format::{ArraySource, LibraryReader};
 use sieva_store::guard::{Gate, Purpose};
 use sieva_store::{FileStore, RangedRead};
-use sieva_types::{Bx, Error, ErrorKind, Result};
+use sieva_types::{Bx, Error, ErrorKind, Result, Texts};
 
 use crate::bounds::Bounds;
 use crate::bytes::FileBytes;
@@ -281,7 +281,7 @@ impl LibraryReader for Hdf5Source {
         self.items(array).is_ok_and(|items| (*items).as_ref().is_some_and(|items| items.is_unwritten(bx)))
     }
 
-    fn read_library_strings(&self, array: usize, bx: &Bx) -> Result<Vec<String>> {
+    fn read_library_strings(&self, array: usize, bx: &Bx) -> Result<Texts> {
         if let Some(items) = &*self.items(array)? {
             return self.of_items(array, || items.read_texts(bx));
         }

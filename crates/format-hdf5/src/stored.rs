@@ -8,7 +8,7 @@ use sieva_format::layout::Layout;
 use sieva_format::read::{BlockReader, ChunkCache, Workspace};
 use sieva_format::schema::{ArrayInfo, Schema};
 use sieva_store::RangedRead;
-use sieva_types::{Bx, Error, ErrorKind, Result};
+use sieva_types::{Bx, Error, ErrorKind, Result, Texts};
 
 use crate::bytes::FileBytes;
 use crate::heaps::Sizes;
@@ -16,7 +16,7 @@ use crate::kept::Kept;
 use crate::leaves::Leaf;
 use crate::numbers::OddNumber;
 use crate::slabs::{BUFFER_LIMIT, slabs};
-use crate::texts::Texts;
+use crate::texts::HeapTexts;
 use crate::types::Kind;
 
 /// Most texts that are fetched at once.
@@ -30,7 +30,7 @@ pub(crate) struct StoredFile {
     cache: Arc<ChunkCache>,
     /// Most bytes of a decoded chunk.
     chunk_limit: u64,
-    texts: Kept<Texts>,
+    texts: Kept<HeapTexts>,
 }
 
 impl StoredFile {
@@ -53,7 +53,7 @@ enum Elements {
     /// They lie in the file as they are.
     Plain,
     Odd(OddNumber),
-    Texts(Arc<Texts>),
+    Texts(Arc<HeapTexts>),
 }
 
 /// The items behind one array.
@@ -79,7 +79,7 @@ impl StoredItems {
             Kind::Odd(number) => Elements::Odd(number.clone()),
             Kind::VlenText => Elements::Texts(file.texts.get_or_find(|| {
                 let store = Arc::clone(&file.store);
-                Ok(Texts::new(store, Sizes::of(bytes)?))
+                Ok(HeapTexts::new(store, Sizes::of(bytes)?))
             })?),
             _ => Elements::Plain,
         };
@@ -116,14 +116,14 @@ impl StoredItems {
     /// The texts of variable length of box `bx`.
     ///
     /// # Errors
-    /// As [`Texts::read`].
-    pub(crate) fn read_texts(&self, bx: &Bx) -> Result<Vec<String>> {
+    /// As [`HeapTexts::read`].
+    pub(crate) fn read_texts(&self, bx: &Bx) -> Result<Texts> {
         let Elements::Texts(texts) = &self.elements else {
             return Err(Error::new(ErrorKind::Internal, "numbers were asked for as texts"));
         };
         self.check_box(bx, 0, 0)?;
         let size = self.reader.layout().element_size;
-        let (mut items, mut out, mut ws) = (Vec::new(), Vec::new(), Workspace::default());
+        let (mut items, mut out, mut ws) = (Vec::new(), Texts::new(), Workspace::default());
         for slab in slabs(bx, (BUFFER_LIMIT / size.max(1) as u64).max(1)) {
             items.resize(slab.len() as usize * size, 0);
             self.reader.read_native(&slab, &mut items, &mut ws)?;

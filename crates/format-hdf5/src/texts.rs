@@ -12,10 +12,9 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use sieva_store::RangedRead;
-use sieva_types::{Error, ErrorKind, Result};
+use sieva_types::{Error, ErrorKind, Result, Texts};
 
 use crate::heaps::Sizes;
-use crate::memory::decode_text;
 
 /// Least bytes of a collection, which most of them have.
 const LEAST: u64 = 4096;
@@ -27,7 +26,7 @@ const KEPT: usize = 32 << 20;
 pub(crate) const BESIDES_ADDRESS: usize = 8;
 
 /// The texts of one file.
-pub(crate) struct Texts {
+pub(crate) struct HeapTexts {
     store: Arc<dyn RangedRead>,
     sizes: Sizes,
     kept: Mutex<Kept>,
@@ -61,7 +60,7 @@ impl Kept {
     }
 }
 
-impl Texts {
+impl HeapTexts {
     /// The texts of the file in `store`, whose superblock says `sizes`.
     pub(crate) fn new(store: Arc<dyn RangedRead>, sizes: Sizes) -> Self {
         Self { store, sizes, kept: Mutex::default() }
@@ -77,7 +76,7 @@ impl Texts {
     /// # Errors
     /// `corrupt-file` where there is no such object, or one of another length than its item says; `memory-limit`; those
     /// of the storage.
-    pub(crate) fn read(&self, items: &[u8], out: &mut Vec<String>) -> Result<()> {
+    pub(crate) fn read(&self, items: &[u8], out: &mut Texts) -> Result<()> {
         let items: Vec<Item> = items.chunks_exact(self.item_len()).map(Item::of).collect();
         let len = self.store.len();
         if let Some(item) = items.iter().find(|item| u64::from(item.len) > len) {
@@ -94,14 +93,14 @@ impl Texts {
         let mut last: Option<(u64, Arc<GlobalHeap>)> = None;
         for item in items {
             if item.address == 0 {
-                out.push(String::new());
+                out.push("");
                 continue;
             }
             let collection = match last.take() {
                 Some((address, collection)) if address == item.address => collection,
                 _ => self.collection(item.address)?,
             };
-            out.push(collection.text(&item)?);
+            out.push_bytes(collection.text(&item)?);
             last = Some((item.address, collection));
         }
         Ok(())
@@ -217,7 +216,7 @@ impl GlobalHeap {
     }
 
     /// The text of an item: up to its first byte of zero, as C's texts are.
-    fn text(&self, item: &Item) -> Result<String> {
+    fn text(&self, item: &Item) -> Result<&[u8]> {
         let found = u16::try_from(item.index).ok().and_then(|index| self.objects.get(&index));
         let content = found.filter(|range| range.len() as u64 == u64::from(item.len)).ok_or_else(|| {
             let what = found.map_or("no such object".to_owned(), |range| format!("{} bytes", range.len()));
@@ -228,7 +227,7 @@ impl GlobalHeap {
         })?;
         let text = &self.bytes[content.clone()];
         let end = text.iter().position(|&byte| byte == 0).unwrap_or(text.len());
-        Ok(decode_text(&text[..end]))
+        Ok(&text[..end])
     }
 }
 
@@ -238,7 +237,7 @@ mod tests {
     use sieva_store::MemoryStore;
 
     /// A file of one collection at 512, of these objects.
-    fn file(objects: &[(u16, u64, &[u8])]) -> Texts {
+    fn file(objects: &[(u16, u64, &[u8])]) -> HeapTexts {
         let mut bytes = b"GCOL\x01\0\0\0".to_vec();
         bytes.extend(LEAST.to_le_bytes());
         for (index, size, content) in objects {
@@ -251,15 +250,15 @@ mod tests {
         bytes.resize(LEAST as usize, 0);
         let content = [vec![0; 512], bytes].concat();
         let store = MemoryStore::new("a.h5", content);
-        Texts::new(Arc::new(store), Sizes { start: 256, address: 8, length: 8 })
+        HeapTexts::new(Arc::new(store), Sizes { start: 256, address: 8, length: 8 })
     }
 
     fn item(len: u32, address: u64, index: u32) -> Vec<u8> {
         [&len.to_le_bytes()[..], &address.to_le_bytes(), &index.to_le_bytes()].concat()
     }
 
-    fn read(texts: &Texts, items: &[Vec<u8>]) -> Result<Vec<String>> {
-        let mut out = Vec::new();
+    fn read(texts: &HeapTexts, items: &[Vec<u8>]) -> Result<Texts> {
+        let mut out = Texts::new();
         texts.read(&items.concat(), &mut out).map(|()| out)
     }
 
@@ -268,7 +267,7 @@ mod tests {
         let left = LEAST - 16 - 24 - 32;
         let texts = file(&[(7, 5, b"three"), (2, 9, b"on\0e\xe9five"), (0, left, b"")]);
         let items = [item(9, 256, 2), item(0, 0, 0), item(5, 256, 7), item(3, 0, 9)];
-        assert_eq!(read(&texts, &items), Ok(vec!["on".into(), "".into(), "three".into(), "".into()]));
+        assert_eq!(read(&texts, &items), Ok(["on", "", "three", ""].into_iter().collect()));
     }
 
     #[test]

@@ -11,7 +11,7 @@ use sieva_format::read::{BlockReader, ChunkCache, Workspace};
 use sieva_format::schema::AttrValue;
 use sieva_format_hdf5::{Hdf5Options, Hdf5Source};
 use sieva_store::MemoryStore;
-use sieva_types::{Bx, ErrorKind, Result};
+use sieva_types::{Bx, ErrorKind, Result, Texts};
 
 /// A file with texts in a dataset and in an attribute, as bytes.
 fn texts() -> Vec<u8> {
@@ -32,7 +32,7 @@ fn open(bytes: Vec<u8>) -> Result<Arc<Hdf5Source>> {
     Hdf5Source::open_store(store, &Hdf5Options::default()).map(Arc::new)
 }
 
-fn read(source: Arc<Hdf5Source>) -> Result<Vec<String>> {
+fn read(source: Arc<Hdf5Source>) -> Result<Texts> {
     let reader = BlockReader::new(source, 0, Arc::new(ChunkCache::new(0)), 1 << 20)?;
     reader.read_texts(&Bx::whole(&[2]), &mut Workspace::default())
 }

@@ -7,7 +7,7 @@ use sieva_format::layout::Layout;
 use sieva_format::schema::Schema;
 use sieva_format::{ArraySource, LibraryReader, ObjectChunks};
 use sieva_store::{ObjectTree, RangedRead, Span, Want};
-use sieva_types::{Bx, Error, ErrorKind, Result};
+use sieva_types::{Bx, Error, ErrorKind, PlacedTexts, Result, Texts};
 
 use crate::budget::Budget;
 use crate::build::{self, Chunks, Place};
@@ -42,7 +42,7 @@ pub struct ZarrSource {
     schema: Schema,
     places: Vec<Place>,
     shards: Shards,
-    texts: OnceCache<(u32, u64), Option<Vec<String>>>,
+    texts: OnceCache<(u32, u64), Option<Texts>>,
 }
 
 impl ZarrSource {
@@ -121,7 +121,7 @@ impl ZarrSource {
     }
 
     /// The texts of one chunk; `None` where it was never written.
-    fn texts_of(&self, array: usize, number: u64) -> Result<Arc<Option<Vec<String>>>> {
+    fn texts_of(&self, array: usize, number: u64) -> Result<Arc<Option<Texts>>> {
         let (place, chunks, layout) = self.chunks(array)?;
         self.texts.get(&(place.node, number), || {
             let mut stored = Vec::new();
@@ -133,7 +133,7 @@ impl ZarrSource {
             let decoded = layout.pipeline.decode_unsized(&stored, MAX_TEXT_CHUNK, &mut scratch)?;
             let (_, count) = chunks.grid.strides(1)?;
             let texts = texts::parse(&decoded, count)?;
-            let bytes = texts.iter().map(|t| t.len() + size_of::<String>()).sum::<usize>() + 64;
+            let bytes = texts.memory_bytes() + 64;
             Ok((Some(texts), bytes))
         })
     }
@@ -145,7 +145,7 @@ impl ZarrSource {
         number: u64,
         position: &[u64],
         bx: &Bx,
-        out: &mut [String],
+        out: &mut PlacedTexts,
     ) -> Result<()> {
         let (_, chunks, layout) = self.chunks(array)?;
         let texts = self.texts_of(array, number).map_err(|e| e.at(format!("chunk {position:?}")))?;
@@ -159,11 +159,11 @@ impl ZarrSource {
             };
             let target = (0..at.len()).fold(0, |n, d| n * bx.shape[d] + (at[d] - bx.start[d])) as usize;
             let text = match &*texts {
-                Some(texts) => texts.get(dot(&chunk, &|d| strides[d])).map(String::as_str),
+                Some(texts) => texts.get(dot(&chunk, &|d| strides[d])),
                 None => Some(&*chunks.fill_text),
             };
-            if let (Some(slot), Some(text)) = (out.get_mut(target), text) {
-                text.clone_into(slot);
+            if let Some(text) = text {
+                out.put(target, text);
             }
             if !advance(&mut at, &part) {
                 return Ok(());
@@ -264,7 +264,7 @@ impl LibraryReader for ZarrSource {
         Err(Error::new(ErrorKind::Internal, format!("'{path}' is read without a library")))
     }
 
-    fn read_library_strings(&self, array: usize, bx: &Bx) -> Result<Vec<String>> {
+    fn read_library_strings(&self, array: usize, bx: &Bx) -> Result<Texts> {
         let (_, chunks, layout) = self.chunks(array)?;
         if !build::is_var_text(layout) {
             let path = &self.schema.arrays[array].path;
@@ -275,10 +275,10 @@ impl LibraryReader for ZarrSource {
             let message = format!("a block of shape {:?} has more than {MAX_TEXTS} texts", bx.shape);
             return Err(Error::new(ErrorKind::MemoryLimit, message).hint("ask for fewer at once"));
         };
-        let mut out = vec![String::new(); count as usize];
         if bx.is_empty() {
-            return Ok(out);
+            return Ok(Texts::new());
         }
+        let mut out = PlacedTexts::new(count as usize);
         let shape = &layout.chunk_shape;
         let first: Vec<u64> = bx.start.iter().zip(shape).map(|(s, c)| s / c).collect();
         let counts: Vec<u64> = (0..bx.rank()).map(|d| (bx.end(d) - 1) / shape[d] - first[d] + 1).collect();
@@ -288,7 +288,7 @@ impl LibraryReader for ZarrSource {
             let number = position.iter().zip(&chunks.grid.counts).fold(0, |n, (p, c)| n * c + p);
             self.put_texts(array, number, &position, bx, &mut out)?;
             if !advance(&mut position, &grid) {
-                return Ok(out);
+                return Ok(out.finish(""));
             }
         }
     }

@@ -1,34 +1,26 @@
 //! Texts of any length: the number of texts, then each after its length, in 32-bit little-endian integers
 //! (`vlen-utf8` and `vlen-bytes` of numcodecs).
 
-use sieva_types::{Error, Result};
+use sieva_types::{Error, Result, Texts};
 
 /// The texts of a decoded chunk, which has to hold `count`.
-pub(crate) fn parse(bytes: &[u8], count: u64) -> Result<Vec<String>> {
+pub(crate) fn parse(bytes: &[u8], count: u64) -> Result<Texts> {
     let mut rest = bytes;
     let given = take_u32(&mut rest)?;
     if u64::from(given) != count || count.saturating_mul(4) > rest.len() as u64 {
         let len = bytes.len();
         return Err(Error::corrupt(format!("{given} texts in {len} bytes, expected {count}")));
     }
-    let mut texts = Vec::with_capacity(given as usize);
+    let mut texts = Texts::with_room(given as usize, rest.len() - 4 * given as usize);
     for _ in 0..given {
         let len = take_u32(&mut rest)? as usize;
         let Some((text, after)) = rest.split_at_checked(len) else {
             return Err(Error::corrupt(format!("a text of {len} bytes where {} are left", rest.len())));
         };
-        texts.push(text_of(text));
+        texts.push_bytes(text);
         rest = after;
     }
     Ok(texts)
-}
-
-/// Bytes that are not UTF-8 are taken as Latin-1, as those of other texts are.
-fn text_of(bytes: &[u8]) -> String {
-    match std::str::from_utf8(bytes) {
-        Ok(text) => text.to_owned(),
-        Err(_) => bytes.iter().map(|&b| char::from(b)).collect(),
-    }
 }
 
 fn take_u32(rest: &mut &[u8]) -> Result<u32> {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use sieva_store::RangedRead;
-use sieva_types::{Bx, Error, ErrorKind, Result};
+use sieva_types::{Bx, Error, ErrorKind, Result, Texts};
 
 use crate::layout::Layout;
 use crate::read::Part;
@@ -100,7 +100,7 @@ pub trait LibraryReader: Send + Sync {
     ///
     /// # Errors
     /// As [`LibraryReader::read_library`].
-    fn read_library_strings(&self, array: usize, bx: &Bx) -> Result<Vec<String>>;
+    fn read_library_strings(&self, array: usize, bx: &Bx) -> Result<Texts>;
 
     /// Whether it is known without reading that nothing of box `bx` of such an array was ever written. That it is not known
     /// says nothing.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use sieva_format::manifest::SUBJECT;
 use sieva_types::wire::{Reader, Writer};
-use sieva_types::{Bx, Error, Result};
+use sieva_types::{Bx, Error, Result, Texts};
 
 use crate::limits::WorkerLimits;
 
@@ -160,9 +160,10 @@ pub fn decode_answer(bytes: &[u8]) -> Result<Result<&[u8]>> {
 }
 
 /// Texts as a message.
-pub fn encode_texts(texts: &[String]) -> Vec<u8> {
+pub fn encode_texts(texts: &Texts) -> Vec<u8> {
     let mut w = Writer::default();
-    w.list(texts, |w, text| w.text(text));
+    w.uint(texts.len() as u64);
+    texts.iter().for_each(|text| w.text(text));
     w.into_bytes()
 }
 
@@ -170,11 +171,11 @@ pub fn encode_texts(texts: &[String]) -> Vec<u8> {
 ///
 /// # Errors
 /// Where it is none.
-pub fn decode_texts(bytes: &[u8], limit: usize) -> Result<Vec<String>> {
+pub fn decode_texts(bytes: &[u8], limit: usize) -> Result<Texts> {
     let mut r = Reader::new(&SUBJECT, bytes, limit);
     let texts = r.list(Reader::text)?;
     r.finish()?;
-    Ok(texts)
+    Ok(texts.into_iter().collect())
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use sieva_format::filters::Pipeline;
 use sieva_format::layout::{Layout, Placement, c_strides};
 use sieva_format::manifest::encode_layout;
 use sieva_format::read::{BlockReader, ChunkCache, Workspace};
-use sieva_types::{Bx, DType, Endian, Error, ErrorKind, Result};
+use sieva_types::{Bx, DType, Endian, Error, ErrorKind, Result, Texts};
 
 use crate::limits::WorkerLimits;
 
@@ -79,7 +79,7 @@ impl Opened {
     }
 
     /// The texts of a box.
-    pub fn texts(&mut self, array: usize, bx: &Bx) -> Result<Vec<String>> {
+    pub fn texts(&mut self, array: usize, bx: &Bx) -> Result<Texts> {
         self.check(array, bx)?;
         let (layout, limit) = (self.source.layout(array)?, self.limits.answer as u64);
         let texts = bx.shape.iter().try_fold(1_u64, |n, &s| n.checked_mul(s));

@@ -8,7 +8,7 @@ use sieva_format::manifest::{Manifest, decode_layout};
 use sieva_format::schema::Schema;
 use sieva_format::{ArraySource, LibraryReader};
 use sieva_store::RangedRead;
-use sieva_types::{Bx, Error, ErrorKind, Result};
+use sieva_types::{Bx, Error, ErrorKind, Result, Texts};
 
 use crate::end::parsed;
 use crate::limits::WorkerLimits;
@@ -159,7 +159,7 @@ impl LibraryReader for RemoteSource {
         self.remote.ask(&self.manifest, &request, |bytes| Ok(bytes == [1])).unwrap_or(false)
     }
 
-    fn read_library_strings(&self, array: usize, bx: &Bx) -> Result<Vec<String>> {
+    fn read_library_strings(&self, array: usize, bx: &Bx) -> Result<Texts> {
         self.store.counters().add_library_read(0);
         let wanted = bx.shape.iter().try_fold(1_u64, |n, &s| n.checked_mul(s));
         let limit = self.remote.limits.answer.saturating_mul(4);

@@ -129,6 +129,14 @@ impl Texts {
         self.end();
     }
 
+    /// Adds the text of these bytes; those that are not UTF-8 are taken as Latin-1.
+    pub fn push_bytes(&mut self, bytes: &[u8]) {
+        match std::str::from_utf8(bytes) {
+            Ok(text) => self.push(text),
+            Err(_) => self.push_chars(bytes.iter().map(|&b| char::from(b))),
+        }
+    }
+
     /// Adds the text of these characters, which is never held elsewhere.
     pub fn push_chars(&mut self, chars: impl IntoIterator<Item = char>) {
         self.bytes.extend(chars);

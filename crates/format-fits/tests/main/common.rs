@@ -7,7 +7,7 @@ use sieva_format::buffer::Buffer;
 use sieva_format::read::{BlockReader, ChunkCache, Workspace};
 use sieva_format_fits::FitsSource;
 use sieva_store::{MemoryStore, RangedRead};
-use sieva_types::{Bx, Result};
+use sieva_types::{Bx, Result, Texts};
 
 /// A header and its data, padded to whole blocks.
 pub fn hdu(cards: &[&str], data: &[u8]) -> Vec<u8> {
@@ -88,7 +88,7 @@ pub fn read(source: &Arc<FitsSource>, path: &str) -> Result<Vec<u8>> {
 }
 
 /// The texts of a whole array.
-pub fn texts(source: &Arc<FitsSource>, path: &str) -> Vec<String> {
+pub fn texts(source: &Arc<FitsSource>, path: &str) -> Texts {
     let shape = &source.schema().arrays[array(source, path)].shape;
     reader(source, path).unwrap().read_texts(&Bx::whole(shape), &mut Workspace::default()).unwrap()
 }

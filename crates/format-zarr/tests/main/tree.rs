@@ -8,7 +8,7 @@ use sieva_format::buffer::{Buffer, swap_bytes};
 use sieva_format::read::{BlockReader, ChunkCache, Workspace};
 use sieva_format_zarr::{ZarrOptions, ZarrSource};
 use sieva_store::{Counters, Entry, ObjectTree, RangedRead, Span, Want};
-use sieva_types::{Bx, DType, Error, Result};
+use sieva_types::{Bx, DType, Error, Result, Texts};
 
 /// Objects by key.
 #[derive(Default)]
@@ -104,7 +104,7 @@ pub fn numbers(source: &Arc<ZarrSource>, array: usize, bx: &Bx) -> Result<Vec<u8
     Ok(bytes)
 }
 
-pub fn texts(source: &Arc<ZarrSource>, array: usize, bx: &Bx) -> Result<Vec<String>> {
+pub fn texts(source: &Arc<ZarrSource>, array: usize, bx: &Bx) -> Result<Texts> {
     reader(source, array)?.read_texts(bx, &mut Workspace::default())
 }
 

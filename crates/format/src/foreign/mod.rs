@@ -11,7 +11,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use sieva_store::RangedRead;
-use sieva_types::{Bx, Endian, Error, ErrorKind, Result, checked_len};
+use sieva_types::{Bx, Endian, Error, ErrorKind, Result, Texts, checked_len};
 
 use crate::filters::Pipeline;
 use crate::layout::{Layout, Placement, c_strides};
@@ -32,7 +32,7 @@ pub trait ForeignReader: Send + Sync {
     ///
     /// # Errors
     /// As [`ForeignReader::read`].
-    fn read_texts(&self, path: &str, bx: &Bx) -> Result<Vec<String>>;
+    fn read_texts(&self, path: &str, bx: &Bx) -> Result<Texts>;
 
     /// What is known of the values of the array at `path` without reading them, as [`ArraySource::limits`].
     fn limits(&self, path: &str) -> BlockBounds {
@@ -144,13 +144,13 @@ impl LibraryReader for ForeignSource {
         Ok(())
     }
 
-    fn read_library_strings(&self, array: usize, bx: &Bx) -> Result<Vec<String>> {
+    fn read_library_strings(&self, array: usize, bx: &Bx) -> Result<Texts> {
         let path = &self.schema.arrays[array].path;
         let texts = self.reader.read_texts(path, bx)?;
         if texts.len() as u64 != bx.len() {
             return Err(invalid(format!("'{path}': {} texts read, {} asked for", texts.len(), bx.len())));
         }
-        self.store.counters().add_library_read(texts.iter().map(|t| t.len() as u64).sum());
+        self.store.counters().add_library_read(texts.as_str().len() as u64);
         Ok(texts)
     }
 }

@@ -1,6 +1,6 @@
 //! A source that is read from a vector.
 
-use sieva_types::DType;
+use sieva_types::{DType, Texts};
 
 use super::*;
 use crate::decoding::Decoding;
@@ -20,8 +20,8 @@ impl ForeignReader for Counting {
         Ok(())
     }
 
-    fn read_texts(&self, _path: &str, _bx: &Bx) -> Result<Vec<String>> {
-        Ok(vec!["one".into()])
+    fn read_texts(&self, _path: &str, _bx: &Bx) -> Result<Texts> {
+        Ok(Texts::repeated("one", 1))
     }
 
     fn limits(&self, path: &str) -> BlockBounds {

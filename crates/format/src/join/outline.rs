@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use sieva_types::{Buffer, Bx, DType, Result};
+use sieva_types::{Buffer, Bx, DType, Result, Texts};
 
 use super::unpack::Unpack;
 use crate::ArraySource;
@@ -21,7 +21,7 @@ pub(crate) enum Values {
     /// Elements of a numeric type, in native byte order.
     Numbers(DType, Arc<[u8]>),
     /// Texts.
-    Texts(Arc<[String]>),
+    Texts(Arc<Texts>),
 }
 
 impl Values {

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use sieva_store::RangedRead;
-use sieva_types::{Bx, Error, ErrorKind, Result};
+use sieva_types::{Bx, Error, ErrorKind, Result, Texts};
 
 use super::{Excerpt, Manifest};
 use crate::layout::Layout;
@@ -156,7 +156,7 @@ impl LibraryReader for ManifestSource {
         source.needs_library(array)?.read_library(array, bx, out)
     }
 
-    fn read_library_strings(&self, array: usize, bx: &Bx) -> Result<Vec<String>> {
+    fn read_library_strings(&self, array: usize, bx: &Bx) -> Result<Texts> {
         let (source, array) = self.itself(array)?;
         source.needs_library(array)?.read_library_strings(array, bx)
     }

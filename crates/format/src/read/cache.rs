@@ -14,6 +14,9 @@ type Key = (u64, ChunkKey);
 
 /// What the table takes for each chunk, besides its bytes.
 const ENTRY_BYTES: usize = 256;
+/// The most that a query with a cache of its own keeps of what it only passes: its values may be asked for next, but a
+/// count of a large array should not hold all that its limit allows.
+const OFFERED_ALONE: usize = 128 << 20;
 /// Chunks of its own that a scan passes over to find one of others that it may replace.
 const MOST_PASSED: usize = 64;
 
@@ -138,6 +141,8 @@ pub struct ChunkCache {
     user: u64,
     /// Bytes that this query may put there.
     most: usize,
+    /// Bytes of what it passes only, which are kept in case that it asks for them again.
+    most_offered: usize,
     /// Whether others find what it puts there.
     is_shared: bool,
 }
@@ -145,7 +150,8 @@ pub struct ChunkCache {
 impl ChunkCache {
     /// A cache of its own, of at most `limit` bytes.
     pub fn new(limit: usize) -> Self {
-        Self { is_shared: false, ..Self::within(&Arc::new(SharedCache::new(limit)), 0, limit) }
+        let most_offered = limit.min(OFFERED_ALONE);
+        Self { is_shared: false, most_offered, ..Self::within(&Arc::new(SharedCache::new(limit)), 0, limit) }
     }
 
     /// The chunks of the source state `source` in a cache that others use, too; at most `most` bytes are put there. The
@@ -153,7 +159,8 @@ impl ChunkCache {
     pub fn within(shared: &Arc<SharedCache>, source: u64, most: usize) -> Self {
         static USERS: AtomicU64 = AtomicU64::new(0);
         let user = USERS.fetch_add(1, Ordering::Relaxed);
-        Self { shared: Arc::clone(shared), source, user, most: most.min(shared.limit), is_shared: true }
+        let most = most.min(shared.limit);
+        Self { shared: Arc::clone(shared), source, user, most, most_offered: most, is_shared: true }
     }
 
     /// Whether what is put there is found by queries to come.
@@ -206,8 +213,8 @@ impl ChunkCache {
     /// of the same scan stay, as the next one begins with those that came first.
     pub fn offer(&self, key: ChunkKey, chunk: &[u8]) {
         let need = chunk.len() + ENTRY_BYTES;
-        let fits = |state: &State| state.owned(self.user) + need <= self.most;
-        if need > self.most || !fits(&self.shared.lock()) {
+        let fits = |state: &State| state.owned(self.user) + need <= self.most_offered;
+        if need > self.most_offered || !fits(&self.shared.lock()) {
             return;
         }
         // The copy is made with the others going on.

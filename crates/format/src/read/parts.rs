@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use sieva_types::{Bx, Result, try_zeros};
+use sieva_types::{Bx, PlacedTexts, Result, Texts, try_zeros};
 
 use super::strided::{self, Side};
 use super::wants::Wants;
@@ -76,21 +76,21 @@ impl BlockReader {
     }
 
     /// The texts of a box of an array of many files, in C order.
-    pub(super) fn read_part_texts(&self, parts: &Parts, bx: &Bx, ws: &mut Workspace) -> Result<Vec<String>> {
-        let mut out = vec![String::new(); bx.len() as usize];
+    pub(super) fn read_part_texts(&self, parts: &Parts, bx: &Bx, ws: &mut Workspace) -> Result<Texts> {
+        let mut out = PlacedTexts::new(bx.len() as usize);
         let strides = c_strides(&bx.shape, 1);
         for (piece, part) in parts.cut(bx) {
             let texts = self.piece(piece)?.reader.read_texts(&parts.within(piece, &part), ws)?;
-            for (i, text) in texts.into_iter().enumerate() {
+            for (i, text) in texts.iter().enumerate() {
                 let (mut rest, mut at) = (i as u64, 0);
                 for d in (0..part.rank()).rev() {
                     at += (part.start[d] - bx.start[d] + rest % part.shape[d]) * strides[d];
                     rest /= part.shape[d];
                 }
-                out[at as usize] = text;
+                out.put(at as usize, text);
             }
         }
-        Ok(out)
+        Ok(out.finish(""))
     }
 
     /// Opens the files of boxes that are about to be read, some at a time, and has their storage bring them.

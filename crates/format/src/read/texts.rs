@@ -1,6 +1,6 @@
 //! Texts: fixed-length strings, char arrays, and variable-length strings by the format's own reader.
 
-use sieva_types::{Bx, Result, try_zeros};
+use sieva_types::{Bx, PlacedTexts, Result, Texts, try_zeros};
 
 use super::chunks::advance;
 use super::{BlockReader, Workspace};
@@ -14,10 +14,10 @@ impl BlockReader {
     ///
     /// # Errors
     /// As [`BlockReader::read`].
-    pub fn read_texts(&self, bx: &Bx, ws: &mut Workspace) -> Result<Vec<String>> {
+    pub fn read_texts(&self, bx: &Bx, ws: &mut Workspace) -> Result<Texts> {
         let layout = &*self.layout;
-        // Of a text of any length only the place in the list is known.
-        if bx.len().saturating_mul(size_of::<String>() as u64) > self.memory.max(LEAST) {
+        // Of a text of any length only its offset is known.
+        if bx.len().saturating_mul(size_of::<i32>() as u64) > self.memory.max(LEAST) {
             return Err(self.too_big(bx.len()));
         }
         if let Placement::Parts(parts) = &layout.placement {
@@ -29,7 +29,7 @@ impl BlockReader {
             return self.read_library_texts(bx).map_err(|e| self.locate(e));
         }
         if layout.element_size == 0 && matches!(layout.placement, Placement::Unallocated) {
-            return Ok(vec![fill_of_any_length(layout); bx.len() as usize]);
+            return Ok(Texts::repeated(&fill_of_any_length(layout), bx.len() as usize));
         }
         let mut bx = bx.clone();
         let mut width = layout.element_size;
@@ -41,11 +41,8 @@ impl BlockReader {
         }
         let texts = bx.len() / width.max(1) as u64;
         if width == 0 {
-            return Ok(vec![
-                String::new();
-                bx.shape[..bx.rank() - usize::from(layout.char_dim)].iter().product::<u64>()
-                    as usize
-            ]);
+            let count: u64 = bx.shape[..bx.rank() - usize::from(layout.char_dim)].iter().product();
+            return Ok(Texts::repeated("", count as usize));
         }
         self.check_stored(&bx)?;
         let bytes = bx.len().saturating_mul(layout.element_size as u64);
@@ -54,34 +51,36 @@ impl BlockReader {
         };
         let mut block = try_zeros(bytes)?;
         self.read_stored(&bx, &mut block, ws).map_err(|e| self.locate(e))?;
-        let mut out = Vec::with_capacity(texts as usize);
-        out.extend(block.chunks_exact(width).map(|b| text(b, layout.space_padded)));
+        let each = || block.chunks_exact(width).map(|b| unpadded(b, layout.space_padded));
+        let mut out = Texts::with_room(texts as usize, each().map(<[u8]>::len).sum());
+        each().for_each(|b| out.push_bytes(b));
         Ok(out)
     }
 }
 
 impl BlockReader {
     /// Texts of variable length, of a box that may reach beyond the stored extent.
-    fn read_library_texts(&self, bx: &Bx) -> Result<Vec<String>> {
+    fn read_library_texts(&self, bx: &Bx) -> Result<Texts> {
         let layout = &*self.layout;
         if bx.is_empty() {
-            return Ok(Vec::new());
+            return Ok(Texts::new());
         }
         let library = self.source.needs_library(self.array)?;
         let inside = bx.intersect(&Bx::whole(&layout.extent));
         if inside.as_ref() == Some(bx) {
             return library.read_library_strings(self.array, bx);
         }
-        let mut out = vec![fill_of_any_length(layout); bx.len() as usize];
-        let Some(inside) = inside else { return Ok(out) };
+        let fill = fill_of_any_length(layout);
+        let Some(inside) = inside else { return Ok(Texts::repeated(&fill, bx.len() as usize)) };
+        let mut out = PlacedTexts::new(bx.len() as usize);
         let mut at = inside.start.clone();
         let last: Vec<u64> = (0..inside.rank()).map(|d| inside.end(d) - 1).collect();
-        for text in library.read_library_strings(self.array, &inside)? {
+        for text in library.read_library_strings(self.array, &inside)?.iter() {
             let place = (0..bx.rank()).fold(0, |n, d| n * bx.shape[d] + at[d] - bx.start[d]);
-            out[place as usize] = text;
+            out.put(place as usize, text);
             advance(&mut at, &inside.start, &last);
         }
-        Ok(out)
+        Ok(out.finish(&fill))
     }
 }
 
@@ -90,13 +89,10 @@ fn fill_of_any_length(layout: &Layout) -> String {
     String::from_utf8_lossy(&layout.fill).into_owned()
 }
 
-/// A stored text without its padding; bytes that are not UTF-8 are taken as Latin-1.
-fn text(bytes: &[u8], space_padded: bool) -> String {
+/// A stored text without its padding.
+fn unpadded(bytes: &[u8], space_padded: bool) -> &[u8] {
     let end = bytes.iter().rposition(|&b| b != 0 && !(space_padded && b == b' ')).map_or(0, |i| i + 1);
-    match std::str::from_utf8(&bytes[..end]) {
-        Ok(s) => s.to_string(),
-        Err(_) => bytes[..end].iter().map(|&b| char::from(b)).collect(),
-    }
+    &bytes[..end]
 }
 
 #[cfg(test)]
@@ -104,11 +100,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn padding_is_cut_and_latin_1_understood() {
-        assert_eq!(text(b"ab\0\0", false), "ab");
-        assert_eq!(text(b"ab  ", false), "ab  ");
-        assert_eq!(text(b"ab  ", true), "ab");
-        assert_eq!(text(b"\xe9t\xe9\0", false), "été");
-        assert_eq!(text(b"\0\0", true), "");
+    fn padding_is_cut() {
+        assert_eq!(unpadded(b"ab\0\0", false), b"ab");
+        assert_eq!(unpadded(b"ab  ", false), b"ab  ");
+        assert_eq!(unpadded(b"ab  ", true), b"ab");
+        assert_eq!(unpadded(b"\0\0", true), b"");
     }
 }

@@ -8,7 +8,7 @@ use sieva_format::layout::{ChunkIndex, ChunkRef, Layout, Placement, c_strides};
 use sieva_format::schema::{ArrayInfo, AttrValue, Dimension, GroupInfo, Naming, Schema, StorageInfo};
 use sieva_format::{ArraySource, LibraryReader};
 use sieva_store::{MemoryStore, RangedRead};
-use sieva_types::{Bx, DType, Endian, Error, ErrorKind, Result};
+use sieva_types::{Bx, DType, Endian, Error, ErrorKind, Result, Texts};
 
 /// A schema and layouts over bytes in memory.
 pub struct Made {
@@ -41,8 +41,8 @@ impl LibraryReader for Made {
         Ok(())
     }
 
-    fn read_library_strings(&self, _: usize, bx: &Bx) -> Result<Vec<String>> {
-        Ok(vec!["text".into(); bx.len() as usize])
+    fn read_library_strings(&self, _: usize, bx: &Bx) -> Result<Texts> {
+        Ok(Texts::repeated("text", bx.len() as usize))
     }
 }
 

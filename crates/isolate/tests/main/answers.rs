@@ -8,7 +8,7 @@ use sieva_format::buffer::Buffer;
 use sieva_format::manifest::{Layouts, Manifest, ManifestSource};
 use sieva_format::read::{BlockReader, ChunkCache, Workspace};
 use sieva_isolate::{IsolateOptions, IsolatedSource, OpenRequest, WorkerLimits};
-use sieva_types::{Bx, DType, Result};
+use sieva_types::{Bx, DType, Result, Texts};
 
 use crate::deeds::open;
 
@@ -16,7 +16,7 @@ use crate::deeds::open;
 const MOST: u64 = 1 << 20;
 
 /// The first elements of an array: bytes, or texts.
-pub fn elements(source: &Arc<dyn ArraySource>, array: usize) -> Result<(Vec<u8>, Vec<String>)> {
+pub fn elements(source: &Arc<dyn ArraySource>, array: usize) -> Result<(Vec<u8>, Texts)> {
     let info = &source.schema().arrays[array];
     let mut bx = Bx::whole(&info.shape);
     for d in 0..bx.rank() {
@@ -31,7 +31,7 @@ pub fn elements(source: &Arc<dyn ArraySource>, array: usize) -> Result<(Vec<u8>,
     }
     let mut out = Buffer::default();
     reader.read(&bx, &mut out, &mut ws)?;
-    Ok((out.bytes_mut().to_vec(), Vec::new()))
+    Ok((out.bytes_mut().to_vec(), Texts::new()))
 }
 
 fn compare(path: &PathBuf, ours: &Arc<dyn ArraySource>, theirs: &Arc<dyn ArraySource>) {

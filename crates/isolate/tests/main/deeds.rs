@@ -12,7 +12,7 @@ use sieva_format_hdf5::{Hdf5Options, Hdf5Source, is_hdf5};
 use sieva_format_netcdf3::{Netcdf3Source, is_netcdf3};
 use sieva_isolate::OpenRequest;
 use sieva_store::FileStore;
-use sieva_types::{Bx, Error, ErrorKind, Result};
+use sieva_types::{Bx, Error, ErrorKind, Result, Texts};
 
 /// Opens a file as it should be.
 pub fn open(request: &OpenRequest) -> Result<Arc<dyn ArraySource>> {
@@ -140,10 +140,10 @@ impl LibraryReader for Bad {
         self.inner.needs_library(array)?.read_library(array, bx, out)
     }
 
-    fn read_library_strings(&self, array: usize, bx: &Bx) -> Result<Vec<String>> {
+    fn read_library_strings(&self, array: usize, bx: &Bx) -> Result<Texts> {
         match self.deed.as_str() {
             "library-abort" => std::process::abort(),
-            "library-short" => Ok(Vec::new()),
+            "library-short" => Ok(Texts::new()),
             _ => self.inner.needs_library(array)?.read_library_strings(array, bx),
         }
     }

@@ -9,7 +9,7 @@ use crate::exec::Execution;
 /// Chunks of a box that are looked at one by one; of more each is taken to be the largest of the array.
 const MOST_CHUNKS: u64 = 1 << 10;
 /// Two ranges that are read apart lie at least this far from each other.
-const LEAST_GAP: u64 = 64;
+pub(super) const LEAST_GAP: u64 = 64;
 
 /// Bytes, and the requests for them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -153,8 +153,9 @@ fn plain(layout: &Layout, shape: &[u64], scattered: bool) -> Cost {
     };
     let bytes = span(shape, &layout.strides);
     let rows = rows(shape);
-    // Elements that are read one by one lie apart, but records are read one by one anyway.
-    let records = layout.extent.first().copied().unwrap_or(1);
+    // Elements that are read one by one lie apart, but rows and records are read one by one anyway.
+    let is_dense = shape.len() == 1 && layout.strides.iter().all(|&s| s == layout.element_size as u64);
+    let records = if is_dense { 0 } else { shape.first().copied().unwrap_or(0) };
     let single = if scattered { bytes / LEAST_GAP + 1 + records } else { 0 };
     Cost { bytes, requests: rows.max(single) }
 }

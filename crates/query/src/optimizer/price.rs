@@ -6,7 +6,7 @@
 
 use sieva_types::{Bx, DType, Result};
 
-use super::cost_of_boxes::Cost;
+use super::cost_of_boxes::{Cost, LEAST_GAP};
 use super::{Bounds, FetchPath, Fetched, PhysicalPlan};
 use crate::aggregate::Aggregate;
 use crate::bind::{Body, Condition, Value};
@@ -324,7 +324,19 @@ impl Execution {
                 (cost.times(2), cost.min(whole))
             }
             Fetched::Chunks | Fetched::Boxes | Fetched::Runs(_) => {
-                let most = whole.times(batches).min(chunk.times(hits.high.saturating_mul(again)));
+                let anywhere = whole.times(batches).min(chunk.times(hits.high.saturating_mul(again)));
+                // Batches follow one another: of an array that has every row once, no byte is in the way of two of them.
+                let most = match path.way {
+                    Fetched::Runs(gap) if again == 1 && self.has_each_row(array) => {
+                        // Of two ranges with a gap between them, the next begins two elements on at least.
+                        let size = self.readers[array].layout().element_size.max(1) as u64;
+                        let between = size * (gap.min(LEAST_GAP) / size + 2);
+                        let cuts = whole.requests.saturating_add(batches.saturating_mul(2));
+                        let requests = (whole.bytes / between).saturating_add(cuts);
+                        anywhere.min(Cost { requests, ..whole })
+                    }
+                    _ => anywhere,
+                };
                 let share = hits.expected as f64 / self.positions().max(1) as f64;
                 let likely = match path.way {
                     Fetched::Runs(gap) => {
@@ -344,15 +356,17 @@ impl Execution {
 
     /// The least that is read for values that lie plainly, each of which is read for a row of its own.
     fn least_fetched(&self, plan: &PhysicalPlan, rows: u64) -> u64 {
-        let plain = |p: &&FetchPath| {
-            let full = self.bound.arrays[p.array].axes.len() == self.bound.rows.shape.len();
-            matches!(p.way, Fetched::Runs(_)) && full && self.is_plain(p.array)
-        };
+        let plain = |p: &&FetchPath| matches!(p.way, Fetched::Runs(_)) && self.has_each_row(p.array);
         if self.source.store().is_remote() || self.bound.distinct {
             return 0;
         }
         let size = |p: &FetchPath| self.readers[p.array].layout().element_size as u64;
         plan.fetch.iter().filter(plain).map(|p| rows.saturating_mul(size(p))).fold(0, u64::saturating_add)
+    }
+
+    /// Whether an array has an element of its own for each row, and these lie plainly.
+    fn has_each_row(&self, array: usize) -> bool {
+        self.bound.arrays[array].axes.len() == self.bound.rows.shape.len() && self.is_plain(array)
     }
 
     fn seconds(&self, plan: &PhysicalPlan, work: [(u64, u64); 3]) -> Expected<f64> {

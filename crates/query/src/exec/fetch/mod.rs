@@ -234,7 +234,7 @@ impl Gatherer {
         let texts = if execution.is_small(array, shape) {
             let known = match &self.texts[array] {
                 Some(known) => Arc::clone(known),
-                None => Arc::new(reader.read_texts(&Bx::whole(shape), &mut workspace)?.into_iter().collect()),
+                None => Arc::new(reader.read_texts(&Bx::whole(shape), &mut workspace)?),
             };
             self.texts[array] = Some(Arc::clone(&known));
             known.take(own.iter().map(|&p| p as usize))

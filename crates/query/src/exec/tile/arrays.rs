@@ -5,7 +5,7 @@ use std::time::Instant;
 use sieva_format::buffer::Buffer;
 use sieva_format::cf::TimeUnits;
 use sieva_format::read::Workspace;
-use sieva_types::{Bx, DType, Error, ErrorKind, Result, Texts};
+use sieva_types::{Bx, DType, Error, ErrorKind, Result};
 
 use crate::bind::Value;
 use crate::exec::Execution;
@@ -125,8 +125,7 @@ impl<'e> Leaves<'e> {
                 bound.axes.iter().map(|&a| bx.start[a]).collect(),
                 bound.axes.iter().map(|&a| bx.shape[a]).collect(),
             );
-            let texts: Texts =
-                self.execution.readers[array].read_texts(&own, &mut self.workspace)?.into_iter().collect();
+            let texts = self.execution.readers[array].read_texts(&own, &mut self.workspace)?;
             let texts = match bound.axes.is_sorted() {
                 true => texts,
                 false => texts.take(transposed(&own.shape, &bound.axes).into_iter()),
