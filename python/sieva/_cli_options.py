@@ -32,6 +32,7 @@ def _settings(row: _native.OptionRow) -> dict[str, Any]:
         "places": {"metavar": "PLACE", "multiple": True},
         "text": {"metavar": "NAME", "show_default": row["default"]},
         "directory": {"metavar": "DIR", "show_default": row["default"]},
+        "striping": {"metavar": "KEY=VALUE,...", "show_default": row["default"]},
         "catalog": {"metavar": "URL", "show_default": row["default"]},
     }
     return kinds[row["kind"]]

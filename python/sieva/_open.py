@@ -74,6 +74,11 @@ def open(  # noqa: A001 - sieva.open is the name that is fixed
     manifest
         What `Source.manifest` gave, here or in another process: the file is neither parsed nor read before
         values are wanted. It is believed as the process that made it is. None: the file is parsed.
+    striping
+        Where the file's bytes lie on servers, for programs that know it better than the storage tells:
+        ``"stripe_size=1MiB,stripe_count=4,stripe_offset=0"``, or ``"single"``. It changes the order and size
+        of reads, never what they give. None: what the storage tells (Lustre, CephFS, BeeGFS, GlusterFS,
+        uploads in parts to S3), else one server.
     memory
         What reading a part of an array (``src["TEMP"][0, :100]``) may take, its values included, and what
         the metadata of Zarr groups and reference sets take: bytes, or text such as ``"4GiB"``. None: 1 GiB,
@@ -179,6 +184,8 @@ def sql(text: str, *, engine: object = None, **options: Unpack[Asking]) -> Query
         As in `Source.query`.
     dims, external, valid_range, store, learn, join, isolated, storage_options, catalog, allow, manifest
         As in `open`; of a collection as in `collection`.
+    striping
+        As in `open`.
 
     Raises
     ------

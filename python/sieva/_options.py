@@ -62,6 +62,7 @@ class _OpeningFile(TypedDict, total=False):
     catalog: Catalog | str | os.PathLike[str] | bool | None
     allow: Sequence[str | os.PathLike[str]] | None
     manifest: bytes | None
+    striping: str | None
 
 
 class Opening(_OpeningFile, total=False):

@@ -43,7 +43,9 @@ INTERRUPTED = 130
 _WAYS = {"bitmap": "bitmap", "points": "single elements", "scan": "scan"}
 
 
-open_options = options("opening", "dims", "external", "allow", "join", "isolated", "storage_options")
+open_options = options(
+    "opening", "dims", "external", "allow", "join", "isolated", "storage_options", "striping"
+)
 store_option = options("opening", "store")
 deflate_option = click.option(
     "--deflate",

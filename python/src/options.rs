@@ -9,7 +9,7 @@ use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBool, PyDict, PyInt, PyList, PyMapping, PyString};
 use sieva::guard::{AllowList, Gate};
 use sieva::options::{Call, Form, OPTIONS, OptionSpec, Stage, ValueKind, parse_size};
-use sieva::{Access, FetchWay, Learn, OpenOptions, QueryOptions, SharedManifest};
+use sieva::{Access, FetchWay, Learn, OpenOptions, QueryOptions, SharedManifest, Striping};
 
 use crate::catalog::Catalog;
 use crate::errors::to_python;
@@ -101,6 +101,7 @@ pub fn open_options(given: Given<'_, '_>, call: Call) -> PyResult<OpenOptions> {
                 out.catalog = Some(Arc::clone(&catalog.0));
             }
             "manifest" => out.manifest = Some(manifest(option, &given)?),
+            "striping" => out.striping = Some(striping(option, &given)?),
             "allow" => out.gate = gate(value(option, &given, "a list of places")?)?,
             "memory" => out.memory = Some(size(&given, false)?),
             other => return Err(PyTypeError::new_err(format!("{other}= is not read"))),
@@ -112,6 +113,11 @@ pub fn open_options(given: Given<'_, '_>, call: Call) -> PyResult<OpenOptions> {
 fn manifest(option: &OptionSpec, given: &Bound<'_, PyAny>) -> PyResult<Arc<SharedManifest>> {
     let bytes: PyBackedBytes = value(option, given, "the bytes that Source.manifest() gave")?;
     SharedManifest::from_bytes(&bytes).map(Arc::new).map_err(to_python)
+}
+
+fn striping(option: &OptionSpec, given: &Bound<'_, PyAny>) -> PyResult<Striping> {
+    Striping::parse(&value::<String>(option, given, "text such as 'stripe_size=1MiB,stripe_count=4'")?)
+        .map_err(to_python)
 }
 
 fn dims(option: &OptionSpec, given: &Bound<'_, PyAny>) -> PyResult<Vec<(String, Vec<String>)>> {

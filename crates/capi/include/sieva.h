@@ -213,9 +213,11 @@ typedef struct sieva_options {
     const uint8_t *manifest;   /* what sieva_source_manifest() gave in another process: the file is not parsed, and none of it is
                                   read before values are wanted; NULL: it is parsed */
     uint64_t manifest_bytes;   /* how many bytes those are */
+    const char *striping;      /* where the file's bytes lie: "stripe_size=1MiB,stripe_count=4,stripe_offset=0", "single"; NULL:
+                                  what its storage tells */
 } sieva_options;
 
-#define SIEVA_OPTIONS_INIT { sizeof(sieva_options), 0, 0, 0, NULL, NULL, 0, 0, NULL, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, 0, 0, 0, NULL, NULL, 0 }
+#define SIEVA_OPTIONS_INIT { sizeof(sieva_options), 0, 0, 0, NULL, NULL, 0, 0, NULL, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, 0, 0, 0, NULL, NULL, 0, NULL }
 
 /* A flag that ends queries from another thread: those that have it among their options end with the error cancelled soon
  * after it is set, and so do their results and streams. *stop is to be freed by sieva_stop_free(), even before them. */

@@ -4,7 +4,7 @@ use std::ffi::{c_char, c_void};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use sieva::{Identity, Learn, OpenOptions, QueryOptions, RemoteOptions, Result, SharedManifest};
+use sieva::{Identity, Learn, OpenOptions, QueryOptions, RemoteOptions, Result, SharedManifest, Striping};
 
 use crate::given;
 use crate::guard::{self, MayOpen};
@@ -71,6 +71,8 @@ pub struct Options {
     pub manifest: *const u8,
     /// Its length.
     pub manifest_bytes: u64,
+    /// Where the bytes of the file lie, or NULL.
+    pub striping: *const c_char,
 }
 
 impl Options {
@@ -102,6 +104,7 @@ impl Options {
         join: std::ptr::null(),
         manifest: std::ptr::null(),
         manifest_bytes: 0,
+        striping: std::ptr::null(),
     };
 
     /// The options of the caller: those that its struct has, and the defaults of the others.
@@ -186,6 +189,7 @@ pub unsafe fn open_options(pointer: *const Options) -> Result<(OpenOptions, Quer
         memory: Some(options.memory).filter(|&m| m > 0),
         // SAFETY: as above.
         manifest: unsafe { manifest(&options) }?,
+        striping: text(options.striping, "options.striping")?.map(Striping::parse).transpose()?,
         cancel: query.cancel.clone().unwrap_or_default(),
         learn: if options.no_learning != 0 { Learn { share: 0.0, ..learn } } else { learn },
         ..OpenOptions::default()
@@ -265,7 +269,8 @@ mod tests {
             reserved3,
             join,
             manifest,
-            manifest_bytes
+            manifest_bytes,
+            striping
         });
         let options: BTreeSet<&str> =
             all.iter().copied().filter(|f| *f != "size" && !f.starts_with("reserved")).collect();

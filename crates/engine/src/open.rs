@@ -2,8 +2,8 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use sieva_catalog::Catalog;
@@ -15,8 +15,8 @@ use sieva_query::ast::Name;
 use sieva_query::bind::{Bound, resolve, stored_domain};
 use sieva_query::exec::{Access, Column, Data, ExecOptions, Execution};
 use sieva_query::parse;
-use sieva_store::RemoteOptions;
 use sieva_store::guard::Gate;
+use sieva_store::{RangedRead, RemoteOptions, Striping};
 use sieva_types::{Bx, DType, Error, ErrorKind, Result};
 
 use crate::augment::{Augmented, Learn};
@@ -70,6 +70,8 @@ pub struct OpenOptions {
     /// What opening the source learnt elsewhere: it is not parsed here, and nothing of it is read before values are wanted.
     /// Of one file or object.
     pub manifest: Option<Arc<SharedManifest>>,
+    /// Where the bytes of the file lie; `None`: what its storage tells, if anything. Of several files that of each.
+    pub striping: Option<Striping>,
     /// Bytes that reading a box of an array may take, its values included, and metadata of a Zarr hierarchy, a reference set and
     /// manifests of a catalog; `None`: 1 GiB, or half of the system's memory where that is more.
     /// The list of what is in an HDF5 file may take as much.
@@ -102,6 +104,7 @@ impl Default for OpenOptions {
             catalog: None,
             told: None,
             manifest: None,
+            striping: None,
             memory: None,
             cancel: Arc::default(),
             identity: None,
@@ -141,6 +144,7 @@ pub struct Source {
     options: Arc<OpenOptions>,
     augmented: Arc<Augmented>,
     many: Option<Many>,
+    striping: Arc<OnceLock<Striping>>,
     opened_in: f64,
 }
 
@@ -177,7 +181,8 @@ impl Source {
         started: Instant,
     ) -> Self {
         let (path, options, augmented) = (Arc::new(path), Arc::new(options.clone()), Arc::default());
-        Self { inner, path, options, augmented, many, opened_in: started.elapsed().as_secs_f64() }
+        let (striping, opened_in) = (Arc::default(), started.elapsed().as_secs_f64());
+        Self { inner, path, options, augmented, many, striping, opened_in }
     }
 
     /// The files that it is made of, where there are many.
@@ -248,6 +253,31 @@ impl Source {
     /// The reader behind it.
     pub fn reader(&self) -> &Arc<dyn ArraySource> {
         &self.inner
+    }
+
+    /// Where the bytes of its file lie: what it was opened with, else what the storage tells. Found when it is first asked
+    /// for, and kept. Of many files, which lie each in its own way, nothing is known here.
+    ///
+    /// ```
+    /// # use sieva::{OpenOptions, Source};
+    /// # let path = std::env::temp_dir().join(format!("sieva-striping-{}.nc", std::process::id()));
+    /// # std::fs::write(&path, [b"CDF\x01".as_slice(), &[0; 28]].concat())?;
+    /// let striping = Some("stripe_size=1MiB,stripe_count=4".parse()?);
+    /// let source = Source::open(&path, &OpenOptions { striping, ..OpenOptions::default() })?;
+    /// assert_eq!(source.striping().servers(), 4);
+    /// # std::fs::remove_file(path)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn striping(&self) -> &Striping {
+        self.striping.get_or_init(|| self.striping_of(&**self.inner.store()))
+    }
+
+    /// The striping of one of its files.
+    pub(crate) fn striping_of(&self, store: &dyn RangedRead) -> Striping {
+        match &self.options.striping {
+            Some(given) => given.clone().for_length(store.len()),
+            None => Striping::of(store),
+        }
     }
 
     /// Seconds that opening took.

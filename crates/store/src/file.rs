@@ -1,6 +1,7 @@
 //! A local file, read by `pread` so that threads share one descriptor and no position.
 
 use std::fs::{File, Metadata};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -150,6 +151,10 @@ impl RangedRead for FileStore {
 
     fn local_path(&self) -> Option<&Path> {
         Some(&self.path)
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.file.as_fd())
     }
 
     fn name(&self) -> &str {

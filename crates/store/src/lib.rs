@@ -12,10 +12,12 @@ mod location;
 mod memory;
 mod remote;
 mod stores;
+mod striping;
 mod tree;
 mod unnamed;
 
 use std::ops::Range;
+use std::os::fd::BorrowedFd;
 use std::path::Path;
 
 pub use counters::{Counters, CountersSnapshot};
@@ -24,6 +26,7 @@ pub use location::{check_name, is_url, redacted, redacted_database, without_secr
 pub use memory::MemoryStore;
 pub use remote::{RemoteOption, RemoteOptions, RemoteValue, open, open_tree, open_tree_within, open_within};
 pub use stores::Store;
+pub use striping::{Piece, Striping};
 pub use tree::{DirTree, Entry, ObjectTree, Span, Want};
 pub use unnamed::unnamed_file;
 pub use url::Url;
@@ -78,6 +81,11 @@ pub trait RangedRead: Send + Sync {
 
     /// The local file that it is, where it is one.
     fn local_path(&self) -> Option<&Path> {
+        None
+    }
+
+    /// The open file behind it, where there is one: whoever wants to know something of its file system asks this.
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         None
     }
 

@@ -12,6 +12,7 @@ pub mod large;
 mod lookup3;
 mod printable;
 mod selection;
+mod size;
 mod texts;
 pub mod wire;
 
@@ -23,4 +24,5 @@ pub use keys::KeySet;
 pub use lookup3::lookup3;
 pub use printable::{printable, printable_lines};
 pub use selection::{Batches, Positions, Runs, Selection, SelectionBuilder, unravel};
+pub use size::parse_size;
 pub use texts::{PlacedTexts, TextOffsets, TextSlice, Texts};

@@ -98,7 +98,8 @@ fn numbers_and_layouts_agree() {
         reserved3,
         join,
         manifest,
-        manifest_bytes
+        manifest_bytes,
+        striping
     );
     layout!(
         IndexOptions,

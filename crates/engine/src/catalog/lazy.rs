@@ -1,5 +1,6 @@
 //! A local file that is looked at, and opened when it is first read.
 
+use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
@@ -81,6 +82,10 @@ impl RangedRead for LazyFile {
 
     fn local_path(&self) -> Option<&Path> {
         Some(&self.path)
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        self.file().ok()?.descriptor()
     }
 
     fn name(&self) -> &str {

@@ -4,12 +4,11 @@
 //! the command line and C make theirs of what this table says, or are compared with it by a test; a new option is a field
 //! there, and a row here.
 
-mod size;
 mod table;
 
 use sieva_types::{Error, ErrorKind, Result};
 
-pub use size::parse_size;
+pub use sieva_types::parse_size;
 pub use table::OPTIONS;
 
 /// What an option is of.
@@ -55,6 +54,8 @@ pub enum ValueKind {
     Remote,
     /// A catalog, or where it is.
     Catalog,
+    /// Where the bytes of a file lie ([`sieva_store::Striping`]).
+    Striping,
     /// An object of the program: a flag, a session, an identity.
     Object,
 }
@@ -76,6 +77,7 @@ impl ValueKind {
             Self::Dimensions => "dimensions by array",
             Self::Remote => "options by name",
             Self::Catalog => "catalog",
+            Self::Striping => "striping",
             Self::Object => "object",
         }
     }
@@ -261,6 +263,7 @@ mod tests {
             catalog,
             told,
             manifest,
+            striping,
             memory,
             cancel,
             identity,
@@ -282,10 +285,10 @@ mod tests {
         let of = |stage, field: &str| OPTIONS.iter().filter(|o| o.stage == stage && o.field == field).count();
         // The row of `catalog` is that of `told`, too: both are given as the catalog.
         let rows = opening.map(|field| of(Stage::Opening, if field == "told" { "catalog" } else { field }));
-        assert_eq!(rows, [1; 19], "{opening:?}");
+        assert_eq!(rows, [1; 20], "{opening:?}");
         assert_eq!(running.map(|field| of(Stage::Running, field)), [1; 7], "{running:?}");
         assert_eq!(building.map(|field| of(Stage::Building, field)), [1; 9], "{building:?}");
-        assert_eq!(OPTIONS.len(), 18 + 7 + 9);
+        assert_eq!(OPTIONS.len(), 19 + 7 + 9);
     }
 
     #[test]

@@ -157,6 +157,22 @@ pub const OPTIONS: &[OptionSpec] = &[
         not_of: &[(OpenTables, OTHER_LIBRARY), (OpenForeign, OTHER_LIBRARY)],
     },
     OptionSpec {
+        name: "striping",
+        stage: Opening,
+        field: "striping",
+        kind: ValueKind::Striping,
+        default: "what the storage tells of the file",
+        means: "Where the file's bytes lie: stripe_size=1MiB,stripe_count=4,stripe_offset=0, or single.",
+        python: Named(&["striping"]),
+        command_line: Named(&["--striping"]),
+        c: Named(&["striping"]),
+        not_of: &[
+            (OpenTables, OTHER_LIBRARY),
+            (OpenForeign, OTHER_LIBRARY),
+            (OpenCollection, "its files may lie in different ways"),
+        ],
+    },
+    OptionSpec {
         name: "memory",
         stage: Opening,
         field: "memory",

@@ -1,6 +1,6 @@
 //! Sizes as people write them.
 
-use sieva_types::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, Result};
 
 /// Bytes of a size as text: `512MiB`, `2GB`, `1g`, `4096`. KiB, MiB, GiB, TiB and the bare letters are powers of 1024;
 /// KB, MB, GB, TB powers of 1000.
@@ -9,9 +9,9 @@ use sieva_types::{Error, ErrorKind, Result};
 /// `invalid-value`, saying what is expected.
 ///
 /// ```
-/// assert_eq!(sieva::options::parse_size("1.5 KiB")?, 1536);
-/// assert!(sieva::options::parse_size("lots").is_err());
-/// # Ok::<(), sieva::Error>(())
+/// assert_eq!(sieva_types::parse_size("1.5 KiB")?, 1536);
+/// assert!(sieva_types::parse_size("lots").is_err());
+/// # Ok::<(), sieva_types::Error>(())
 /// ```
 pub fn parse_size(text: &str) -> Result<u64> {
     let wrong = || {
