@@ -77,6 +77,17 @@ impl ChunkIndex {
         dense.chain(sparse.into_iter().flat_map(BTreeMap::values))
     }
 
+    /// The stored chunks with their numbers, ascending.
+    pub fn numbered(&self) -> impl Iterator<Item = (u64, ChunkRef)> {
+        let (dense, sparse) = match self {
+            Self::Dense(v) => (Some(v), None),
+            Self::Sparse(m) => (None, Some(m)),
+        };
+        let dense = dense.into_iter().flat_map(|v| v.iter().zip(0_u64..)).filter(|(c, _)| c.size != u64::MAX);
+        let sparse = sparse.into_iter().flat_map(|m| m.iter().map(|(&number, chunk)| (number, *chunk)));
+        dense.map(|(chunk, number)| (number, *chunk)).chain(sparse)
+    }
+
     /// The number of stored chunks.
     pub fn stored(&self) -> usize {
         match self {

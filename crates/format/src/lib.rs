@@ -10,6 +10,7 @@ pub mod join;
 pub mod json;
 pub mod layout;
 pub mod manifest;
+pub mod physical;
 pub mod read;
 pub mod schema;
 

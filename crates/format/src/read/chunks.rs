@@ -245,7 +245,7 @@ impl BlockReader {
 }
 
 /// The next grid position in C order between `first` and `last` (inclusive); false after the last one.
-pub(super) fn advance(coords: &mut [u64], first: &[u64], last: &[u64]) -> bool {
+pub(crate) fn advance(coords: &mut [u64], first: &[u64], last: &[u64]) -> bool {
     for d in (0..coords.len()).rev() {
         if coords[d] < last[d] {
             coords[d] += 1;

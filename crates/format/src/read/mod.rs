@@ -25,6 +25,7 @@ use crate::filters::Scratch;
 use crate::layout::{Layout, Placement, c_strides};
 pub use cache::{CacheStats, ChunkCache, SharedCache};
 use chunks::Piece;
+pub(crate) use chunks::advance;
 pub use kept::is_of_one_file;
 pub use parts::Part;
 use parts::Pieces;
