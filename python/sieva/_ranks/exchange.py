@@ -47,23 +47,41 @@ def run(mode: str, comm: Any, waves: list[Wave]) -> None:  # noqa: ANN401 - an m
     waves
         What is done.
     """
-    {"collective": _collective, "nonblocking": _nonblocking, "independent": _independent}[mode](comm, waves)
+    ways = {"collective": _collective, "nonblocking": _nonblocking, "independent": _independent}
+    ways[mode](comm, waves, _Buffers(waves))
 
 
-def _collective(comm: Any, waves: list[Wave]) -> None:  # noqa: ANN401
+class _Buffers:
+    """Memory for two waves, which is used again and again."""
+
+    def __init__(self, waves: list[Wave]) -> None:
+        going = max((sum(wave.sends) for wave in waves), default=0)
+        coming = max((sum(wave.receives) for wave in waves), default=0)
+        n = min(2, len(waves))
+        self._pairs = [(np.empty(going, np.uint8), np.empty(coming, np.uint8)) for _ in range(n)]
+        self._next = 0
+
+    def of(self, wave: Wave) -> tuple[Bytes, Bytes]:
+        """Return room for what a wave sends and receives; that of the wave before stays as it is."""
+        out, found = self._pairs[self._next % len(self._pairs)]
+        self._next += 1
+        return out[: sum(wave.sends)], found[: sum(wave.receives)]
+
+
+def _collective(comm: Any, waves: list[Wave], buffers: _Buffers) -> None:  # noqa: ANN401
     """Read, then exchange: no rank goes on before all have what the wave is to give."""
     for wave in waves:
-        out, found = _buffers(wave)
+        out, found = buffers.of(wave)
         wave.read(out)
         comm.Alltoallv(_counted(out, wave.sends), _counted(found, wave.receives))
         wave.take(found)
 
 
-def _nonblocking(comm: Any, waves: list[Wave]) -> None:  # noqa: ANN401
+def _nonblocking(comm: Any, waves: list[Wave], buffers: _Buffers) -> None:  # noqa: ANN401
     """Read a wave while the one before is exchanged."""
     last: tuple[Any, Wave, Bytes, Bytes] | None = None
     for wave in waves:
-        out, found = _buffers(wave)
+        out, found = buffers.of(wave)
         wave.read(out)
         request = comm.Ialltoallv(_counted(out, wave.sends), _counted(found, wave.receives))
         if last is not None:
@@ -76,11 +94,11 @@ def _nonblocking(comm: Any, waves: list[Wave]) -> None:  # noqa: ANN401
         last[1].take(last[2])
 
 
-def _independent(comm: Any, waves: list[Wave]) -> None:  # noqa: ANN401
+def _independent(comm: Any, waves: list[Wave], buffers: _Buffers) -> None:  # noqa: ANN401
     """Send to each rank what it asked for, as soon as it is read; nobody waits for others."""
     last: tuple[list[Any], list[Any], Wave, Bytes, Bytes] | None = None
     for wave in waves:
-        out, found = _buffers(wave)
+        out, found = buffers.of(wave)
         coming = [
             comm.Irecv(part, source=rank, tag=_TAG)
             for rank, part in _parts(found, wave.receives)
@@ -102,10 +120,6 @@ def _finish(last: tuple[list[Any], list[Any], Wave, Bytes, Bytes]) -> None:
     wave.take(found)
     for request in going:
         request.Wait()
-
-
-def _buffers(wave: Wave) -> tuple[Bytes, Bytes]:
-    return np.zeros(sum(wave.sends), np.uint8), np.empty(sum(wave.receives), np.uint8)
 
 
 def _counted(data: Bytes, counts: Counts) -> list[Any]:

@@ -130,10 +130,10 @@ class Reads:
         start, shape = (corners[row].tolist() for corners in self._boxes[array])
         answer[_within(start, shape, corner)] = values
 
-    def empty(self, item: int) -> NDArray[Any]:
-        """Return room for the values of a piece."""
+    def shaped(self, item: int, data: Bytes) -> NDArray[Any]:
+        """Return bytes as the values of a piece."""
         array = int(self._plan.array[item])
-        return np.empty(self._boxes[array][1][self._plan.row[item]].tolist(), self._dtypes[array])
+        return data.view(self._dtypes[array]).reshape(self._boxes[array][1][self._plan.row[item]].tolist())
 
     def of(self, items: Ints) -> tuple[Ints, Ints, Ints]:
         """Return who asked for pieces, who reads them, and how many bytes they are."""
@@ -158,22 +158,21 @@ class OneWave:
         places = _places(np.where(asker == self._reads.rank, 0, size), asker, self.sends)
         of = dict(zip(self._items.tolist(), range(len(self._items)), strict=True))
         for item, values in self._reads.values(self._items):
+            at, n = places[of[item]], size[of[item]]
             if values is None:
-                continue
-            if asker[of[item]] == self._reads.rank:
+                # Nobody looks at it: whoever asked is told. But it is no more of this rank's memory.
+                out[at : at + n] = 0
+            elif asker[of[item]] == self._reads.rank:
                 self._reads.put(item, values)
             else:
-                at = places[of[item]]
-                out[at : at + values.nbytes] = np.ascontiguousarray(values).reshape(-1).view(np.uint8)
+                self._reads.shaped(item, out[at : at + n])[...] = values
 
     def take(self, found: Bytes) -> None:
         """Put what came to its places."""
         _, reader, size = self._reads.of(self._takes)
         places = _places(size, reader, self.receives)
-        for item, at in zip(self._takes.tolist(), places.tolist(), strict=True):
-            values = self._reads.empty(item)
-            values.reshape(-1).view(np.uint8)[:] = found[at : at + values.nbytes]
-            self._reads.put(item, values)
+        for item, at, n in zip(self._takes.tolist(), places.tolist(), size.tolist(), strict=True):
+            self._reads.put(item, self._reads.shaped(item, found[at : at + n]))
 
 
 def _places(size: Ints, rank: Ints, counts: list[int]) -> Ints:
