@@ -18,7 +18,7 @@ RUST_SOURCES := $(shell find crates python/src -type f \( -name '*.rs' -o -name 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help setup build demo services valgrind libhdf5 install uninstall gridftp gridftp-packages mpi mpi-packages slurm-packages test test-rust test-python conformance lint cargo-deny advisories \
-	bench bench-check bench-kernels bench-objects bench-groups bench-regret bench-many bench-catalog bench-remote bench-memory sds pdc sdquery fuzz mutants mutants-isolated clean
+	bench bench-check bench-kernels bench-objects bench-groups bench-regret bench-many bench-catalog bench-remote bench-memory sds pdc hila hila-packages sdquery fuzz mutants mutants-isolated clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1	\2/p' $(MAKEFILE_LIST) | expand -t 23
@@ -202,6 +202,23 @@ PDC :=
 pdc: build ## repeat section VI of PDC-Query by Dask and MPI: regions, order of conditions, small objects, workers; PDC='--only fig3' for some
 	cargo build --release --locked -p sieva-catalog --example fill
 	$(BIN)/python benches/parallel/pdc.py --page docs/reproduction/pdc.md $(PDC)
+
+HILA_PACKAGES := ceph-mon ceph-osd ceph-mds ceph-mgr ceph-fuse ceph-common attr libpnetcdf-dev openmpi-bin libopenmpi-dev
+hila-packages: ## install CephFS and PnetCDF (Debian, as root) for make hila, or name what is missing
+	@missing=; for package in $(HILA_PACKAGES); do \
+		dpkg -s $$package >/dev/null 2>&1 || missing="$$missing $$package"; \
+	done; \
+	test -z "$$missing" && exit 0; \
+	if test "$$(id -u)" = 0 && command -v apt-get >/dev/null; then \
+		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing; \
+	else \
+		echo "hila: missing:$$missing" >&2; exit 1; \
+	fi
+
+# Needs root, for mounts; 6 GiB of memory for what the servers hold.
+HILA :=
+hila: build hila-packages ## repeat section V of HiLa on CephFS: PnetCDF beside read_many of all ranks, and a model of 40 servers; 20 minutes; HILA='--runs 3 --calls 10 30 50' for less
+	$(BIN)/python benches/hila/run.py --page docs/reproduction/hila.md $(HILA)
 
 # Inputs that are found are kept in fuzz/corpus, what makes a target fail in fuzz/artifacts. Stores and replicas are
 # made in memory where there is a file system for that: their builders wait for the disk.
