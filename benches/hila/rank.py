@@ -75,13 +75,12 @@ def told() -> dict[str, Any]:
     """Return what the last run did on all ranks."""
     did = together.last
     return {
-        "asked": COMM.allreduce(did.asked),
+        "values": COMM.allreduce(did.asked),
         "read": COMM.allgather(did.read),
         "sent": COMM.allreduce(did.sent),
         "pieces": did.pieces,
         "boxes": COMM.allreduce(did.boxes),
         "waves": did.waves,
-        "planned": COMM.allreduce(did.planned, MPI.MAX) if hasattr(did, "planned") else None,
     }
 
 

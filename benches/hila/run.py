@@ -26,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "parallel"))
 
 import batches
 import cephfs
-import page
+import hila_page
 from machine import machine
 from ways import MODES, Runner, Way
 
@@ -43,7 +43,7 @@ def main() -> None:
     """Measure, and write what was found."""
     args = parsed()
     if args.draw:
-        page.fill(args.page, json.loads(args.draw.read_text(encoding="utf-8")))
+        hila_page.fill(args.page, json.loads(args.draw.read_text(encoding="utf-8")))
         return
     if (reason := cephfs.missing()) is not None:
         raise SystemExit(reason)
@@ -75,13 +75,13 @@ def main() -> None:
                     for way in WAYS + (BESIDE if calls == args.calls[-1] else []):
                         one = cell(cluster, runner, way, asked, stripe=stripe, runs=args.runs, data=data)
                         found["cells"].append({"stripe": stripe, **one})
-                        print(stripe, calls, overlaps, way, page.told(one), flush=True)
+                        print(stripe, calls, overlaps, way, hila_page.told(one), flush=True)
     args.results.mkdir(parents=True, exist_ok=True)
     name = args.results / f"{found['date'][:10]}-hila.json"
     name.write_text(json.dumps(found) + "\n", encoding="utf-8")
-    print(page.shown(found))
+    print(hila_page.shown(found))
     if args.page:
-        page.fill(args.page, found)
+        hila_page.fill(args.page, found)
 
 
 def parsed() -> argparse.Namespace:
@@ -152,12 +152,12 @@ def cell(
         name: [(b - a) / (runs + 1) for a, b in zip(before[name], after[name], strict=True)] for name in after
     }
     return {
+        **done,
         "way": str(way),
         "asked": asked.to_dict(),
         "overlaps": asked.overlaps,
         "wanted": asked.bytes_asked(),
         "distinct": asked.bytes_distinct(),
-        **done,
         "seconds": done["seconds"][1:],
         **counted,
         "cpu": {name: (now[name] - spent[name]) / (runs + 1) for name in now},

@@ -8,7 +8,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-import page_model
+import hila_page_model
 import plots
 from pdc_tables import table
 from plots import Bar, Panel
@@ -115,12 +115,15 @@ def goals(cells: Cells) -> str:
     """Return the targets."""
     rows = []
     for mode in MODES:
-        best = max(cells.gain("large", n, True, mode) for n in cells.calls)
-        if mode == "nonblocking":
-            best = sum(cells.gain("large", n, True, mode) for n in cells.calls) / len(cells.calls)
-        rows.append(
-            [f"HiLa against {NAMES[mode]}, overlapping calls", f"{WANTED[mode]:.0f} %", best, PAPER[mode]]
-        )
+        cut = [cells.gain("large", n, True, mode) for n in cells.calls]
+        # As the paper says it: up to, from, on average.
+        kind, got = {
+            "independent": ("best", max(cut)),
+            "collective": ("least", min(cut)),
+            "nonblocking": ("mean", sum(cut) / len(cut)),
+        }[mode]
+        name = f"less time than {NAMES[mode]}, overlapping calls: {kind}"
+        rows.append([name, f"{WANTED[mode]:.0f} %", got, PAPER[mode]])
     last = cells.calls[-1]
     for overlaps in (True, False):
         low = min(cells.gain("small", last, overlaps, mode) for mode in MODES)
@@ -204,7 +207,7 @@ def made(found: Result) -> tuple[dict[str, str], dict[str, str]]:
         "fig6": f"{gains(cells, 'small', last)}\n\n{rows_of(cells, 'small', last, ['pnetcdf', 'hila'])}",
         "mpiio": rows_of(cells, "large", last, ["mpiio"]),
     }
-    modelled, plots_of_model = page_model.made(found)
+    modelled, plots_of_model = hila_page_model.made(found)
     return tables | modelled, draw(cells) | plots_of_model
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import plots
 import streams
 from batches import RECORDS, SHAPE, STRIPES, Asked
-from model import Costs, Measured, fitted, seconds
+from hila_model import Costs, Measured, fitted, seconds
 from pdc_tables import table
 from plots import Bar, Panel
 from ways import MODES
