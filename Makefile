@@ -17,7 +17,7 @@ RUST_SOURCES := $(shell find crates python/src -type f \( -name '*.rs' -o -name 
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup build demo services valgrind libhdf5 install uninstall gridftp gridftp-packages mpi mpi-packages slurm-packages test test-rust test-python conformance lint cargo-deny advisories \
+.PHONY: help setup build demo services valgrind libhdf5 install uninstall gridftp gridftp-packages mpi mpi-packages slurm-packages striped-packages test test-rust test-python conformance lint cargo-deny advisories \
 	bench bench-check bench-kernels bench-objects bench-groups bench-regret bench-many bench-catalog bench-remote bench-memory sds pdc hila hila-packages sdquery fuzz mutants mutants-isolated clean
 
 help: ## list the targets
@@ -80,6 +80,18 @@ slurm-packages: ## install Slurm (Debian, as root), which the tests start on loo
 		echo "slurm: missing:$$missing" >&2; exit 1; \
 	fi
 
+STRIPED_PACKAGES := glusterfs-server ceph-mon ceph-osd ceph-mds ceph-common ceph-fuse
+striped-packages: ## install CephFS and GlusterFS (Debian, as root), which the tests start on loopback, or name what is missing
+	@missing=; for package in $(STRIPED_PACKAGES); do \
+		dpkg -s $$package >/dev/null 2>&1 || missing="$$missing $$package"; \
+	done; \
+	test -z "$$missing" && exit 0; \
+	if test "$$(id -u)" = 0 && command -v apt-get >/dev/null; then \
+		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing; \
+	else \
+		echo "striped: missing:$$missing" >&2; exit 1; \
+	fi
+
 MPI_PACKAGES := openmpi-bin libopenmpi-dev mpich libmpich-dev gfortran
 mpi-packages: ## install Open MPI, MPICH and a Fortran compiler (Debian, as root), or name what is missing
 	@missing=; for package in $(MPI_PACKAGES); do \
@@ -126,6 +138,7 @@ test-python: build services ## the tests of the package and the conformance suit
 	@if $(MAKE) --no-print-directory gridftp-packages; then $(MAKE) --no-print-directory gridftp; \
 	else echo 'gridftp: not built; its tests are skipped' >&2; fi
 	@$(MAKE) --no-print-directory slurm-packages || echo 'slurm: not there; its tests are skipped' >&2
+	@$(MAKE) --no-print-directory striped-packages || echo 'striped file systems: not there; their tests are skipped' >&2
 	@if $(MAKE) --no-print-directory mpi-packages; then $(MAKE) --no-print-directory mpi; \
 	else echo 'mpi: not there; its tests are skipped' >&2; fi
 	$(BIN)/pytest -n logical --maxprocesses 4 --dist loadfile

@@ -808,6 +808,12 @@ class Query:
     def explain_json(self, analyze: bool = False) -> str:
         """Return the plan as JSON text."""
 
+    def explain_layout(self) -> str:
+        """Return which servers and stripes are touched, as text."""
+
+    def explain_layout_json(self) -> str:
+        """Return which servers and stripes are touched, as JSON text."""
+
     def stream(self, batch_size: int = 65536) -> Stream:
         """Return the result as an Arrow stream of batches of at most ``batch_size`` rows."""
 

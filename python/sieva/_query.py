@@ -228,6 +228,18 @@ class Query:
         """Return the plan as JSON text."""
         return self._native.explain_json(analyze)
 
+    def explain_layout(self) -> str:
+        """Return which servers and stripes the query touches, and the requests for them, as text.
+
+        No value is read, and nothing is run. Requests are told twice: as reading box by box makes them, and
+        after overlaps were removed and neighbours put together.
+        """
+        return self._native.explain_layout()
+
+    def explain_layout_json(self) -> str:
+        """Return the same as JSON text."""
+        return self._native.explain_layout_json()
+
     def stats(self) -> dict[str, Any]:
         """Return what the query did so far: hits, tiles, bytes read, requests, and seconds by phase."""
         return self._ran.stats()

@@ -150,19 +150,30 @@ def plan(sql: str, as_json: bool, **how: Any) -> None:  # noqa: ANN401 - the opt
 @click.argument("sql")
 @click.option("--analyze", is_flag=True, help="Run the query, and tell what happened.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option("--layout", "by_layout", is_flag=True, help="Show which servers and stripes it touches.")
+@click.option("--plot", metavar="FILE.svg", help="Draw them: servers by file offset.")
 @run_options
 @open_options
 def explain(
     sql: str,
     analyze: bool,
     as_json: bool,
+    by_layout: bool,
+    plot: str | None,
     **how: Any,  # noqa: ANN401 - the options of running and opening
 ) -> None:
     """Show how a query would be answered, without answering it."""
     import sieva
 
+    if analyze and (by_layout or plot):
+        raise click.UsageError("--layout and --plot tell what is known before it is run: not with --analyze")
     asked = sieva.sql(sql, **given(how))
-    click.echo((asked.explain_json(analyze) if as_json else asked.explain(analyze)).rstrip("\n"))
+    if by_layout or plot:
+        from sieva._layout_plan import show
+
+        show(asked, as_json=as_json, plot=plot)
+    else:
+        click.echo((asked.explain_json(analyze) if as_json else asked.explain(analyze)).rstrip("\n"))
     asked.source.close()
 
 

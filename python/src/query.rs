@@ -153,6 +153,14 @@ impl Query {
         interruptible(py, &self.0.cancel_flag(), || self.0.explain_json(analyze))
     }
 
+    fn explain_layout(&self, py: Python<'_>) -> PyResult<String> {
+        interruptible(py, &self.0.cancel_flag(), || self.0.explain_layout())
+    }
+
+    fn explain_layout_json(&self, py: Python<'_>) -> PyResult<String> {
+        interruptible(py, &self.0.cancel_flag(), || self.0.explain_layout_json())
+    }
+
     #[pyo3(signature = (batch_size=BATCH_ROWS))]
     fn stream(&self, py: Python<'_>, batch_size: usize) -> PyResult<Stream> {
         let batches = interruptible(py, &self.0.cancel_flag(), || self.0.batches(batch_size))?;

@@ -26,6 +26,7 @@ mod foreign;
 mod formats;
 mod frame;
 mod identity;
+mod layout_plan;
 mod logical;
 mod manifest_cache;
 mod memory;
@@ -61,6 +62,7 @@ pub use collection::{
 };
 pub use conditions::Points;
 pub use identity::Identity;
+pub use layout_plan::{FileTouched, LayoutPlan, ServerTouched, StripeTouched, Traffic};
 pub use logical::plan_text;
 pub use multi_file::{expand, expand_within};
 pub use open::{OpenOptions, Source};
@@ -73,6 +75,7 @@ pub use sieva_format::decoding::{Decoding, Number};
 pub use sieva_format::foreign::{ForeignArray, ForeignReader, ForeignSource, ForeignStore};
 /// Reference sets of kerchunk.
 pub use sieva_format::manifest::kerchunk;
+pub use sieva_format::physical::{Share, SubCorrelation};
 pub use sieva_format::read::CacheStats;
 pub use sieva_format::schema::{ArrayInfo, Attr, AttrValue, Dimension, Naming, Schema};
 pub use sieva_format::schema::{GroupInfo, StorageInfo};

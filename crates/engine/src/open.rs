@@ -1,13 +1,15 @@
 //! Opening a source: which format it is, and what names mean in it.
 
+use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
 use sieva_catalog::Catalog;
 use sieva_format::ArraySource;
+use sieva_format::physical::SubCorrelation;
 use sieva_format::read::{BlockReader, Workspace};
 use sieva_format::schema::Schema;
 use sieva_isolate::WorkerLimits;
@@ -145,6 +147,7 @@ pub struct Source {
     augmented: Arc<Augmented>,
     many: Option<Many>,
     striping: Arc<OnceLock<Striping>>,
+    sets: Arc<Mutex<HashMap<usize, Option<Arc<SubCorrelation>>>>>,
     opened_in: f64,
 }
 
@@ -181,8 +184,8 @@ impl Source {
         started: Instant,
     ) -> Self {
         let (path, options, augmented) = (Arc::new(path), Arc::new(options.clone()), Arc::default());
-        let (striping, opened_in) = (Arc::default(), started.elapsed().as_secs_f64());
-        Self { inner, path, options, augmented, many, striping, opened_in }
+        let (striping, sets, opened_in) = (Arc::default(), Arc::default(), started.elapsed().as_secs_f64());
+        Self { inner, path, options, augmented, many, striping, sets, opened_in }
     }
 
     /// The files that it is made of, where there are many.
@@ -270,6 +273,21 @@ impl Source {
     /// ```
     pub fn striping(&self) -> &Striping {
         self.striping.get_or_init(|| self.striping_of(&**self.inner.store()))
+    }
+
+    /// Which boxes of an array each server has, and which servers a box is on: made when it is first asked for, and kept with
+    /// the layouts. `None` where the elements are no byte ranges of the file.
+    ///
+    /// # Errors
+    /// What finding the layout says.
+    pub fn sub_correlation(&self, array: usize) -> Result<Option<Arc<SubCorrelation>>> {
+        let kept = || self.sets.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = kept().get(&array) {
+            return Ok(known.clone());
+        }
+        let layout = self.inner.layout(array)?;
+        let set = SubCorrelation::new(layout, self.striping().clone()).map(Arc::new);
+        Ok(kept().entry(array).or_insert(set).clone())
     }
 
     /// The striping of one of its files.

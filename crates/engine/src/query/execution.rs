@@ -66,6 +66,11 @@ impl Query {
         open.iter().map(text).collect()
     }
 
+    /// Whether there are subqueries that were not answered yet.
+    pub(crate) fn has_open_subqueries(&self) -> bool {
+        self.answered.get().is_none() && !self.open.is_empty()
+    }
+
     /// The physical plan, made without reading a value.
     pub(crate) fn described(&self) -> Result<Description> {
         let mut plan = self.known().describe()?;

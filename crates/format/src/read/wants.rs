@@ -32,6 +32,16 @@ impl Wants {
         self.bytes
     }
 
+    /// The byte ranges, ascending.
+    pub fn ranges(&self) -> impl ExactSizeIterator<Item = Range<u64>> + '_ {
+        self.ranges.iter().map(|&(start, end)| start..end)
+    }
+
+    /// How many chunks are objects of their own.
+    pub fn objects(&self) -> usize {
+        self.numbers.len()
+    }
+
     /// Whether no more should be told at once, however few bytes they are.
     pub fn is_full(&self) -> bool {
         self.boxes.len() >= MOST_PIECES

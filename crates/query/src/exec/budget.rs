@@ -70,7 +70,7 @@ impl ExecOptions {
     ///
     /// # Errors
     /// `cancelled`.
-    pub(super) fn check_cancel(&self) -> Result<()> {
+    pub(crate) fn check_cancel(&self) -> Result<()> {
         crate::exec::pool::check(&self.cancel)
     }
 }

@@ -27,6 +27,7 @@ mod order;
 mod price;
 mod stages;
 mod statistics;
+mod touched;
 mod zones;
 
 use std::sync::{Arc, OnceLock};
@@ -41,6 +42,7 @@ pub(crate) use fetch_path::{FetchPath, Fetched};
 pub use price::{Expected, Price, UNBOUNDED};
 pub(crate) use stages::Step;
 pub(crate) use statistics::Known;
+pub use touched::Touched;
 pub(crate) use zones::{within_all, within_any};
 
 use crate::bind::Condition;

@@ -42,6 +42,11 @@ impl Tiles {
         Self { area, shape, first, grid }
     }
 
+    /// What they are cut of.
+    pub(crate) fn area(&self) -> &Bx {
+        &self.area
+    }
+
     /// Shape of a tile that no edge cuts.
     pub fn shape(&self) -> &[u64] {
         &self.shape
