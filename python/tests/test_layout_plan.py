@@ -1,19 +1,17 @@
-"""Which servers and stripes queries touch: against offset arithmetic, and on file systems that stripe."""
+"""Which servers and stripes queries touch, against offset arithmetic."""
 
 import json
-import shutil
-import subprocess
-import sys
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import h5py
+import netCDF4
 import numpy as np
 import pytest
 import sieva
 from click.testing import CliRunner
-from services import striped
 from sieva import _layout_plan, cli
+from striping_requests import layout, requests, stripes_of
 
 SVG = "{http://www.w3.org/2000/svg}"
 SHAPE = (48, 64, 32)
@@ -37,31 +35,8 @@ def plain(tmp_path, values):
     return path, offset
 
 
-def stripes_of(start, stop, size, count, first):
-    """Return the stripes of bytes as (server, number, start, stop), by arithmetic."""
-    return [
-        ((n + first) % count, n, max(start, n * size), min(stop, (n + 1) * size))
-        for n in range(start // size, (stop - 1) // size + 1)
-    ]
-
-
-def layout(path, sql, fetch="auto", **how):
-    return json.loads(sieva.open(path, learn=False, **how).sql(sql, fetch=fetch).explain_layout_json())
-
-
 def svg(text):
     return ET.fromstring(text)  # noqa: S314 - written by ourselves
-
-
-def requests(file):
-    """Return (server, stripe, start, stop) of all requests, in the order of the file."""
-    found = [
-        (server["server"], stripe["stripe"], *request)
-        for server in file["servers"]
-        for stripe in server["stripes"]
-        for request in stripe["requests"]
-    ]
-    return sorted(found, key=lambda one: one[2])
 
 
 @pytest.mark.parametrize("striping", [(4096, 3, 2), (10_000, 4, 0), (65536, 1, 0), (1000, 7, 3)])
@@ -114,6 +89,30 @@ def test_chunks_are_on_the_servers_of_their_stored_bytes(tmp_path, values):
     for server, stripe, start, stop in requests(plan["files"][0]):
         assert start // 3000 == (stop - 1) // 3000 == stripe
         assert server == stripe % 5
+
+
+def test_records_that_alternate_are_where_their_bytes_are(tmp_path):
+    path, n = tmp_path / "records.nc", 50
+    values = (np.arange(n * 30).reshape(n, 30) + 0.5).astype(">f4")
+    with netCDF4.Dataset(path, "w", format="NETCDF3_64BIT_OFFSET") as file:
+        file.createDimension("t", None)
+        file.createDimension("x", 30)
+        for name, factor in (("a", 1), ("other", -1)):
+            file.createVariable(name, "f4", ("t", "x"))[:] = factor * values
+    stored = path.read_bytes()
+    begins = {stored.index(record.tobytes()) for record in values}
+    (file,) = layout(path, "SELECT a WHERE a > 0", striping="stripe_size=100,stripe_count=3")["files"]
+    asked = [at for _, _, start, stop in requests(file) for at in range(start, stop)]
+    assert len(asked) == len(set(asked))
+    assert {at for begin in begins for at in range(begin, begin + 120)} <= set(asked)
+    for server, stripe, start, stop in requests(file):
+        assert start // 100 == (stop - 1) // 100 == stripe
+        assert server == stripe % 3
+    # Of one record alone its own stripes.
+    begin = stored.index(values[7].tobytes())
+    sql = "SELECT a WHERE idx(t) = 7"
+    (file,) = layout(path, sql, fetch="direct", striping="stripe_size=100,stripe_count=3")["files"]
+    assert requests(file) == stripes_of(begin, begin + 120, 100, 3, 0)
 
 
 def test_each_file_of_many_has_its_own_servers(tmp_path, values):
@@ -174,53 +173,3 @@ def test_ranges_too_close_to_be_seen_apart_are_drawn_as_one():
     assert len(filled) == _layout_plan.MOST_ROWS
     assert "and 10 servers more" in [t.text for t in drawn.iter(f"{SVG}text")]
     assert svg(_layout_plan.drawn({"files": []})) is not None
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="FUSE of Linux")
-def test_cephfs_tells_its_stripes(tmp_path, plain, values):
-    path, offset = plain
-    with striped.ceph(tmp_path) as mounted:
-        there = mounted / "striped"
-        there.mkdir()
-        words = "stripe_unit=65536 stripe_count=4 object_size=131072"
-        subprocess.run([sys.executable, "-c", SET, there, "ceph.dir.layout", words], check=True)
-        shutil.copy(path, there / "a.h5")
-        plan = layout(there / "a.h5", "SELECT a WHERE a > 1")
-        (file,) = plan["files"]
-        assert file["striping"] == "stripe_size=64KiB,stripe_count=4,object_size=128KiB"
-        assert file["layout"].endswith("(CephFS)")
-        # As CephFS deals them: two rounds of four stripes to four objects each.
-        wanted = [
-            (n // 8 * 4 + n % 4, n, low, high)
-            for _, n, low, high in stripes_of(offset, offset + values.nbytes, 65536, 4, 0)
-        ]
-        assert requests(file) == wanted
-        found = sieva.open(there / "a.h5", learn=False).sql("SELECT a WHERE a > 1")
-        assert found.count() == int((values > 1).sum())
-        # A file that the layout of another directory is not of.
-        (mounted / "whole").mkdir()
-        shutil.copy(path, mounted / "whole" / "a.h5")
-        (other,) = layout(mounted / "whole" / "a.h5", "SELECT a WHERE a > 1")["files"]
-        assert other["striping"] == "stripe_size=4MiB,stripe_count=1,object_size=4MiB"
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="FUSE of Linux")
-def test_glusterfs_tells_its_shards(tmp_path):
-    values = np.arange(3 << 20, dtype="f4")
-    with h5py.File(tmp_path / "a.h5", "w") as file:
-        file["a"] = values
-        offset = file["a"].id.get_offset()
-    with striped.gluster(tmp_path) as mounted:
-        shutil.copy(tmp_path / "a.h5", mounted / "a.h5")
-        (file,) = layout(mounted / "a.h5", f"SELECT a WHERE a < {2 << 20}")["files"]
-        assert file["striping"] == "stripe_size=4MiB,stripe_count=1,object_size=4MiB"
-        assert file["layout"].startswith("4 shards")
-        wanted = stripes_of(offset, offset + values.nbytes, 4 << 20, 4, 0)
-        assert requests(file) == wanted
-        # What the bricks have: the first shard under the file's name, the others below .shard.
-        shards = list(tmp_path.glob("brick*/.shard/*.[0-9]*")) + list(tmp_path.glob("brick*/a.h5"))
-        assert len([s for s in shards if s.stat().st_size > 0]) == 4
-        assert sieva.open(mounted / "a.h5", learn=False).sql("SELECT a WHERE a < 7").count() == 7
-
-
-SET = "import os, sys; os.setxattr(sys.argv[1], sys.argv[2], sys.argv[3].encode())"
