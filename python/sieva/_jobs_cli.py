@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 import time
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,8 @@ if TYPE_CHECKING:
 
     from sieva.engines.batch.jobs import JobState
 
-_WHAT = 60
+# Characters that are shown of what a job was asked, at least.
+_LEAST = 10
 
 
 def _json_option(function: Any) -> Any:  # noqa: ANN401 - any command
@@ -39,7 +41,7 @@ def list_(as_json: bool) -> None:
     if as_json:
         _print_json([vars(state) for state in states])
         return
-    rows = [(s.id, s.engine, s.state, f"{s.done}/{s.works}", _date(s.created), _cut(s.what)) for s in states]
+    rows = [(s.id, s.engine, s.state, f"{s.done}/{s.works}", _date(s.created), s.what) for s in states]
     _print_rows(("job", "engine", "state", "done", "begun", "asked"), rows)
 
 
@@ -131,18 +133,21 @@ def _date(seconds: float) -> str:
     return time.strftime("%Y-%m-%d %H:%M", time.localtime(seconds))
 
 
-def _cut(text: str) -> str:
-    return text if len(text) <= _WHAT or not sys.stdout.isatty() else text[: _WHAT - 3] + "..."
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - 3] + "..."
 
 
 def _print_rows(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print rows: aligned for people, separated by tabs for programs."""
+    """Print rows: aligned for people, the last column as far as there is room; by tabs for programs."""
     if not sys.stdout.isatty():
         for row in rows:
             say("\t".join(row))
         return
     widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
-    for row in (head, *rows):
+    room = shutil.get_terminal_size().columns - sum(width + 2 for width in widths[:-1])
+    widths[-1] = max(_LEAST, room)
+    for *cells, last in (head, *rows):
+        row = (*cells, _cut(last, widths[-1]))
         say("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
 
 

@@ -13,7 +13,7 @@ import sieva
 from batch_work import work_of
 from hypothesis import given
 from hypothesis import strategies as st
-from sieva import errors
+from sieva import _jobs_cli, errors
 from sieva._price import Expected, Price
 from sieva.cli import main
 from sieva.engines.batch import jobs as jobs_module
@@ -474,6 +474,19 @@ def test_a_damaged_submission_is_named(job, text, capsys):
     assert "damaged" in capsys.readouterr().out
     assert main(["jobs", "remove", job.id]) == 0
     assert not job.path.exists()
+
+
+@pytest.mark.parametrize("columns", [60, 80, 200])
+def test_the_list_of_jobs_is_as_wide_as_the_terminal(columns, monkeypatch, capsys):
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", str(columns))
+    asked = "SELECT " + ", ".join(f"avg(TEMP{i})" for i in range(20))
+    _jobs_cli._print_rows(("job", "engine", "asked"), [("0123456789ab", "slurm", asked), ("1", "pbs", "x")])
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) == columns
+    assert [line.split()[0] for line in lines] == ["job", "0123456789ab", "1"]
+    assert lines[1].endswith("...")
+    assert lines[2].endswith(" x")
 
 
 def test_a_worker_tells_of_a_damaged_job(job):
