@@ -126,15 +126,17 @@ def sql(
     """
     run: Any = some("query", options)
     opening: Any = {name: value for name, value in options.items() if name not in run}
-    path = _native.from_clause(text)
-    if path is None and _native.collection_clause(text) is not None:
-        engine = _engine_of(comm)
+    engine = _engine_of(comm)
+    # What is wrong with the text is told by all ranks alike, and by the command line once.
+    path, named = engine.agreed(lambda: (_native.from_clause(text), _native.collection_clause(text)))
+    if path is None and named is not None:
         asked = engine.agreed(lambda: _open.sql(text, engine=engine, **options))
         assert isinstance(asked, EngineCollectionQuery)  # noqa: S101 - that is what the clause means
         return asked
     if path is None:
         raise errors.SyntaxError_("the query has no FROM", "write SELECT ... FROM 'file.nc' WHERE ...")
-    return open(path, comm, **opening).sql(text, **run)
+    source = open(path, comm, **opening)
+    return engine.agreed(lambda: source.sql(text, **run))
 
 
 def read_many(

@@ -225,6 +225,16 @@ def test_command_line_writes_once_and_fails_once(ocean, mpirun, tmp_path):
     assert (done.stdout, done.stderr.count("cannot open '/nowhere.nc'")) == ("", 1)
 
 
+@pytest.mark.parametrize(
+    "sql", ["SELEC x", "SELECT nothing FROM '{}'", "SELECT TEMP FROM '{}' WHERE TEMP > 'a'"]
+)
+def test_a_wrong_query_is_told_once(sql, ocean, mpirun):
+    command = ["-m", "sieva", "query", "--engine", "mpi", sql.format(ocean)]
+    done = start(mpirun, 2, *command, check=False)
+    assert done.returncode != 0
+    assert (done.stdout, done.stderr.count("sieva: ")) == ("", 1)
+
+
 def test_the_command_builds_indexes_by_ranks(ocean, mpirun, tmp_path):
     command = ["-m", "sieva", "index", ocean, "--var", "TEMP", "--store"]
     done = start(mpirun, 2, *command, tmp_path / "by-ranks", "--engine", "mpi")
