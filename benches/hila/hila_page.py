@@ -147,6 +147,13 @@ def goals(cells: Cells) -> str:
             for name, wanted, got, paper in rows
         ],
     )
+    shares = [
+        100 * c["planning"] / median(c["seconds"])
+        for c in cells.found["cells"]
+        if c.get("planning") is not None
+    ]
+    if shares:
+        text += f"\n\nPlanning takes {min(shares):.1f} to {max(shares):.1f} % of HiLa's time."
     once = f"Of what is asked for, once, the OSDs read {most:.3f} times for HiLa at most, opening included."
     return f"{text}\n\n{once}"
 

@@ -81,6 +81,7 @@ def told() -> dict[str, Any]:
         "pieces": did.pieces,
         "boxes": COMM.allreduce(did.boxes),
         "waves": did.waves,
+        "planning": COMM.allreduce(did.planning, MPI.MAX),
     }
 
 

@@ -414,6 +414,13 @@ class Source:
     def files(self) -> list[str]:
         """Return the files that it is made of."""
 
+    def parts_of_box(self, path: str, start: list[int], shape: list[int], most: int) -> bytes:
+        """Return a box cut by servers, stripes and blocks of at most so many bytes.
+
+        Rows of 64-bit integers: server, stripe, block, then starts and lengths. Parts of an array have the
+        first three in common, or no element.
+        """
+
     def traffic(self) -> dict[str, int]:
         """Return what was read since it was opened, metadata included: bytes, requests, chunks decoded."""
 

@@ -41,10 +41,11 @@ def test_each_byte_is_read_once_by_all_ranks(mode, ranks, mpirun, tmp_path):  # 
     values = np.random.default_rng(2).normal(size=(80, 60, 40))
     with h5py.File(path, "w") as file:
         file["T"] = values
-    found = told(mpirun, ranks, "once", path, mode, "")
-    assert found["union"] <= found["read"] <= found["bytes"] <= values.nbytes
-    assert found["bytes"] < found["asked"]
-    assert all(found["readers"])
+    for striping in ("", "stripe_size=65536,stripe_count=3,stripe_offset=1"):
+        found = told(mpirun, ranks, "once", path, mode, striping)
+        assert found["union"] <= found["read"] <= found["bytes"] <= values.nbytes
+        assert found["bytes"] < found["asked"]
+        assert all(found["readers"])
     chunked = tmp_path / "chunked.h5"
     with h5py.File(chunked, "w") as file:
         file.create_dataset("T", data=values, chunks=(14, 60, 10), compression="gzip")

@@ -1,9 +1,12 @@
 """How requests of ranks are cut, dealt out and united: without MPI, against marking each element."""
 
+import h5py
 import numpy as np
+import pytest
+import sieva
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sieva._ranks.pieces import HEAD, columns, cut, grid_of
+from sieva._ranks.pieces import HEAD, columns, pieces_of
 from sieva._ranks.plan import plan, readers
 from sieva._ranks.union import disjoint
 
@@ -31,11 +34,17 @@ def marked(start, shape):
     return count
 
 
-@given(boxes())
-def test_a_union_covers_each_element_once(drawn):
-    count = marked(*disjoint(*drawn))
+@given(boxes(), st.booleans())
+def test_a_union_covers_each_element_once(drawn, is_row):
+    count = marked(*disjoint(*drawn, is_row=is_row))
+    wanted = marked(*drawn) > 0
     assert count.max() == 1
-    assert (count[marked(*drawn) > 0] == 1).all()
+    assert (count[wanted] == 1).all()
+    if is_row:
+        # Nothing before the first element that is asked for, nor behind the last.
+        first, last = np.flatnonzero(wanted.reshape(-1))[[0, -1]]
+        assert not count.reshape(-1)[:first].any()
+        assert not count.reshape(-1)[last + 1 :].any()
 
 
 def test_a_union_of_boxes_far_apart_is_exact():
@@ -44,29 +53,45 @@ def test_a_union_of_boxes_far_apart_is_exact():
     assert (count == (marked(start, shape) > 0)).all()
 
 
-@given(boxes(most=1), st.data())
-def test_pieces_of_a_box_tile_it_within_blocks(drawn, data):
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("pieces")
+    values = np.arange(SIDE**3, dtype="<f4").reshape((SIDE,) * 3)
+    with h5py.File(folder / "arrays.h5", "w") as file:
+        file["whole"] = values
+        file.create_dataset("chunked", data=values, chunks=(2, 4, 5), compression="gzip")
+        file.create_dataset("never", (SIDE,) * 3, "<f4", chunks=(4, 4, 4))
+    return folder
+
+
+@settings(max_examples=60)
+@given(
+    boxes(rank=3, most=1),
+    st.sampled_from(["whole", "chunked", "never"]),
+    st.integers(1, 5000),
+    st.integers(1, 500),
+)
+def test_pieces_of_a_box_tile_it_within_stripes_and_blocks(folder, drawn, name, most, stripe):
+    source = sieva.open(folder / "arrays.h5", striping=f"stripe_size={stripe},stripe_count=3", learn=False)
     (start,), (shape,) = drawn
-    rank = len(start)
-    grid = data.draw(st.lists(st.integers(1, SIDE), min_size=rank, max_size=rank))
-    cells = cut(start.tolist(), shape.tolist(), [SIDE] * rank, grid)
-    corner, lengths = cells[:, 1 : 1 + rank], cells[:, 1 + rank :]
+    table = pieces_of(source._native, name, [(7, start.tolist(), shape.tolist())], most)
+    corner, lengths = columns(table)
     assert (marked(corner, lengths) == marked(*drawn)).all()
-    assert len(np.unique(cells[:, 0])) == len(cells)
-    numbers = np.arange(int(np.prod([-(-SIDE // g) for g in grid]))).reshape([-(-SIDE // g) for g in grid])
-    for number, at, n in zip(cells[:, 0], corner, lengths, strict=True):
-        first, last = at // np.array(grid, int), (at + n - 1) // np.array(grid, int)
-        assert (first == last).all()
-        assert numbers[tuple(first)] == number
-
-
-def test_blocks_are_of_bounded_size():
-    assert grid_of((100, 10, 10), None, 4, 800) == [2, 10, 10]
-    assert grid_of((100, 10, 10), None, 4, 150) == [1, 3, 10]
-    assert grid_of((100, 10, 10), None, 4, 1) == [1, 1, 1]
-    assert grid_of((0, 3), None, 8, 1000) == [1, 3]
-    assert grid_of((), None, 8, 1) == []
-    assert grid_of((100, 10), (7, 3), 4, 1) == [7, 3]
+    assert set(table[:, 3]) == {7}
+    if name != "whole":
+        # A chunk is of one server alone.
+        blocks = {tuple(row[:3]) for row in table.tolist()}
+        assert len({block for _, _, block in blocks}) == len(blocks)
+        return
+    with h5py.File(folder / "arrays.h5") as file:
+        first = file["whole"].id.get_offset()
+    for row, at, n in zip(table, corner, lengths, strict=True):
+        inside = np.zeros((SIDE,) * 3, bool)
+        inside[tuple(slice(a, a + k) for a, k in zip(at, n, strict=True))] = True
+        stripes = set((first + 4 * np.flatnonzero(inside)) // stripe)
+        assert stripes == {row[1]}
+        assert row[0] == row[1] % 3
+        assert 4 * n.prod() <= max(most, 4)
 
 
 @settings(max_examples=60)

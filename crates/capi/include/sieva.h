@@ -617,6 +617,13 @@ SIEVA_API int32_t sieva_read_box(const sieva_source *source, const char *array, 
 /* A box of texts; bytes, offsets and needed as in sieva_read_texts(). */
 SIEVA_API int32_t sieva_read_box_texts(const sieva_source *source, const char *array, uint32_t rank, const uint64_t *start, const uint64_t *count, char *bytes, uint64_t capacity, uint64_t *offsets, uint64_t *needed);
 
+/* A box of an array cut by servers and stripes, where sieva knows them, and by blocks: chunks, else runs in C order whose
+ * values take most bytes or less. For programs of many processes that share out what they read: parts of one array have
+ * server, stripe and block in common, or no element. rank, start, count as in sieva_read_box(). parts has room for
+ * capacity rows of 3 + 2 * rank numbers: server, stripe, block, starts, lengths. *needed is the number of rows, even where
+ * there is too little room; with parts NULL and capacity 0 that is all that is done. Reads where the array lies. */
+SIEVA_API int32_t sieva_box_parts(const sieva_source *source, const char *array, uint32_t rank, const uint64_t *start, const uint64_t *count, uint64_t most, uint64_t *parts, uint64_t capacity, uint64_t *needed);
+
 /* ---- Results as files --------------------------------------------------------------------------------------------------- */
 
 /* How a result is encoded. New fields will come at the end, so start with SIEVA_RESULT_OPTIONS_INIT. */

@@ -134,6 +134,51 @@ pub unsafe extern "C" fn sieva_read_box(
     })
 }
 
+/// `sieva_box_parts`
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sieva_box_parts(
+    source: *const SourceHandle,
+    array: *const c_char,
+    rank: u32,
+    start: *const u64,
+    count: *const u64,
+    most: u64,
+    parts: *mut u64,
+    capacity: u64,
+    needed: *mut u64,
+) -> i32 {
+    guarded(|| {
+        let out = Out::new(needed, "needed")?;
+        // SAFETY: the promises of sieva.h.
+        let source = unsafe { opened(source) }?;
+        // SAFETY: as above.
+        let (index, bx) = unsafe { checked(source, BoxArgs { array, rank, start, count }) }?;
+        let found = source.source.parts_of_box(index, &bx, most)?;
+        // SAFETY: as above.
+        unsafe { out.set(found.len() as u64) };
+        if parts.is_null() && capacity == 0 {
+            return Ok(());
+        }
+        if parts.is_null() || capacity < found.len() as u64 {
+            return Err(invalid(format!(
+                "room for {capacity} parts at {parts:?}, {} are needed",
+                found.len()
+            )));
+        }
+        let rows = found.into_iter().flat_map(|part| {
+            [u64::from(part.server), part.stripe, part.block]
+                .into_iter()
+                .chain(part.bx.start)
+                .chain(part.bx.shape)
+        });
+        for (i, value) in rows.enumerate() {
+            // SAFETY: the caller has room for `capacity` rows of `3 + 2 * rank` numbers each.
+            unsafe { parts.add(i).write(value) };
+        }
+        Ok(())
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

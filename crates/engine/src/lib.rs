@@ -39,6 +39,7 @@ mod result_columns;
 mod schema;
 mod session;
 mod shared_manifest;
+mod shares;
 mod stats;
 mod subqueries;
 mod tasks;
@@ -49,6 +50,7 @@ pub use advise::{
     Advice, AdviseOptions, Done, Item, NamedRule, Verdict, advise, apply as apply_advice, flush_usage, rules,
     set_rule,
 };
+pub use shares::BoxPart;
 
 pub use arrow::Batches;
 pub use augment::{

@@ -123,6 +123,35 @@ SIEVA_MPI_API int32_t sieva_mpi_read(sieva_mpi_query *query, const char *array, 
  * asks with bytes and offsets NULL and capacity 0, as all ranks have to at once, for *count and *needed. */
 SIEVA_MPI_API int32_t sieva_mpi_read_texts(sieva_mpi_query *query, const char *array, int32_t at, char *bytes, uint64_t capacity, uint64_t *offsets, uint64_t *count, uint64_t *needed);
 
+/* How values come to who asked for them, in sieva_mpi_read_many(). */
+enum sieva_mpi_mode {
+    SIEVA_MPI_INDEPENDENT = 0, /* sent point to point as soon as they are read: nobody waits for whom it needs nothing of */
+    SIEVA_MPI_COLLECTIVE = 1,  /* read and sent (MPI_Alltoallv) by turns, by all ranks */
+    SIEVA_MPI_NONBLOCKING = 2  /* sent (MPI_Ialltoallv) while more is read */
+};
+
+/* A box that this rank asks for. */
+typedef struct sieva_mpi_box {
+    const char *array;
+    const uint64_t *start; /* first position along each dimension, outermost first; NULL: from 0 */
+    const uint64_t *count; /* extents; NULL: to the end */
+    void *values;          /* room for the values, in C order */
+    uint64_t capacity;     /* values that there is room for */
+    uint32_t rank;         /* numbers in start and count */
+    int32_t type;          /* enum sieva_type for numbers: of values */
+    int32_t status;        /* set: SIEVA_OK, or what kept this box from being read */
+    int32_t reserved;
+} sieva_mpi_box;
+
+/* Reads boxes that all ranks ask for, each rank its own n, or none (boxes NULL). They are cut as sieva_box_parts() does, and parts
+ * dealt out in the order of servers and of bytes there, about as many bytes to each rank; what several want is read once, and
+ * sent to whoever asked. Of a block that several want in part, what lies between may be read, too,
+ * and by two ranks the rest of a row in which a stripe ends.
+ * Besides values, buffers take at most a quarter of sieva_options.memory or of a rank's share. Values are decoded as by sieva_read_box().
+ * Each box has its own status; the others' values are there all the same. Result: SIEVA_OK, or that of the lowest rank which did not get
+ * all it asked for. Errors: as sieva_read_box(); invalid-value (mode); memory-limit. */
+SIEVA_MPI_API int32_t sieva_mpi_read_many(sieva_mpi_source *source, int32_t mode, sieva_mpi_box *boxes, uint64_t n);
+
 /* The histogram of the values of array at the hits, on all ranks: bins equal bins from low to high, as numpy.histogram; both NaN:
  * from the least to the greatest value. counts has room for bins numbers, edges for bins + 1. Each rank reads the values of its
  * share. Errors: as sieva_mpi_read(); invalid-value (a range that is not finite; no bins, or more than 2^20). */

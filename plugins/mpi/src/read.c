@@ -3,6 +3,7 @@
  */
 #include "bytes.h"
 #include "error.h"
+#include "many.h"
 #include "shares.h"
 
 #include <inttypes.h>
@@ -22,29 +23,6 @@ struct reading {
     struct bytes lent;  /* room for this rank's share where the values go to others */
     struct bytes marks; /* and for what is missing of it */
 };
-
-static uint64_t width_of(int32_t type)
-{
-    switch (type) {
-    case SIEVA_BOOL:
-    case SIEVA_I8:
-    case SIEVA_U8:
-        return 1;
-    case SIEVA_I16:
-    case SIEVA_U16:
-        return 2;
-    case SIEVA_I32:
-    case SIEVA_U32:
-    case SIEVA_F32:
-        return 4;
-    case SIEVA_I64:
-    case SIEVA_U64:
-    case SIEVA_F64:
-        return 8;
-    default:
-        return 0;
-    }
-}
 
 /* That what was given will do. */
 static int32_t check(const sieva_mpi_query *query, struct reading *reading, uint64_t capacity)

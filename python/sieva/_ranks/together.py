@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -12,7 +13,7 @@ from sieva._array import Array
 from sieva._box import Box, as_box
 from sieva._opened import Opened
 from sieva._ranks import exchange
-from sieva._ranks.pieces import pieces_of
+from sieva._ranks.pieces import STRIPE, pieces_of
 from sieva._ranks.plan import plan
 from sieva._ranks.waves import Reads
 from sieva.engines import _work
@@ -46,12 +47,15 @@ class Wanted(NamedTuple):
         Of the array.
     dtype
         Of the values; ``"O"`` for texts.
+    is_chunked
+        Whether what is read at once are chunks.
     """
 
     opened: str
     state: tuple[int, int, int]
     path: str
     dtype: str
+    is_chunked: bool
 
 
 Boxes = dict[Wanted, list[tuple[int, list[int], list[int]]]]
@@ -67,6 +71,8 @@ class Did:
         Bytes of values that this rank asked for, read for all, and sent to others.
     pieces, boxes, waves
         Pieces of all ranks' requests; boxes that this rank read; waves.
+    planning
+        Seconds until the first byte is read: cutting, telling others, dealing out.
     """
 
     asked: int = 0
@@ -75,6 +81,7 @@ class Did:
     pieces: int = 0
     boxes: int = 0
     waves: int = 0
+    planning: float = 0.0
 
 
 @dataclass
@@ -109,6 +116,7 @@ def read_many(
         Bytes that what is read, sent and received may take besides the answers.
     """
     global last  # noqa: PLW0603 - the last one is
+    begin = time.perf_counter()
     comm = engine.comm
     mine, boxes = _described(requests)
     own = sum(values.nbytes for values in mine.answers if values is not None)
@@ -130,10 +138,14 @@ def read_many(
         tables=tables,
         askers=asker,
         dtypes=dtypes,
+        is_row=[
+            not one.is_chunked and bool(t[:, STRIPE].any()) for one, t in zip(arrays, tables, strict=True)
+        ],
         opener=_Opener(arrays, mine.sources),
         answers=places,
         did=last,
     )
+    last.planning = time.perf_counter() - begin
     is_text = np.array([dtype.hasobject for dtype in dtypes] or [False])
     exchange.run(mode, comm, [reads.wave(n, comm.size, ~is_text) for n in range(steps.waves)])
     if is_text.any():
@@ -152,7 +164,9 @@ def _described(requests: Sequence[tuple[Source, str, object]]) -> tuple[Mine, Bo
             source, name, key = _checked(request)
             array = Array(source._native, source._native.resolve(name))
             box = as_box(key, array.shape, array.path)
-            wanted = Wanted(_opened(source), source._native.state(), array.path, array.dtype.str)
+            wanted = Wanted(
+                _opened(source), source._native.state(), array.path, array.dtype.str, array.chunks is not None
+            )
             mine.answers[number] = np.empty(box.shape, array.dtype)
         except (errors.SievaError, TypeError, IndexError, MemoryError) as error:
             mine.wrong[number] = error
@@ -167,8 +181,8 @@ def _cut(mine: Mine, boxes: Boxes, most: int) -> None:
     """Cut the requests into pieces of at most so many bytes."""
     for wanted, asked in boxes.items():
         mine.arrays.append(wanted)
-        native, size = mine.sources[wanted.opened]._native, np.dtype(wanted.dtype).itemsize
-        mine.tables.append(pieces_of(native, wanted.path, asked, size, most))
+        native = mine.sources[wanted.opened]._native
+        mine.tables.append(pieces_of(native, wanted.path, asked, most))
 
 
 def _checked(request: object) -> tuple[Source, str, object]:

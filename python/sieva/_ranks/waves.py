@@ -37,8 +37,9 @@ class Reads:
     ----------
     rank
         Its number.
-    plan, tables, askers, dtypes
-        What is done: pieces, who asked for each, and the type of each array.
+    plan, tables, askers, dtypes, is_row
+        What is done: pieces, who asked for each, the type of each array, and whether its units are rows of
+        elements rather than boxes.
     opener
         What reads.
     answers
@@ -55,12 +56,13 @@ class Reads:
         tables: list[Table],
         askers: list[Ints],
         dtypes: list[np.dtype[Any]],
+        is_row: list[bool],
         opener: Opener,
         answers: list[Any],
         did: Did,
     ) -> None:
         self._rank, self._plan, self._dtypes, self._opener = rank, plan, dtypes, opener
-        self._answers, self._did = answers, did
+        self._answers, self._did, self._is_row = answers, did, is_row
         self._boxes = [columns(table) for table in tables]
         self._request = [table[:, REQUEST] for table in tables]
         n = len(plan.row)
@@ -113,7 +115,7 @@ class Reads:
         array = int(self._plan.array[items[0]])
         start, shape = (corner[self._plan.row[items]] for corner in self._boxes[array])
         try:
-            at, n = disjoint(start, shape)
+            at, n = disjoint(start, shape, is_row=self._is_row[array])
             read = [(a, self._opener.read(array, a.tolist(), b.tolist())) for a, b in zip(at, n, strict=True)]
         except Exception as error:  # whoever needs it is told
             self.failed[int(self._plan.unit[items[0]])] = pack_error(error)

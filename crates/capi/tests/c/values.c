@@ -128,6 +128,32 @@ static void read_boxes(const sieva_source *source)
     }
 }
 
+/* Parts of a box: each element of it in one of them, and no part in two blocks. */
+static void box_parts(const sieva_source *source)
+{
+    const uint64_t start[] = { 1, 2, 3 }, count[] = { 3, 20, 40 }, most = 1600;
+    uint64_t needed, got, marks[3 * 20 * 40] = { 0 };
+    const char *name = columns[0].name;
+    OK(sieva_box_parts(source, name, 3, start, count, most, NULL, 0, &needed));
+    EXPECT(needed > 0);
+    uint64_t *parts = malloc(needed * 9 * sizeof *parts);
+    EXPECT(sieva_box_parts(source, name, 3, start, count, most, parts, needed - 1, &got) == SIEVA_ERROR_INVALID_VALUE);
+    EXPECT(got == needed);
+    OK(sieva_box_parts(source, name, 3, start, count, most, parts, needed, &got));
+    for (uint64_t p = 0; p < got; p++) {
+        const uint64_t *part = parts + p * 9;
+        EXPECT(p == 0 || part[2] > part[-7]);
+        for (uint64_t t = 0; t < part[6]; t++)
+            for (uint64_t y = 0; y < part[7]; y++)
+                for (uint64_t x = 0; x < part[8]; x++)
+                    marks[((part[3] + t - 1) * 20 + part[4] + y - 2) * 40 + part[5] + x - 3]++;
+    }
+    for (int i = 0; i < 3 * 20 * 40; i++)
+        EXPECT(marks[i] == 1);
+    free(parts);
+    EXPECT(sieva_box_parts(source, name, 2, start, count, most, NULL, 0, &needed) == SIEVA_ERROR_DIMENSION_MISMATCH);
+}
+
 static void read_texts(const sieva_source *source)
 {
     sieva_query *query;
@@ -253,6 +279,7 @@ void test_values(const sieva_source *source)
     sieva_selection_free(rest);
     sieva_query_free(more);
     read_boxes(source);
+    box_parts(source);
     read_texts(source);
     histograms(source);
 }
