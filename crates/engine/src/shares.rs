@@ -1,6 +1,5 @@
 //! A box cut by where its bytes lie: what processes share out among themselves when they read together.
 
-use sieva_format::physical::SubCorrelation;
 use sieva_types::{Bx, DType, Result};
 
 use crate::open::Source;
@@ -51,11 +50,10 @@ impl Source {
         if info.dtype == DType::Str || self.striping().servers() < 2 {
             return Ok(unknown);
         }
-        let layout = self.reader().layout(array)?;
-        if layout.extent.len() != bx.rank() {
+        if self.reader().layout(array)?.extent.len() != bx.rank() {
             return Ok(unknown);
         }
-        let Some(set) = SubCorrelation::new(layout, self.striping().clone()) else { return Ok(unknown) };
+        let Some(set) = self.sub_correlation(array)? else { return Ok(unknown) };
         let shares: Vec<_> = set.of_box(bx).filter(|share| share.is_first).collect();
         // What was never written lies nowhere.
         if shares.iter().map(|share| share.bx.len()).sum::<u64>() != bx.len() {
