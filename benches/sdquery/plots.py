@@ -123,7 +123,8 @@ class _Scale:
     def of(cls, bars: Sequence[Bar], *, is_log: bool) -> "_Scale":
         most = max(max(sum(bar.parts), bar.ends[1]) for bar in bars)
         if is_log:
-            low = floor(log10(min(min(sum(bar.parts), bar.ends[0]) for bar in bars)))
+            # The least bar has a height, too.
+            low = floor(log10(min(min(sum(bar.parts), bar.ends[0]) for bar in bars)) - 0.1)
             high = floor(log10(most)) + 1
             return cls(10.0**low, 10.0**high, tuple(10.0**e for e in range(low, high + 1)), is_log=True)
         step = 10.0 ** floor(log10(most / 2))
