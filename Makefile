@@ -18,7 +18,7 @@ RUST_SOURCES := $(shell find crates python/src -type f \( -name '*.rs' -o -name 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help setup build demo services valgrind libhdf5 install uninstall gridftp gridftp-packages mpi mpi-packages slurm-packages striped-packages test test-rust test-python conformance lint cargo-deny advisories \
-	bench bench-check bench-kernels bench-objects bench-groups bench-regret bench-many bench-catalog bench-remote bench-memory sds pdc hila hila-packages sdquery fuzz mutants mutants-isolated clean
+	bench bench-check bench-kernels bench-objects bench-fasm bench-groups bench-regret bench-many bench-catalog bench-remote bench-memory sds pdc hila hila-packages sdquery fuzz mutants mutants-isolated clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1	\2/p' $(MAKEFILE_LIST) | expand -t 23
@@ -177,6 +177,9 @@ bench-objects: build ## small objects by metadata and data, beside a traversal w
 
 bench-groups: build ## groups by coordinates, beside numpy, xarray, dask, flox and DuckDB; GROUPS='--megabytes 100' for less
 	$(BIN)/python benches/groups.py $(GROUPS)
+
+bench-fasm: build ## several queries at once beside one by one, and numpy; FASM='--megabytes 100' for less
+	$(BIN)/python benches/fasm.py $(FASM)
 
 bench-regret: build ## how often the chosen access path is near the best one while the machine is busy; REGRET='--waves'
 	$(BIN)/python benches/regret.py $(REGRET)

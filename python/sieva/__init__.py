@@ -27,6 +27,7 @@ from sieva._native import (
 )
 from sieva._open import open, sql  # noqa: A004 - sieva.open is the name that is fixed
 from sieva._query import Query
+from sieva._run import Ran
 from sieva._schema import Schema
 from sieva._session import Session
 from sieva._source import Source
@@ -52,6 +53,7 @@ __all__ = [
     "Partial",
     "Plan",
     "Query",
+    "Ran",
     "Schema",
     "Selection",
     "Session",

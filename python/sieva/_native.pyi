@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from sieva import errors
 from sieva._foreign import Description, Reader
 
 _List = list  # within a class that has a method of that name
@@ -590,6 +591,11 @@ class Session:
 
     def stats(self) -> dict[str, int]:
         """Return what it did and holds."""
+
+    def run(
+        self, queries: Sequence[Query], *, memory: int | None = None, threads: int | None = None
+    ) -> tuple[list[errors.SievaError | None], dict[str, int]]:
+        """Evaluate queries together; return what each failed with, and what was done."""
 
     def cancel(self) -> None:
         """Stop the queries that run."""

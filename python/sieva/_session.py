@@ -11,13 +11,14 @@ from sieva._printable import shown
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from types import TracebackType
     from typing import Self
 
     from sieva._catalog import Catalog
     from sieva._options import Asking, Opening, Running
     from sieva._query import Query
+    from sieva._run import Ran
     from sieva._source import Source
 
 
@@ -97,6 +98,68 @@ class Session:
         if path is None:
             raise errors.InvalidValue("the plan names no file", "open the source, and ask it for the plan")
         return self.open(path).query(plan, **options)
+
+    @takes("query", "open")
+    def run(
+        self, queries: Iterable[Query | str], *, return_errors: bool = False, **options: Unpack[Asking]
+    ) -> Ran:
+        """Evaluate several queries at once: what they have in common is read and decoded once.
+
+        Each is pruned by what is known of the values first. Then queries of one source that read an array in
+        common are evaluated tile by tile in the order in which the data lie, all on a tile before the next.
+        The answers are those of asking one by one, to the bit. Others are evaluated one after another.
+
+        Parameters
+        ----------
+        queries
+            Queries, or texts of SELECTs with FROM; a file that several texts name is opened once.
+        return_errors
+            Whether errors of single queries are told in the ``errors`` of the result, not raised. What fails
+            one query does not stop the others.
+        memory
+            What those that are evaluated together may take: by default the share of one query.
+        threads
+            Threads of all; by default as many as the query of them that takes most.
+        access, fetch, spill, cross
+            As in `Source.query`, for texts.
+        dims, external, valid_range, store, learn, join, isolated, storage_options, catalog, allow, manifest
+            As in `open`, for texts.
+
+        Returns
+        -------
+        Ran
+            A list of the queries. Their conditions and groups are known: `Query.count`, `Query.selection`,
+            `Query.read`, `Query.to_arrow` and all else evaluate nothing again; rows are fetched then. Its
+            ``stats`` tell what was read.
+
+        Raises
+        ------
+        SievaError
+            The first error of a query, once all were run; what a text is wrong with before any is.
+        Unsupported
+            A query of a collection, of a GridFTP server or of an engine.
+
+        Examples
+        --------
+        >>> session = sieva.Session()  # doctest: +SKIP
+        >>> src = session.open("pop.nc")  # doctest: +SKIP
+        >>> warm, means = session.run(  # doctest: +SKIP
+        ...     [src.query("TEMP > 25"), src.sql("SELECT z_t, avg(TEMP) GROUP BY z_t")]
+        ... )
+        >>> warm.count()  # doctest: +SKIP
+        81230
+
+        References
+        ----------
+        J. Liu, B. Crysler, Y. Lu, Y. Chen, *Locality-driven High-level I/O Aggregation for Processing
+        Scientific Datasets*, section V.C.
+        """
+        from sieva._run import run_in
+
+        ran = run_in(self._native, queries, self._given(options), options.get("threads"))
+        if not return_errors:
+            ran.raise_first()
+        return ran
 
     def _given(self, options: Any) -> Any:  # noqa: ANN401 - some of the options
         own = {"catalog": self._catalog, "allow": self._allow}

@@ -79,8 +79,19 @@ def schema(source: str, as_json: bool, **how: Any) -> None:  # noqa: ANN401 - th
 
 
 @cli.command()
-@click.argument("sql")
-@click.option("-o", "--output", metavar="FILE", help="Write to a file; its suffix picks the format.")
+@click.argument("sql", required=False)
+@click.option(
+    "-f",
+    "--file",
+    metavar="FILE",
+    help="Answer the statements of FILE (- is stdin), with ; between them; what they share is read once.",
+)
+@click.option(
+    "-o",
+    "--output",
+    metavar="FILE",
+    help="Write to a file; its suffix picks the format. With -f a directory.",
+)
 @click.option("--format", "kind", type=click.Choice(FORMATS), help="By default the suffix of -o, or a table.")
 @click.option(
     "--layout", type=click.Choice(LAYOUTS), help=f"Of {', '.join(ARRAY_FORMATS)}; columns also of others."
@@ -91,7 +102,8 @@ def schema(source: str, as_json: bool, **how: Any) -> None:  # noqa: ANN401 - th
 @run_options
 @open_options
 def query(
-    sql: str,
+    sql: str | None,
+    file: str | None,
     output: str | None,
     kind: str | None,
     layout: str | None,
@@ -107,7 +119,8 @@ def query(
 ) -> None:
     """Answer a query: SELECT ... FROM 'file.nc' WHERE ..."""
     path = None if output in (None, "-") else Path(output or "")
-    kind = _format(path, kind, layout, deflate)
+    if (sql is None) == (file is None):
+        raise click.UsageError("give a query, or a file of them by -f")
     given_to_engine = {
         "workers": workers,
         "scheduler": scheduler,
@@ -115,6 +128,19 @@ def query(
         "time_left": time_left,
         "detach": detach,
     }
+    if file is not None:
+        if engine is not None or any(value not in (None, (), False) for value in given_to_engine.values()):
+            raise click.UsageError("-f is for queries that this process answers, without --engine")
+        from sieva._run_cli import run
+
+        written = {"layout": layout, "deflate": deflate}
+        if kind is not None and path is not None:
+            _format(path, kind, layout, deflate)
+        if not run(file, path, kind, written, given(how), stats=stats, check=_stop.check):
+            raise click.exceptions.Exit(1)
+        return
+    assert sql is not None  # noqa: S101 - one of both is given
+    kind = _format(path, kind, layout, deflate)
     asked = ask(sql, engine, given_to_engine, given(how))
     if asked is None:
         return

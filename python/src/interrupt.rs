@@ -24,6 +24,18 @@ pub fn interruptible<R: Send>(
     cancel: &Arc<AtomicBool>,
     work: impl FnOnce() -> sieva::Result<R> + Send,
 ) -> PyResult<R> {
+    interruptible_all(py, std::slice::from_ref(cancel), work)
+}
+
+/// The same of work that each of `cancels` stops a part of; the first is that of the whole.
+pub fn interruptible_all<R: Send>(
+    py: Python<'_>,
+    cancels: &[Arc<AtomicBool>],
+    work: impl FnOnce() -> sieva::Result<R> + Send,
+) -> PyResult<R> {
+    let all = |stop: bool| cancels.iter().for_each(|cancel| cancel.store(stop, Ordering::Relaxed));
+    let own = cancels.first().cloned().unwrap_or_default();
+    let cancel = &own;
     let mut signal = None;
     let result = py.detach(|| {
         let (send, receive) = mpsc::channel();
@@ -36,7 +48,7 @@ pub fn interruptible<R: Send>(
                     Err(RecvTimeoutError::Disconnected) => return None,
                     Err(RecvTimeoutError::Timeout) => {
                         if let Err(e) = Python::attach(|py| py.check_signals()) {
-                            cancel.store(true, Ordering::Relaxed);
+                            all(true);
                             signal.get_or_insert(e);
                         }
                     }
@@ -53,7 +65,7 @@ pub fn interruptible<R: Send>(
     }
     if let Some(e) = signal {
         // The next question may be asked anew.
-        cancel.store(false, Ordering::Relaxed);
+        all(false);
         return Err(e);
     }
     match result {

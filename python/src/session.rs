@@ -1,9 +1,13 @@
 //! `sieva._native.Session`.
 
+use std::sync::Arc;
+
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::errors::to_python;
+use crate::interrupt::interruptible_all;
+use crate::query::Query;
 
 #[pyclass(module = "sieva._native", frozen)]
 pub struct Session(pub sieva::Session);
@@ -53,6 +57,48 @@ impl Session {
             out.set_item(name, value)?;
         }
         Ok(out)
+    }
+
+    /// Evaluates queries together; gives what each failed with, and what was done.
+    #[pyo3(signature = (queries, *, memory=None, threads=None))]
+    fn run<'py>(
+        &self,
+        py: Python<'py>,
+        queries: Vec<PyRef<'py, Query>>,
+        memory: Option<u64>,
+        threads: Option<usize>,
+    ) -> PyResult<(Vec<Option<Py<PyAny>>>, Bound<'py, PyDict>)> {
+        let cancel = Arc::default();
+        let options = sieva::RunOptions { memory, threads, cancel: Some(Arc::clone(&cancel)) };
+        let all: Vec<Arc<sieva::Query>> = queries.iter().map(|query| Arc::clone(&query.0)).collect();
+        let mut flags = vec![cancel];
+        flags.extend(all.iter().map(|query| query.cancel_flag()));
+        let ran = interruptible_all(py, &flags, || {
+            let all: Vec<&sieva::Query> = all.iter().map(|query| &**query).collect();
+            self.0.run(&all, &options)
+        })?;
+        let failed = |result: sieva::Result<()>| result.err().map(|e| to_python(e).into_value(py).into_any());
+        let s = ran.stats;
+        let out = PyDict::new(py);
+        let numbers = [
+            ("queries", s.queries),
+            ("together", s.together),
+            ("alone", s.alone),
+            ("scans", s.scans),
+            ("tiles", s.tiles),
+            ("asked", s.shared.asked),
+            ("asked_bytes", s.shared.asked_bytes),
+            ("read", s.shared.read),
+            ("read_bytes", s.shared.read_bytes),
+            ("bytes_read", s.io.bytes_read),
+            ("requests", s.io.requests),
+            ("chunks_decoded", s.io.chunks_decoded),
+            ("library_reads", s.io.library_reads),
+        ];
+        for (name, value) in numbers {
+            out.set_item(name, value)?;
+        }
+        Ok((ran.results.into_iter().map(failed).collect(), out))
     }
 
     fn cancel(&self) {

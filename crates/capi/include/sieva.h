@@ -327,6 +327,14 @@ typedef struct sieva_session_stats {
 /* Tells what a session did so far, and what it holds. */
 SIEVA_API int32_t sieva_session_did(const sieva_session *session, sieva_session_stats *stats);
 
+/* Evaluates several queries at once: what those of one source have in common is read and decoded once, tile by tile in the
+ * order in which the data lie. What is asked of each afterwards is answered as if it had been asked by itself, to the
+ * bit, and evaluates its condition no more. session may be NULL. memory: bytes that those which are evaluated together
+ * may take; 0: as one query. Queries of a collection are SIEVA_ERROR_UNSUPPORTED. What fails one query stops no other:
+ * codes has a place for each and is given SIEVA_OK or a code of an error, which asking that query tells of; where codes
+ * is NULL, the first failure is that of this call, once all were run. */
+SIEVA_API int32_t sieva_session_run(const sieva_session *session, const sieva_query *const *queries, uint64_t count, uint64_t memory, int32_t *codes);
+
 /* Stops the queries of a session that run now: their calls fail with SIEVA_ERROR_CANCELLED, and they stay stopped. */
 SIEVA_API int32_t sieva_session_cancel(const sieva_session *session);
 
@@ -860,6 +868,10 @@ SIEVA_API int32_t sieva_start_read_box(const sieva_source *source, const char *a
 /* Starts sieva_query_histogram(). counts and edges belong to the request until it has ended or is freed;
  * sieva_request_count() then gives the number of values that were counted. */
 SIEVA_API int32_t sieva_start_histogram(const sieva_query *query, const char *array, uint64_t bins, uint64_t *counts, double *edges, sieva_request **request);
+
+/* Starts sieva_session_run(). codes belongs to the request until it has ended or is freed; the session and the queries may
+ * be freed meanwhile. sieva_request_count() then gives the number of queries that failed. */
+SIEVA_API int32_t sieva_start_run(const sieva_session *session, const sieva_query *const *queries, uint64_t count, uint64_t memory, int32_t *codes, sieva_request **request);
 
 /* Starts sieva_index_build(). What was built before it is cancelled stays, and the next building goes on from there. */
 SIEVA_API int32_t sieva_start_index_build(const sieva_source *source, const char *array, uint32_t kinds, sieva_request **request);

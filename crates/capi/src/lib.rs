@@ -30,6 +30,7 @@ pub mod request;
 pub mod result;
 pub mod result_sent;
 pub mod result_stream;
+pub mod run;
 pub mod selection;
 pub mod selection_made;
 pub mod selection_objects;

@@ -109,6 +109,7 @@ impl Query {
         let options = ExecOptions {
             threads: options.threads.unwrap_or_else(|| source.session().threads()).max(1),
             memory: options.memory.unwrap_or_else(|| source.session().query_memory()),
+            room: None,
             spill: 0,
             cancel,
             // No condition is evaluated, so that no index is needed; a replica may still give the values.

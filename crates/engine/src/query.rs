@@ -5,6 +5,7 @@ mod made;
 mod order;
 mod parts;
 mod positions;
+mod together;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -77,7 +78,7 @@ pub struct Query {
     within: Option<Bx>,
     /// Without the values of its subqueries; where there are none this is what is run.
     known: Arc<Execution>,
-    /// With the values of its subqueries, once something was asked that takes them.
+    /// With the values of its subqueries, once something was asked that takes them, or with the chunks of a run.
     answered: OnceLock<Arc<Execution>>,
     /// Held while they are answered.
     answering: Mutex<()>,
@@ -86,6 +87,8 @@ pub struct Query {
     evaluated: Arc<Mutex<Evaluated>>,
     /// Decoded chunks that all parts of the query share.
     cache: Arc<ChunkCache>,
+    /// Those of the queries that it was run with, once it was.
+    run_cache: OnceLock<Arc<ChunkCache>>,
     /// Where its callers wait for their share of the session.
     turn: Turn,
     /// The state of the source that its positions are kept for from query to query, if they are.
@@ -155,7 +158,7 @@ impl Query {
 
     /// The decoded chunks that it holds.
     pub(crate) fn cache(&self) -> &Arc<ChunkCache> {
-        &self.cache
+        self.run_cache.get().unwrap_or(&self.cache)
     }
 
     /// Where its callers come in.
@@ -299,7 +302,7 @@ impl Query {
         let started = Instant::now();
         let execution = Arc::new(self.source.execution(
             bound,
-            exec_options(self.source.session(), &self.options, &self.cancel, &self.cache),
+            exec_options(self.source.session(), &self.options, &self.cancel, self.cache()),
         )?);
         execution.fetch_from(own.chosen_for(selection.len())?);
         let mut gatherer = Gatherer::new(Arc::clone(&execution));
@@ -450,6 +453,7 @@ fn exec_options(
     ExecOptions {
         threads: options.threads.unwrap_or_else(|| session.threads()).max(1),
         memory: options.memory.unwrap_or_else(|| session.query_memory()),
+        room: None,
         spill: options.spill.unwrap_or(SPILL),
         cancel: Arc::clone(cancel),
         access: options.access,

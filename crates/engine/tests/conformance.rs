@@ -3,6 +3,7 @@
 //! The files are written by `conformance/generate.py` (`make conformance`).
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use arrow_array::cast::AsArray;
@@ -12,7 +13,7 @@ use arrow_schema::{DataType, TimeUnit};
 use serde_json::{Value as Json, json};
 use sieva::{
     Access, BuildOptions, Bx, Column, ErrorKind, IndexKind, Learn, OpenOptions, Partial, Query, QueryOptions,
-    Source, Task, TaskKind, with_data,
+    RunOptions, Session, Source, Task, TaskKind, with_data,
 };
 
 fn root() -> PathBuf {
@@ -100,6 +101,52 @@ fn every_case_has_the_same_answer_in_parts() {
     assert!(answered >= 400, "{answered} cases");
 }
 
+/// The cases of each file in batches of up to seven, each batch run at once.
+#[test]
+fn every_case_has_the_same_answer_together() {
+    let (files, cases) = (files(), cases());
+    let way = Way { store: None, access: Access::Auto, in_parts: false };
+    let mut sources: BTreeMap<String, Vec<&(String, Json)>> = BTreeMap::new();
+    for named in &cases {
+        let options = named.1.get("options").cloned().unwrap_or_default();
+        sources.entry(format!("{} {options}", named.1["file"])).or_default().push(named);
+    }
+    let (mut wrong, mut together, mut size) = (Vec::new(), 0, 0);
+    for of_file in sources.values() {
+        let Ok(source) = open(&of_file[0].1, &files, &way) else { continue };
+        let mut rest = &of_file[..];
+        while !rest.is_empty() {
+            size = size % 7 + 1;
+            let (batch, others) = rest.split_at(size.min(rest.len()));
+            rest = others;
+            let asked: Vec<_> = batch.iter().map(|(_, case)| ask_of(case, &files, &way, &source)).collect();
+            let queries: Vec<&Query> = asked.iter().flatten().collect();
+            let ran = Session::default().run(&queries, &RunOptions::default()).unwrap();
+            together += ran.stats.together;
+            let evaluations: Vec<u64> = queries.iter().map(|q| q.stats().evaluations).collect();
+            for (query, result) in queries.iter().zip(&ran.results) {
+                if result.is_ok() && !query.is_grouped() {
+                    query.count().ok();
+                }
+            }
+            let again: Vec<u64> = queries.iter().map(|q| q.stats().evaluations).collect();
+            // Rows that LIMIT bounds are not counted by a run.
+            let counted =
+                |i: &usize| !queries[*i].text().contains("LIMIT") && !queries[*i].text().contains("DISTINCT");
+            assert!(
+                (0..queries.len()).filter(counted).all(|i| evaluations[i] == again[i]),
+                "{:?}",
+                batch[0].0
+            );
+            for ((name, case), asked) in batch.iter().zip(asked) {
+                wrong.extend(check_answer(case, asked).err().map(|why| format!("{name}: {why}")));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{} cases:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(together >= 100, "{together} queries were evaluated together");
+}
+
 /// The query, answered by tasks of random boxes, which travel as bytes and are merged in random order.
 fn in_parts(query: &Query) -> sieva::Result<Query> {
     let kind = if query.is_grouped() { TaskKind::Groups } else { TaskKind::Selection };
@@ -174,6 +221,10 @@ fn check(case: &Json, files: &Path, way: &Way) -> Result<(), String> {
             return Err(format!("unsupported: {e}"));
         }
     }
+    check_answer(case, asked)
+}
+
+fn check_answer(case: &Json, asked: sieva::Result<Query>) -> Result<(), String> {
     if let Err(e) = &asked
         && e.kind() == ErrorKind::NoIndex
     {
@@ -195,6 +246,10 @@ fn check(case: &Json, files: &Path, way: &Way) -> Result<(), String> {
 }
 
 fn ask(case: &Json, files: &Path, way: &Way) -> sieva::Result<Query> {
+    ask_of(case, files, way, &open(case, files, way)?)
+}
+
+fn open(case: &Json, files: &Path, way: &Way) -> sieva::Result<Source> {
     let path = files.join(case["file"].as_str().unwrap());
     let given = case.get("options").cloned().unwrap_or_default();
     let mut options = OpenOptions {
@@ -203,13 +258,17 @@ fn ask(case: &Json, files: &Path, way: &Way) -> sieva::Result<Query> {
         learn: Learn { share: 0.0, from: 0 },
         ..OpenOptions::default()
     };
-    let cross = given["cross"] == true;
-    let asked = QueryOptions { access: way.access, cross, ..QueryOptions::default() };
     for (array, names) in given["dims"].as_object().into_iter().flatten() {
         let names = names.as_array().unwrap().iter().map(|n| n.as_str().unwrap().to_string());
         options.dims.push((array.clone(), names.collect()));
     }
-    let source = Source::open(&path, &options)?;
+    Source::open(&path, &options)
+}
+
+fn ask_of(case: &Json, files: &Path, way: &Way, source: &Source) -> sieva::Result<Query> {
+    let path = files.join(case["file"].as_str().unwrap());
+    let cross = case.get("options").is_some_and(|given| given["cross"] == true);
+    let asked = QueryOptions { access: way.access, cross, ..QueryOptions::default() };
     if let Some(sql) = case.get("sql") {
         let sql = sql.as_str().unwrap().replace("{file}", &path.display().to_string());
         return source.sql(&sql, &asked);

@@ -130,6 +130,50 @@ void test_started(const char *path)
     sieva_close(source);
 }
 
+/* Several queries at once: each has the answer that it has by itself, and is not evaluated again. */
+static void test_run(const sieva_session *session, const sieva_source *source)
+{
+    const char *conditions[] = { "f64 > 30000", "f64 > 100 AND f64 < 20000", "NOT f64 > 100" };
+    sieva_query *queries[3];
+    sieva_request *request;
+    int32_t codes[3] = { 7, 7, 7 };
+    uint64_t expected[3] = { 0, 0, 0 }, n;
+    for (int i = 0; i < N; i++) {
+        expected[0] += ocean.f64[i] > 30000;
+        expected[1] += ocean.f64[i] > 100 && ocean.f64[i] < 20000;
+        expected[2] += ocean.f64[i] <= 100;
+    }
+    for (int form = 0; form < 3; form++) {
+        for (int i = 0; i < 3; i++)
+            OK(sieva_query_text(source, conditions[i], &queries[i]));
+        if (form == 0) {
+            OK(sieva_session_run(session, (const sieva_query *const *)queries, 3, 0, codes));
+        } else if (form == 1) {
+            OK(sieva_session_run(NULL, (const sieva_query *const *)queries, 3, 16 << 20, NULL));
+        } else {
+            OK(sieva_start_run(session, (const sieva_query *const *)queries, 3, 0, codes, &request));
+            OK(sieva_wait(request, -1));
+            OK(sieva_request_count(request, &n));
+            EXPECT(n == 0);
+            sieva_request_free(request);
+        }
+        sieva_session_stats before = SIEVA_SESSION_STATS_INIT, after = SIEVA_SESSION_STATS_INIT;
+        OK(sieva_session_did(session, &before));
+        for (int i = 0; i < 3; i++) {
+            OK(sieva_query_nhits(queries[i], &n));
+            EXPECT(n == expected[i] && codes[i] == SIEVA_OK);
+            sieva_query_free(queries[i]);
+        }
+        OK(sieva_session_did(session, &after));
+        EXPECT(before.evaluations == after.evaluations);
+    }
+    EXPECT(sieva_session_run(session, NULL, 2, 0, codes) == SIEVA_ERROR_INVALID_VALUE);
+    queries[0] = NULL;
+    EXPECT(sieva_session_run(session, (const sieva_query *const *)queries, 1, 0, codes) == SIEVA_ERROR_INVALID_VALUE);
+    EXPECT(strstr(sieva_error_message(), "queries[0] is NULL") != NULL);
+    OK(sieva_session_run(session, NULL, 0, 0, NULL));
+}
+
 void test_session(const char *path)
 {
     sieva_session_options options = SIEVA_SESSION_INIT;
@@ -161,6 +205,7 @@ void test_session(const char *path)
     OK(sieva_session_forget(session));
     EXPECT(bytes_for(second, "f64 > 30000", expected, known) > 0);
     EXPECT(memcmp(read, known, expected * sizeof *read) == 0);
+    test_run(session, first);
     OK(sieva_session_cancel(session));
     /* More than there is. */
     sieva_options greedy = SIEVA_OPTIONS_INIT;

@@ -3,11 +3,13 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use sieva::{BuildOptions, Error, IndexKind, Query, QueryOptions, Result, Source};
+use sieva::{BuildOptions, Error, IndexKind, Query, QueryOptions, Result, RunOptions, Session, Source};
 use sieva_encode::{EncodeOptions, Encoded, Format};
 
 /// What an operator is asked to do.
 pub enum Ask {
+    /// These SELECTs, run at once, and the number of rows of each.
+    Together(&'static [&'static str]),
     /// `count()` of a condition.
     Count(&'static str),
     /// `selection()` of a condition.
@@ -55,6 +57,18 @@ const fn refuses(name: &'static str, ask: Ask) -> Operator {
 }
 
 const SUM: &str = "a + b + c > 1000";
+
+const TOGETHER: &[&str] = &[
+    "SELECT a WHERE a + b + c > 1000",
+    "SELECT b WHERE a * 7 % 3 > b * 11 % 2",
+    "SELECT a, c WHERE a - b > c LIMIT 100 OFFSET 5",
+    "SELECT k, count(*), sum(a*b - c) WHERE a < b GROUP BY k",
+    "SELECT count(*), max(a*b), avg(b*c) WHERE a > c",
+    "SELECT DISTINCT k WHERE b > a + c",
+];
+
+/// More than have room together at 64 MiB.
+const MANY: &[&str] = &["SELECT v WHERE v > 2e9 AND v % 7 < 3"; 20];
 
 pub const OPERATORS: &[Operator] = &[
     answers("count, computed", Ask::Count(SUM)),
@@ -140,6 +154,8 @@ pub const OPERATORS: &[Operator] = &[
     answers("CSV", Ask::Output("SELECT name, v", "csv")),
     answers("JSON", Ask::Output("SELECT name, v", "json")),
     answers("table", Ask::Output("SELECT name, v", "table")),
+    answers("six queries at once", Ask::Together(TOGETHER)),
+    answers("twenty queries at once", Ask::Together(MANY)),
     answers("zone map", Ask::Index("v", IndexKind::ZoneMap)),
     answers("bitmap", Ask::Index("v", IndexKind::Bitmap)),
     answers("sorted replica", Ask::Index("v", IndexKind::Sorted)),
@@ -152,6 +168,15 @@ impl Operator {
             Ask::Count(condition) => {
                 let text = if condition.is_empty() { many_constants() } else { (*condition).to_string() };
                 source.query(Some(&text), None, options)?.count()?;
+            }
+            Ask::Together(texts) => {
+                let queries =
+                    texts.iter().map(|text| source.sql(text, options)).collect::<Result<Vec<_>>>()?;
+                let run =
+                    RunOptions { memory: options.memory, threads: options.threads, ..RunOptions::default() };
+                let ran = Session::default().run(&queries.iter().collect::<Vec<_>>(), &run)?;
+                ran.results.into_iter().collect::<Result<Vec<_>>>()?;
+                queries.iter().try_for_each(|query| query.count().map(drop))?;
             }
             Ask::Select(condition) => {
                 source.query(Some(condition), None, options)?.selection()?;

@@ -16,11 +16,11 @@ use crate::stats::Phase;
 impl Query {
     /// What is run: its subqueries are answered when it is first asked for.
     pub(crate) fn execution(&self) -> Result<&Arc<Execution>> {
-        if self.open.is_empty() {
-            return Ok(&self.known);
-        }
         if let Some(known) = self.answered.get() {
             return Ok(known);
+        }
+        if self.open.is_empty() {
+            return Ok(&self.known);
         }
         let _answering = self.answering.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = self.answered.get() {
@@ -32,7 +32,7 @@ impl Query {
             Some(bx) => bound.within(bx),
             None => bound,
         };
-        let options = exec_options(self.source.session(), &self.options, &self.cancel, &self.cache);
+        let options = exec_options(self.source.session(), &self.options, &self.cancel, self.cache());
         let execution = self.source.execution(bound, options)?;
         self.lock_stats().add(Phase::Bind, started);
         self.set_key(&execution.bound);

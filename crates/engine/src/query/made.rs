@@ -168,6 +168,7 @@ impl Query {
             cancel,
             evaluated,
             cache,
+            run_cache: OnceLock::new(),
             turn,
             state: None,
             key: OnceLock::new(),
@@ -200,7 +201,7 @@ impl Query {
     /// As those of making it.
     pub fn again(&self, cancel: Option<Arc<std::sync::atomic::AtomicBool>>) -> Result<Self> {
         let options = QueryOptions { cancel, ..self.options.clone() };
-        let asked = self.asked((Arc::clone(&self.evaluated), Arc::clone(&self.cache)));
+        let asked = self.asked((Arc::clone(&self.evaluated), Arc::clone(self.cache())));
         let made = Self::made(&self.source, asked, &options)?;
         if let Some(known) = self.groups.get() {
             let _ = made.groups.set(Arc::clone(known));

@@ -12,12 +12,9 @@ use crate::stats::Phase;
 
 impl Query {
     /// The positions of the first rows, where LIMIT wants no more: the scan ends with the tile that has the last.
-    fn first_rows(&self) -> Result<Option<Arc<Selection>>> {
+    pub(super) fn first_rows(&self) -> Result<Option<Arc<Selection>>> {
         let _entered = self.enter()?;
-        let bound = self.bound();
-        let (Some(limit), true, false) = (bound.limit, bound.order_by.is_empty(), bound.distinct) else {
-            return Ok(None);
-        };
+        let Some(enough) = self.enough() else { return Ok(None) };
         if let Some(known) = self.known_selection()? {
             return Ok(Some(known));
         }
@@ -25,9 +22,8 @@ impl Query {
         if let Some(first) = &evaluated.first {
             return Ok(Some(Arc::clone(first)));
         }
-        let enough = Some(limit.saturating_add(bound.offset));
         let started = Instant::now();
-        let (first, did) = self.timed(Phase::Select, || exec::select(self.execution()?, enough))?;
+        let (first, did) = self.timed(Phase::Select, || exec::select(self.execution()?, Some(enough)))?;
         let first = Arc::new(first);
         evaluated.first = Some(Arc::clone(&first));
         drop(evaluated);

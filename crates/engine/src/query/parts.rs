@@ -22,7 +22,7 @@ pub(crate) enum Known {
 impl Query {
     /// The query of the rows in a box, all that satisfy its condition.
     pub(crate) fn within(&self, bx: &Bx) -> Result<Self> {
-        let asked = self.asked((Arc::default(), Arc::clone(&self.cache)));
+        let asked = self.asked((Arc::default(), Arc::clone(self.cache())));
         let bound = asked.bound.clone().within(bx);
         Self::alone(&self.source, Asked { bound, within: Some(bx.clone()), ..asked }, &self.options)
     }
@@ -59,7 +59,7 @@ impl Query {
             Known::Selection(found) => evaluated.set_selection(Arc::new(found)),
             Known::Groups(table) => groups = Some(table),
         }
-        let asked = self.asked((Arc::new(Mutex::new(evaluated)), Arc::clone(&self.cache)));
+        let asked = self.asked((Arc::new(Mutex::new(evaluated)), Arc::clone(self.cache())));
         let made = Self::made(&self.source, asked, &self.options)?;
         if let Some(table) = groups {
             made.set_groups(table);

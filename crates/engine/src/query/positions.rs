@@ -32,6 +32,21 @@ impl Evaluated {
         self.count = Some(count);
     }
 
+    /// Whether all positions, or their number, are known.
+    pub(super) fn is_known(&self) -> bool {
+        self.selection.is_some() || self.count.is_some()
+    }
+
+    /// Notes the positions, where somebody knows them.
+    pub(super) fn set_known(&mut self, selection: Option<Arc<Selection>>) {
+        self.selection = selection;
+    }
+
+    /// Notes how many positions there are, and what counting kept of them.
+    pub(super) fn set_found(&mut self, count: u64, found: Option<Found>) {
+        (self.count, self.found) = (Some(count), found);
+    }
+
     /// Notes the positions.
     pub(super) fn set_selection(&mut self, selection: Arc<Selection>) {
         self.selection = Some(selection);
@@ -57,20 +72,7 @@ impl Query {
         let started = Instant::now();
         let counted = exec::count(execution, self.memory() / KEPT_SHARE);
         self.lock_stats().add(Phase::Select, started);
-        let counted = counted?;
-        self.note_evaluation(counted.did);
-        (evaluated.count, evaluated.found) = (Some(counted.count), counted.found);
-        // What counts need not have room for a selection.
-        if let (Some(key), Some(found)) = (self.key.get(), &evaluated.found)
-            && let Ok(selection) = found.selection(execution).map(Arc::new)
-        {
-            self.source.session().keep_selection(key, &selection);
-            (evaluated.selection, evaluated.found) = (Some(selection), None);
-        }
-        drop(evaluated);
-        let took = started.elapsed().as_secs_f64();
-        advise::used(self, "count", Some(counted.count), &counted.did, took);
-        Ok(counted.count)
+        self.take_counted(&mut evaluated, counted?, started.elapsed().as_secs_f64())
     }
 
     /// The positions that satisfy the condition.
@@ -109,7 +111,7 @@ impl Query {
     }
 
     /// The positions, where the session knows them and the source is what it was.
-    fn kept_selection(&self) -> Result<Option<Arc<Selection>>> {
+    pub(super) fn kept_selection(&self) -> Result<Option<Arc<Selection>>> {
         let Some(key) = self.key.get() else { return Ok(None) };
         let Some(known) = self.source.session().known_selection(key) else { return Ok(None) };
         self.source.reader().store().check_unchanged()?;

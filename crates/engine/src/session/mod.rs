@@ -269,6 +269,11 @@ impl Session {
         if self.0.cache == 0 { None } else { self.0.sources.state_of(source, arrays) }
     }
 
+    /// The number of a source's state, whether something is kept of it or not; `None` where that cannot be told surely.
+    pub(crate) fn number_of(&self, source: &Source, arrays: &[usize]) -> Option<u64> {
+        self.0.sources.state_of(source, arrays)
+    }
+
     /// The cache of decoded chunks for a query: the session's, or one of its own.
     pub(crate) fn chunks(&self, state: Option<u64>, memory: u64) -> Arc<ChunkCache> {
         let most = (memory / 4) as usize;

@@ -53,7 +53,7 @@ impl Room {
 impl ExecOptions {
     /// What grows with the rows may take this.
     pub fn room(&self) -> Room {
-        Room { bytes: self.memory / 4 * 3, limit: self.memory }
+        Room { bytes: self.room.unwrap_or(self.memory / 4 * 3), limit: self.memory }
     }
 
     /// Bytes of the tiles at work or on their way, of all threads.

@@ -15,6 +15,7 @@ mod prefetch;
 mod select;
 pub mod threads;
 pub(crate) mod tile;
+pub(crate) mod together;
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, Once, OnceLock};
@@ -40,12 +41,15 @@ pub use groups::aggregate::{aggregate, finish_groups, partial_groups};
 pub use groups::{GroupRows, GroupTable, Groups, KeyValues};
 pub use order::first_in_order;
 pub use order::keys::{order_by, retain_distinct};
+pub use pool::check;
 pub use select::kept::Found;
 pub(crate) use select::product;
 pub use select::{Counted, count, select};
 pub use tile::evaluate::evaluate_constant;
 use tile::prepare::Prepared;
 pub use tile::{is_of_chunks, region_shape, sized_region_shape};
+pub use together::shelf::{Shared, Shares};
+pub use together::{Answer, Asked, Want, Went, together};
 
 /// How a query is run.
 #[derive(Clone, Debug)]
@@ -54,6 +58,8 @@ pub struct ExecOptions {
     pub threads: usize,
     /// Bytes that reading and results in flight may take.
     pub memory: u64,
+    /// Of these, what may be held that grows with the rows, where others of a run hold as much; `None`: three quarters.
+    pub room: Option<u64>,
     /// Set to stop the query.
     pub cancel: Arc<AtomicBool>,
     /// The ways of evaluating conditions that may be taken.
@@ -72,7 +78,16 @@ impl Default for ExecOptions {
         static THREADS: OnceLock<usize> = OnceLock::new();
         let threads = *THREADS.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from));
         let (access, fetch) = (Access::Auto, FetchWay::Auto);
-        Self { threads, memory: 1 << 30, cancel: Arc::default(), access, fetch, spill: 0, cache: None }
+        Self {
+            threads,
+            memory: 1 << 30,
+            room: None,
+            cancel: Arc::default(),
+            access,
+            fetch,
+            spill: 0,
+            cache: None,
+        }
     }
 }
 

@@ -31,7 +31,9 @@ impl Evaluator<'_, '_> {
         mask: &mut Mask,
     ) -> Result<()> {
         let own = self.execution.own_box(array, bx);
-        let scan = self.execution.scan_cost(array, &own);
+        // What another query read costs nothing more.
+        let is_there = self.leaves.is_shared(array, &own);
+        let scan = if is_there { 0.0 } else { self.execution.scan_cost(array, &own) };
         let asked = Question { array, raw, set, bx, own, scan };
         for path in PATHS {
             match path.judge(self.execution, &asked) {

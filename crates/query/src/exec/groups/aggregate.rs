@@ -156,7 +156,7 @@ pub(crate) fn arrays_of_groups(keys: &[Value], aggregates: &[(Aggregate, Option<
 }
 
 /// Bytes that a row takes while its tile is worked on: where it is a group of its own, those of its states too.
-fn row_bytes(
+pub(super) fn row_bytes(
     execution: &Execution,
     keys: &[Value],
     aggregates: &[(Aggregate, Option<Value>)],
@@ -178,7 +178,10 @@ fn row_bytes(
 }
 
 /// Refuses aggregates of which not even one of each fits.
-fn refuse_large_states(execution: &Execution, aggregates: &[(Aggregate, Option<Value>)]) -> Result<()> {
+pub(super) fn refuse_large_states(
+    execution: &Execution,
+    aggregates: &[(Aggregate, Option<Value>)],
+) -> Result<()> {
     let fixed = aggregates.iter().map(|(a, _)| a.expected_bytes().0).fold(0, u64::saturating_add);
     execution.options.room().check(fixed, format_args!("{} aggregates of one group", aggregates.len()))
 }

@@ -16,6 +16,7 @@ mod repeated;
 mod stored;
 mod table;
 mod tiles;
+pub(super) mod together;
 mod walk;
 
 pub use hashed::Groups;

@@ -57,7 +57,7 @@ pub(in crate::exec) struct Tables {
 
 impl Tables {
     /// A table that no thread has.
-    fn take(&self, plan: &Numbering, kinds: &[Kind]) -> Result<Dense> {
+    pub(super) fn take(&self, plan: &Numbering, kinds: &[Kind]) -> Result<Dense> {
         let known = self.made.lock().unwrap_or_else(PoisonError::into_inner).pop();
         if let Some(table) = known {
             return Ok(table);
@@ -71,7 +71,7 @@ impl Tables {
         self.count.load(Relaxed)
     }
 
-    fn give(&self, table: Dense) {
+    pub(super) fn give(&self, table: Dense) {
         self.made.lock().unwrap_or_else(PoisonError::into_inner).push(table);
     }
 }
@@ -303,7 +303,7 @@ pub(in crate::exec) fn add_window<'e>(
 }
 
 /// The groups of one tile, by hashing.
-fn hashed_tile<'e>(
+pub(super) fn hashed_tile<'e>(
     execution: &'e Execution,
     node: &Node,
     bx: &Bx,

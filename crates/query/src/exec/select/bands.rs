@@ -149,11 +149,12 @@ impl<'e> Bands<'e> {
     }
 
     fn fits(&self, bytes: u64, what: &str) -> Result<()> {
-        if bytes <= self.execution.options.memory / 4 {
+        let options = &self.execution.options;
+        let (most, limit) = (options.room().bytes / 3, options.memory);
+        if bytes <= most {
             return Ok(());
         }
-        let limit = self.execution.options.memory;
-        let message = format!("the positions of {what} take {bytes} bytes; a quarter of {limit} may be used");
+        let message = format!("the positions of {what} take {bytes} bytes; {most} of {limit} may be used");
         Err(Error::new(ErrorKind::MemoryLimit, message)
             .hint("raise the limit with --memory (memory= in Python)"))
     }

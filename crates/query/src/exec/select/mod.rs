@@ -65,7 +65,7 @@ impl Execution {
     }
 
     /// Bytes that a position takes while a condition is evaluated, the arrays' elements left out.
-    fn condition_bytes(&self, condition: &Condition) -> u64 {
+    pub(in crate::exec) fn condition_bytes(&self, condition: &Condition) -> u64 {
         match condition {
             Condition::All(parts) | Condition::Any(parts) => {
                 parts.iter().map(|p| self.condition_bytes(p)).max().unwrap_or(0) + 1
@@ -90,7 +90,7 @@ impl Execution {
     }
 
     /// As [`Execution::tile_mask`], for who may need the first positions alone: what failed is told apart.
-    fn tile_until<'e>(
+    pub(in crate::exec) fn tile_until<'e>(
         &'e self,
         node: &Node,
         tile: &Bx,
@@ -263,7 +263,7 @@ pub(crate) fn product(prepared: &Prepared) -> Option<u64> {
 
 impl ExecStats {
     /// Counts the tiles of a window that are decided without reading; returns the positions that they select.
-    fn decided(&mut self, tiles: &Tiles, window: &Window) -> u64 {
+    pub(in crate::exec) fn decided(&mut self, tiles: &Tiles, window: &Window) -> u64 {
         let (skipped, taken, positions) = match window {
             Window::None(n) => (*n, 0, 0),
             Window::All(_, n, bx) => (*n, *n, bx.len()),

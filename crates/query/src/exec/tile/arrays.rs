@@ -1,5 +1,6 @@
 //! The arrays of a tile: read once each, whatever wants them.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use sieva_format::buffer::Buffer;
@@ -13,6 +14,7 @@ use crate::exec::access_path::bitmap::Evaluated;
 use crate::exec::fetch::column::{Column, Data};
 use crate::exec::learn::Learner;
 use crate::exec::tile::evaluate::{Provider, evaluate};
+use crate::exec::together::shelf::{Piece, Shelf};
 use crate::mask::Mask;
 use crate::raw::{KeySet, RawTest, StoredDomain};
 use crate::values::{Values, Vector};
@@ -22,7 +24,9 @@ pub struct Leaves<'e> {
     pub(in crate::exec) execution: &'e Execution,
     pub(in crate::exec) workspace: Workspace,
     /// Per bound array: the box (of the array's own axes) that is held, and its elements.
-    held: Vec<Option<(Bx, Buffer)>>,
+    held: Vec<Option<(Bx, Arc<Buffer>)>>,
+    /// Where the tile's arrays are found that other queries of the same worker read.
+    shelf: Option<Shelf>,
     pub(in crate::exec) spare: Vec<Buffer>,
     /// For evaluating bitmaps.
     pub(in crate::exec) bitmap: sieva_index::bitmap::Workspace,
@@ -40,11 +44,22 @@ impl<'e> Leaves<'e> {
             execution,
             workspace: Workspace::cancelled_by(&execution.options.cancel),
             held,
+            shelf: None,
             spare: Vec::new(),
             bitmap: sieva_index::bitmap::Workspace::default(),
             evaluated: execution.bound.arrays.iter().map(|_| None).collect(),
             learner: Learner::default(),
         }
+    }
+
+    /// Of a worker that evaluates several queries, whose arrays lie on a shelf.
+    pub(in crate::exec) fn sharing(execution: &'e Execution, shelf: &Shelf) -> Self {
+        Self { shelf: Some(shelf.clone()), ..Self::new(execution) }
+    }
+
+    /// Leaves the tile at hand: what is held of it belongs to the shelf.
+    pub(in crate::exec) fn leave(&mut self) {
+        self.held.iter_mut().for_each(|held| *held = None);
     }
 
     /// The axes of a bound array in ascending order: the order its elements are delivered in.
@@ -61,16 +76,14 @@ impl<'e> Leaves<'e> {
             Bx::new(axes.iter().map(|&a| bx.start[a]).collect(), axes.iter().map(|&a| bx.shape[a]).collect());
         let known = self.held[array].as_ref().is_some_and(|(held, _)| *held == own);
         if !known {
-            let mut buffer =
-                self.held[array].take().map(|(_, b)| b).or_else(|| self.spare.pop()).unwrap_or_default();
-            let (started, cached) = (Instant::now(), self.workspace.cached());
-            self.execution.readers[array].read(&own, &mut buffer, &mut self.workspace)?;
-            let is_read = self.workspace.cached() == cached;
-            self.learner.learn(self.execution, array, &own, &buffer, is_read.then_some(started));
+            let mut buffer = match self.shelf.clone() {
+                Some(shelf) => self.read_shared(array, &own, &shelf)?,
+                None => self.read_alone(array, &own)?,
+            };
             if !axes.is_sorted() {
                 let mut turned = self.spare.pop().unwrap_or_default();
                 transpose(&buffer, &mut turned, &own.shape, axes, element_size(self.domain(array, true)));
-                self.spare.push(std::mem::replace(&mut buffer, turned));
+                self.spare.extend(Arc::into_inner(std::mem::replace(&mut buffer, Arc::new(turned))));
             }
             self.held[array] = Some((own, buffer));
         }
@@ -80,9 +93,40 @@ impl<'e> Leaves<'e> {
         }
     }
 
-    /// Whether the box `own` of an array is what was read of it last.
+    fn read_alone(&mut self, array: usize, own: &Bx) -> Result<Arc<Buffer>> {
+        let last = self.held[array].take().and_then(|(_, buffer)| Arc::into_inner(buffer));
+        let mut buffer = last.or_else(|| self.spare.pop()).unwrap_or_default();
+        let (started, cached) = (Instant::now(), self.workspace.cached());
+        self.execution.readers[array].read(own, &mut buffer, &mut self.workspace)?;
+        let is_read = self.workspace.cached() == cached;
+        self.learner.learn(self.execution, array, own, &buffer, is_read.then_some(started));
+        Ok(Arc::new(buffer))
+    }
+
+    fn read_shared(&mut self, array: usize, own: &Bx, shelf: &Shelf) -> Result<Arc<Buffer>> {
+        let (execution, workspace) = (self.execution, &mut self.workspace);
+        let (bound, cached) = (&execution.bound.arrays[array], workspace.cached());
+        let size = element_size(&bound.raw_domain);
+        let piece = Piece { array: bound.index, axes: &bound.axes, own, size };
+        let started = Instant::now();
+        let (buffer, is_read) =
+            shelf.take(&piece, |bx, out| execution.readers[array].read(bx, out, workspace))?;
+        if is_read {
+            let is_read = workspace.cached() == cached;
+            self.learner.learn(execution, array, own, &buffer, is_read.then_some(started));
+        }
+        Ok(buffer)
+    }
+
+    /// Whether the box `own` of an array is what was read of it last, or lies on the shelf.
     pub(in crate::exec) fn holds(&self, array: usize, own: &Bx) -> bool {
-        self.held[array].as_ref().is_some_and(|(held, _)| held == own)
+        self.held[array].as_ref().is_some_and(|(held, _)| held == own) || self.is_shared(array, own)
+    }
+
+    /// Whether the box `own` of an array was read for another query.
+    pub(in crate::exec) fn is_shared(&self, array: usize, own: &Bx) -> bool {
+        let index = self.execution.bound.arrays[array].index;
+        self.shelf.as_ref().is_some_and(|shelf| shelf.holds(index, own))
     }
 
     pub(in crate::exec) fn domain(&self, array: usize, raw: bool) -> &'e StoredDomain {

@@ -32,6 +32,13 @@ pub(crate) enum Window {
 }
 
 impl Window {
+    /// The number of its tiles.
+    pub(crate) fn len(&self) -> u64 {
+        match self {
+            Self::None(n) | Self::All(_, n, _) | Self::Open(n, _) => *n,
+        }
+    }
+
     /// The number of its tiles of which nothing is selected.
     pub(crate) fn skipped(&self) -> u64 {
         match self {
