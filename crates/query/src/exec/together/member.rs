@@ -1,7 +1,7 @@
 //! A query that takes part: what is known of it before tiles are read.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
 
 use sieva_types::{Bx, Result};
 
@@ -40,7 +40,7 @@ pub(super) enum Kind<'a> {
     /// The first positions: so many.
     First(u64),
     /// Groups, and who takes rows in until a part of the run has it.
-    Groups(Grouping<'a>, std::sync::Mutex<Option<Sink>>),
+    Groups(Grouping<'a>, Mutex<Option<Box<Sink>>>),
 }
 
 impl<'a> Member<'a> {
@@ -65,7 +65,7 @@ impl<'a> Member<'a> {
                 let Some((grouping, sink)) = Grouping::new(execution, &prepared) else { return Ok(None) };
                 arrays.extend(&grouping.arrays);
                 row = row.max(grouping.row_bytes(execution, &sink));
-                Kind::Groups(grouping, std::sync::Mutex::new(Some(sink)))
+                Kind::Groups(grouping, Mutex::new(Some(Box::new(sink))))
             }
             _ if leaves == 0 || product(&prepared).is_some() => return Ok(None),
             Want::Count { keep } => Kind::Count(Keeping::new(keep)),
@@ -94,7 +94,7 @@ impl<'a> Member<'a> {
         self.stopped.load(Relaxed)
     }
 
-    /// The axes of the row space that an array of the schema varies along, if it is wanted.
+    /// The box of the row space outside of which it selects nothing.
     pub(super) fn area(&self) -> &Bx {
         &self.prepared.area
     }

@@ -47,7 +47,7 @@ pub(super) struct Part<'a> {
 enum Made<'a> {
     Count { keeping: &'a Keeping, found: Found, window: Option<Window>, hits: Vec<(usize, Hits)>, total: u64 },
     First(Bands<'a>),
-    Groups { grouping: &'a Grouping<'a>, sink: Sink, leaves: Leaves<'a> },
+    Groups { grouping: &'a Grouping<'a>, sink: Box<Sink>, leaves: Box<Leaves<'a>> },
 }
 
 impl<'a> Part<'a> {
@@ -70,7 +70,7 @@ impl<'a> Part<'a> {
                     sink.ok_or_else(|| Error::new(ErrorKind::Internal, "groups that are made twice"))?;
                 let one = |bx: &Bx| grouping.is_one_group(execution, bx);
                 windows = Box::new(execution.windows_where(prepared, tiles, one));
-                Made::Groups { grouping, sink, leaves: Leaves::new(execution) }
+                Made::Groups { grouping, sink, leaves: Box::new(Leaves::new(execution)) }
             }
         };
         let (candidates, did, failed) = (Vec::new(), ExecStats::default(), None);
@@ -197,7 +197,7 @@ impl<'a> Part<'a> {
                 Answer::Counted(Counted { count: total, found, did })
             }
             Made::First(bands) => Answer::First(bands.finish()?, did),
-            Made::Groups { grouping, sink, .. } => Answer::Groups(grouping.finish(execution, sink)?, did),
+            Made::Groups { grouping, sink, .. } => Answer::Groups(grouping.finish(execution, *sink)?, did),
         })
     }
 }

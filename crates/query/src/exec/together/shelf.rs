@@ -308,7 +308,7 @@ mod tests {
         let shelf = Shelf::new(2, &Arc::default());
         let (a, b) = (bx(&[0, 0], &[4, 10]), bx(&[2, 0], &[4, 10]));
         shelf.begin(vec![wish(&a, &[0]), wish(&b, &[0])]);
-        let mut read = |own: &Bx| {
+        let read = |own: &Bx| {
             shelf.take(&Piece { array: 0, axes: &[0, 1], own, size: 8 }, |bx, out| {
                 if bx.end(0) > 5 { Err(sieva_types::Error::corrupt("row 5")) } else { positions(bx, out) }
             })
