@@ -9,6 +9,9 @@ use crate::errors::to_python;
 use crate::interrupt::interruptible_all;
 use crate::query::Query;
 
+/// Of each query the error, if it has one, and what was done for all.
+type RanTogether<'py> = (Vec<Option<Py<PyAny>>>, Bound<'py, PyDict>);
+
 #[pyclass(module = "sieva._native", frozen)]
 pub struct Session(pub sieva::Session);
 
@@ -67,7 +70,7 @@ impl Session {
         queries: Vec<PyRef<'py, Query>>,
         memory: Option<u64>,
         threads: Option<usize>,
-    ) -> PyResult<(Vec<Option<Py<PyAny>>>, Bound<'py, PyDict>)> {
+    ) -> PyResult<RanTogether<'py>> {
         let cancel = Arc::default();
         let options = sieva::RunOptions { memory, threads, cancel: Some(Arc::clone(&cancel)) };
         let all: Vec<Arc<sieva::Query>> = queries.iter().map(|query| Arc::clone(&query.0)).collect();
