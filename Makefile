@@ -18,7 +18,7 @@ RUST_SOURCES := $(shell find crates python/src -type f \( -name '*.rs' -o -name 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help setup build demo services valgrind libhdf5 install uninstall gridftp gridftp-packages mpi mpi-packages slurm-packages striped-packages test test-rust test-python conformance lint cargo-deny advisories \
-	bench bench-check bench-kernels bench-objects bench-fasm bench-groups bench-regret bench-many bench-catalog bench-remote bench-memory sds pdc hila hila-packages sdquery fuzz mutants mutants-isolated clean
+	bench bench-check bench-kernels bench-objects bench-fasm bench-groups bench-regret bench-many bench-read-many bench-catalog bench-remote bench-memory sds pdc hila hila-packages sdquery fuzz mutants mutants-isolated clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1	\2/p' $(MAKEFILE_LIST) | expand -t 23
@@ -186,6 +186,9 @@ bench-regret: build ## how often the chosen access path is near the best one whi
 
 bench-many: build ## 10 000 files as one source, beside xarray
 	$(BIN)/python benches/catalog/many_files.py
+
+bench-read-many: build ## 64 threads that read overlapping boxes of a compressed file, beside h5py
+	$(BIN)/python benches/read_many.py $(READ_MANY)
 
 BENCH_CATALOG := target/bench-data/catalog.sqlite
 bench-catalog: build ## ingest of 5 million objects into a catalog, and finding them

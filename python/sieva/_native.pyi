@@ -357,6 +357,13 @@ class Histogram:
     def range(self) -> tuple[float, float] | None:
         """Least and greatest value."""
 
+def read_many(
+    source: Source,
+    requests: list[tuple[str, tuple[list[int], list[int]] | Selection]],
+    raw: bool,
+) -> list[Any]:
+    """Read boxes (start, shape) and selections together; of each an array, or its exception."""
+
 class Source:
     """An open file."""
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
-from sieva import _index, _index_job, _native
+from sieva import _index, _index_job, _native, _read_many
 from sieva._array import Array, Arrays
 from sieva._expr import Expr, asked
 from sieva._histogram import Histogram
@@ -91,6 +91,8 @@ class Source:
 
     def __len__(self) -> int:
         return len(self.arrays)
+
+    read_many = _read_many.read_many
 
     def schema(self) -> Schema:
         """Return what is known of the file: storage, layout, and values.

@@ -19,6 +19,7 @@ mod interrupt;
 mod options;
 mod plan;
 mod query;
+mod read_many;
 mod references;
 mod remote;
 mod rows;
@@ -63,6 +64,8 @@ mod native {
     use super::plan::Plan;
     #[pymodule_export]
     use super::query::Query;
+    #[pymodule_export]
+    use super::read_many::read_many;
     #[pymodule_export]
     use super::references::{open_tables, references_json, references_tables};
     #[pymodule_export]

@@ -622,6 +622,29 @@ SIEVA_API int32_t sieva_read_texts(const sieva_selection *selection, const char 
  * of the source (0: 1 GiB, or half of the system's memory where that is more): a larger chunk is memory-limit. */
 SIEVA_API int32_t sieva_read_box(const sieva_source *source, const char *array, uint32_t rank, const uint64_t *start, const uint64_t *count, int32_t stored, int32_t type, void *values, uint64_t capacity, uint8_t *missing, uint64_t *read);
 
+/* One part of sieva_read_many(): a box of an array, or its values at the positions of a selection over its dimensions.
+ * Fields that are not needed are 0, so start with = { 0 }. */
+typedef struct sieva_part {
+    const char *array;
+    const sieva_selection *selection; /* whose positions are read; NULL: the box of start and count */
+    const uint64_t *start;            /* NULL: from 0 */
+    const uint64_t *count;            /* NULL: to the end */
+    uint32_t rank;                    /* numbers in start and count */
+    int32_t stored;                   /* 1: values as they are stored */
+    int32_t type;                     /* enum sieva_type of values */
+    int32_t code;                     /* set: SIEVA_OK, or the error of this part */
+    void *values;
+    uint64_t capacity;                /* values that have room there */
+    uint8_t *missing;                 /* as in sieva_read(), or NULL */
+    uint64_t read;                    /* set: the number of values */
+} sieva_part;
+
+/* Reads n parts of one source as one: each stored chunk and each byte of plain data that they want is read at most once,
+ * and each chunk decoded once, on all threads. A part that fails has its code, the others have their values; what is
+ * returned is the first error, and SIEVA_OK where there is none. The results take at most sieva_options.memory of the
+ * source besides the caller's own memory (memory-limit: nothing is read, and no code is set). */
+SIEVA_API int32_t sieva_read_many(const sieva_source *source, sieva_part *parts, uint64_t n);
+
 /* A box of texts; bytes, offsets and needed as in sieva_read_texts(). */
 SIEVA_API int32_t sieva_read_box_texts(const sieva_source *source, const char *array, uint32_t rank, const uint64_t *start, const uint64_t *count, char *bytes, uint64_t capacity, uint64_t *offsets, uint64_t *needed);
 
@@ -864,6 +887,10 @@ SIEVA_API int32_t sieva_start_open(const sieva_session *session, const char *pat
 /* Starts sieva_read_box(). values and missing belong to the request until it has ended or is freed; the source may be
  * closed meanwhile. sieva_request_count() then gives the number of values. */
 SIEVA_API int32_t sieva_start_read_box(const sieva_source *source, const char *array, uint32_t rank, const uint64_t *start, const uint64_t *count, int32_t stored, int32_t type, void *values, uint64_t capacity, uint8_t *missing, sieva_request **request);
+
+/* Starts sieva_read_many(). parts and all that they lead to belong to the request until it has ended or is freed;
+ * sieva_request_count() then gives the number of values of all parts. */
+SIEVA_API int32_t sieva_start_read_many(const sieva_source *source, sieva_part *parts, uint64_t n, sieva_request **request);
 
 /* Starts sieva_query_histogram(). counts and edges belong to the request until it has ended or is freed;
  * sieva_request_count() then gives the number of values that were counted. */

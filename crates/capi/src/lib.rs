@@ -25,6 +25,7 @@ pub mod outcome;
 pub mod plan;
 pub mod query;
 pub mod read;
+pub mod read_many;
 pub mod region;
 pub mod request;
 pub mod result;

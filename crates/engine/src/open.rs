@@ -10,7 +10,7 @@ use std::time::Instant;
 use sieva_catalog::Catalog;
 use sieva_format::ArraySource;
 use sieva_format::physical::SubCorrelation;
-use sieva_format::read::{BlockReader, Workspace};
+use sieva_format::read::{BlockReader, ChunkCache, Workspace};
 use sieva_format::schema::Schema;
 use sieva_isolate::WorkerLimits;
 use sieva_query::ast::Name;
@@ -29,11 +29,12 @@ use crate::manifest_cache;
 use crate::memory;
 use crate::multi_file::Many;
 use crate::query::{Query, QueryOptions};
+use crate::read_many::{BoxWindow, check_box, need};
 use crate::session::Session;
 use crate::shared_manifest::SharedManifest;
 
 /// A quarter of this may be taken by decoded chunks while a box is read.
-const BOX_MEMORY: u64 = 256 << 20;
+pub(crate) const BOX_MEMORY: u64 = 256 << 20;
 
 /// How a source is opened.
 #[derive(Clone, Debug)]
@@ -148,6 +149,7 @@ pub struct Source {
     many: Option<Many>,
     striping: Arc<OnceLock<Striping>>,
     sets: Arc<Mutex<HashMap<usize, Option<Arc<SubCorrelation>>>>>,
+    window: Arc<BoxWindow>,
     opened_in: f64,
 }
 
@@ -184,8 +186,9 @@ impl Source {
         started: Instant,
     ) -> Self {
         let (path, options, augmented) = (Arc::new(path), Arc::new(options.clone()), Arc::default());
-        let (striping, sets, opened_in) = (Arc::default(), Arc::default(), started.elapsed().as_secs_f64());
-        Self { inner, path, options, augmented, many, striping, sets, opened_in }
+        let (striping, sets, window) = (Arc::default(), Arc::default(), Arc::default());
+        let opened_in = started.elapsed().as_secs_f64();
+        Self { inner, path, options, augmented, many, striping, sets, window, opened_in }
     }
 
     /// The files that it is made of, where there are many.
@@ -211,6 +214,11 @@ impl Source {
     /// How it was opened.
     pub(crate) fn options(&self) -> &OpenOptions {
         &self.options
+    }
+
+    /// Where those meet who read boxes of it at the same time.
+    pub(crate) fn window(&self) -> &BoxWindow {
+        &self.window
     }
 
     /// How it was opened, as far as that changes what names and values mean; the same text for the same meaning.
@@ -380,26 +388,37 @@ impl Source {
         cancel: &Arc<AtomicBool>,
     ) -> Result<Column> {
         let info = &self.schema().arrays[array];
-        if bx.rank() != info.shape.len() || !Bx::whole(&info.shape).contains(bx) {
-            return Err(Error::new(
-                ErrorKind::InvalidValue,
-                format!(
-                    "box {:?} + {:?} does not lie in '{}' of shape {:?}",
-                    bx.start, bx.shape, info.path, info.shape
-                ),
-            ));
+        check_box(info, bx)?;
+        let need = need(info, bx.len());
+        if need > memory.max(1 << 20) {
+            // Refused there, unless it has an error that is told first.
+            let none = Arc::new(ChunkCache::new(0));
+            return self.read_box_alone(array, bx, raw, memory, cancel, &none);
         }
-        let cache = self.session().chunks(self.session().state_of(self, &[array]), memory.min(BOX_MEMORY));
-        let reader = BlockReader::new(Arc::clone(&self.inner), array, cache, memory)?;
+        self.read_box_in_window((array, bx, raw), (memory, need), cancel, |cache| {
+            self.read_box_alone(array, bx, raw, memory, cancel, cache)
+        })
+    }
+
+    /// Reads a box by itself, with this cache.
+    fn read_box_alone(
+        &self,
+        array: usize,
+        bx: &Bx,
+        raw: bool,
+        memory: u64,
+        cancel: &Arc<AtomicBool>,
+        cache: &Arc<ChunkCache>,
+    ) -> Result<Column> {
+        let info = &self.schema().arrays[array];
+        let reader = BlockReader::new(Arc::clone(&self.inner), array, Arc::clone(cache), memory)?;
         let mut workspace = Workspace::cancelled_by(cancel);
         if info.dtype == DType::Str {
             let texts = reader.read_texts(bx, &mut workspace)?;
             return Ok(Column { data: Data::Str(texts), valid: None });
         }
         reader.check_stored(bx)?;
-        // What is stored, what it is decoded to, and which of it is missing.
-        let each = (info.dtype.size().max(4) + info.decoding.decoded().size() + 1) as u64;
-        let need = bx.len().saturating_mul(each);
+        let need = need(info, bx.len());
         if need > memory.max(1 << 20) {
             let message = format!(
                 "{} values of '{}' take {need} bytes with what they are made of, the limit is {memory}",

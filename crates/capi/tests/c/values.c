@@ -100,6 +100,46 @@ static void read_hits(const sieva_selection *selection, uint64_t nhits)
     }
 }
 
+/* Boxes that overlap, a selection and a part that fails, read as one. */
+static void read_parts(const sieva_source *source, const sieva_selection *hits, uint64_t nhits)
+{
+    enum { BOX = 2 * 20 * 40 };
+    static double boxes[2][BOX], picked[N];
+    static uint8_t few[4];
+    const uint64_t starts[2][3] = { { 0, 2, 0 }, { 1, 0, 0 } }, count[] = { 2, 20, 40 };
+    sieva_part parts[4] = { { 0 } };
+    for (int i = 0; i < 2; i++)
+        parts[i] = (sieva_part){ .array = "u8", .start = starts[i], .count = count, .rank = 3, .type = SIEVA_F64,
+                                 .values = boxes[i], .capacity = BOX };
+    parts[2] = (sieva_part){ .array = "u8", .selection = hits, .type = SIEVA_F64, .values = picked, .capacity = N };
+    parts[3] = (sieva_part){ .array = "u8", .rank = 3, .type = SIEVA_U8, .values = few, .capacity = sizeof few };
+    EXPECT(sieva_read_many(source, parts, 4) == SIEVA_ERROR_INVALID_VALUE);
+    EXPECT(parts[3].code == SIEVA_ERROR_INVALID_VALUE && parts[3].read == 0);
+    for (int i = 0; i < 2; i++) {
+        EXPECT(parts[i].code == SIEVA_OK && parts[i].read == BOX);
+        for (uint64_t k = 0; k < BOX; k++) {
+            uint64_t at = ((starts[i][0] + k / 800) * NY + starts[i][1] + k / 40 % 20) * NX + k % 40;
+            EXPECT(boxes[i][k] == ocean.u8[at]);
+        }
+    }
+    EXPECT(parts[2].code == SIEVA_OK && parts[2].read == nhits);
+    uint64_t *positions = malloc(nhits * sizeof *positions), got;
+    OK(sieva_selection_positions(hits, 0, nhits, positions, &got));
+    for (uint64_t i = 0; i < nhits; i++)
+        EXPECT(picked[i] == ocean.u8[positions[i]]);
+    free(positions);
+    /* The same in a thread of its own, without the part that fails. */
+    sieva_request *request = NULL;
+    memset(boxes, 0, sizeof boxes);
+    OK(sieva_start_read_many(source, parts, 3, &request));
+    OK(sieva_wait(request, -1));
+    OK(sieva_request_count(request, &got));
+    EXPECT(got == 2 * BOX + nhits && boxes[1][7] == ocean.u8[NY * NX + 7]);
+    sieva_request_free(request);
+    OK(sieva_read_many(source, NULL, 0));
+    EXPECT(sieva_read_many(source, NULL, 1) == SIEVA_ERROR_INVALID_VALUE);
+}
+
 static void read_boxes(const sieva_source *source)
 {
     const uint64_t start[] = { 1, 2, 3 }, count[] = { 3, 20, 40 }, n = 3 * 20 * 40;
@@ -231,6 +271,7 @@ void test_values(const sieva_source *source)
     OK(sieva_query_selection(more, &b));
     OK(sieva_selection_nhits(a, &n));
     read_hits(a, n);
+    read_parts(source, a, n);
     OK(sieva_selection_and(a, b, &both));
     OK(sieva_selection_or(a, b, &either));
     OK(sieva_selection_minus(a, b, &rest));

@@ -6,7 +6,7 @@ use std::process::Command;
 use crate::toolchain::{C99, has, header, libraries, root, run, scratch};
 
 /// Names of types in Rust and in C; the longer first where one is the head of another.
-const NAMES: [(&str, &str); 37] = [
+const NAMES: [(&str, &str); 38] = [
     ("SessionHandle", "sieva_session"),
     ("SessionGiven", "sieva_session_options"),
     ("SessionDid", "sieva_session_stats"),
@@ -33,6 +33,7 @@ const NAMES: [(&str, &str); 37] = [
     ("Options", "sieva_options"),
     ("Stats", "sieva_stats"),
     ("Price", "sieva_price"),
+    ("Part", "sieva_part"),
     ("Array", "sieva_array"),
     ("Dim", "sieva_dimension"),
     ("Described", "sieva_attribute"),

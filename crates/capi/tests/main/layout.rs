@@ -11,6 +11,7 @@ use sieva_c::index_options::{IndexOptions, IndexReport};
 use sieva_c::objects::Object;
 use sieva_c::options::Options;
 use sieva_c::plan::{Price, Stats};
+use sieva_c::read_many::Part;
 use sieva_c::result::ResultOptions;
 use sieva_c::{guard, index, objects, status, types};
 
@@ -140,6 +141,21 @@ fn numbers_and_layouts_agree() {
     );
     layout!(Price, "sieva_price", rows, bytes_read, bytes_returned, requests, seconds);
     layout!(Array, "sieva_array", path, value_type, stored_type, rank, attributes, shape, dims);
+    layout!(
+        Part,
+        "sieva_part",
+        array,
+        selection,
+        start,
+        count,
+        rank,
+        stored,
+        code,
+        values,
+        capacity,
+        missing,
+        read
+    );
     layout!(Dim, "sieva_dimension", path, length, unlimited, reserved);
     layout!(Described, "sieva_attribute", name, count, reserved);
     layout!(Added, "sieva_added", added, replaced, unchanged, objects, others, damaged, unreadable);

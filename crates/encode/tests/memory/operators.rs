@@ -3,7 +3,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use sieva::{BuildOptions, Error, IndexKind, Query, QueryOptions, Result, RunOptions, Session, Source};
+use sieva::{
+    BuildOptions, Bx, Error, IndexKind, Query, QueryOptions, Request, Result, RunOptions, Selection, Session,
+    Source,
+};
 use sieva_encode::{EncodeOptions, Encoded, Format};
 
 /// What an operator is asked to do.
@@ -20,6 +23,8 @@ pub enum Ask {
     Quantiles(usize, &'static str),
     /// `read` of a value at the rows of a condition, the result no part of what is counted against the limit.
     Read(&'static str, &'static str),
+    /// `read_many` of so many boxes of a sixteenth of `v`, which overlap, and of a selection of every hundredth.
+    ReadMany(u64),
     /// `Query::histogram` of a value with so many bins.
     Histogram(&'static str, usize),
     /// `estimate()`, `explain()`, `explain(analyze)`.
@@ -100,6 +105,8 @@ pub const OPERATORS: &[Operator] = &[
     answers("ORDER BY, texts", Ask::Batches("SELECT name ORDER BY name", 1 << 16)),
     answers("read", Ask::Read("c < 1", "a + b")),
     answers("read, texts", Ask::Read("v > 4e9", "name")),
+    answers("read_many", Ask::ReadMany(12)),
+    refuses("read_many, too much", Ask::ReadMany(2000)),
     answers("Query::histogram", Ask::Histogram("a + b + c", 1000)),
     answers(
         "count(*), count, min, max, sum, avg",
@@ -188,6 +195,7 @@ impl Operator {
                 let column = query.read(value)?;
                 return Ok(column.memory_bytes());
             }
+            Ask::ReadMany(n) => read_many(source, options, *n)?,
             Ask::Histogram(value, bins) => {
                 let names = [(*value).to_string()];
                 source.query(None, Some(&names), options)?.histogram(value, *bins)?;
@@ -217,6 +225,17 @@ impl Operator {
         }
         Ok(0)
     }
+}
+
+fn read_many(source: &Source, options: &QueryOptions, n: u64) -> Result<()> {
+    let v = source.resolve("v")?;
+    let all = source.schema().arrays[v].shape[0];
+    let bx = |i| Bx::new(vec![i % 100 * (all / 200)], vec![all / 16]);
+    let mut requests: Vec<Request> = (0..n).map(|i| Request::of_box(v, bx(i))).collect();
+    let selection = Selection::from_positions(vec!["p".into()], vec![all], (0..all).step_by(100))?;
+    requests.push(Request::of_positions(v, Arc::new(selection)));
+    let memory = options.memory.unwrap_or(1 << 30);
+    source.read_many_with(&requests, memory)?.into_iter().try_for_each(|column| column.map(drop))
 }
 
 fn all_batches(query: &Query, rows: usize) -> Result<()> {

@@ -10,7 +10,7 @@ use super::{BlockReader, Workspace, dot};
 use crate::layout::ChunkRef;
 
 /// Where a chunk's stored bytes come from.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Piece {
     /// A range of the source's one object.
     In(ChunkRef),
@@ -86,7 +86,8 @@ impl BlockReader {
         self.cache.holds(self.key(chunk))
     }
 
-    fn key(&self, chunk: Piece) -> ChunkKey {
+    /// What its decoded chunk is known by.
+    pub(super) fn key(&self, chunk: Piece) -> ChunkKey {
         match chunk {
             Piece::In(chunk) => (self.file, chunk.offset, self.coding ^ u64::from(chunk.filter_mask)),
             Piece::Object(number) => {
@@ -181,8 +182,18 @@ impl BlockReader {
     }
 
     /// The same, made now. Memory for it is taken when it is there: of a chunk that was never written none is.
-    fn decode_new(&self, chunk: Piece, encoded: &mut Vec<u8>, ws: &mut Workspace) -> Result<Option<Vec<u8>>> {
+    pub(super) fn decode_new(
+        &self,
+        chunk: Piece,
+        encoded: &mut Vec<u8>,
+        ws: &mut Workspace,
+    ) -> Result<Option<Vec<u8>>> {
         let Some(mask) = self.stored_bytes(chunk, encoded)? else { return Ok(None) };
+        self.decode_stored(mask, encoded, ws).map(Some)
+    }
+
+    /// A chunk of these stored bytes, decoded.
+    pub(super) fn decode_stored(&self, mask: u32, encoded: &[u8], ws: &mut Workspace) -> Result<Vec<u8>> {
         let (need, pipeline) = (self.layout.chunk_bytes, &self.layout.pipeline);
         if pipeline.filters.is_empty() && encoded.len() as u64 != need {
             let have = encoded.len();
@@ -195,7 +206,7 @@ impl BlockReader {
         let mut bytes = try_zeros(size)?;
         self.source.store().counters().add_chunk();
         pipeline.decode(mask, encoded, &mut bytes, &mut ws.scratch)?;
-        Ok(Some(bytes))
+        Ok(bytes)
     }
 
     /// Whether other arrays (members of the same compound) decode the same chunks.

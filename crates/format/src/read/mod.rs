@@ -10,6 +10,7 @@ mod kept;
 mod parts;
 mod strided;
 mod texts;
+mod together;
 mod unwritten;
 mod wants;
 
@@ -30,6 +31,7 @@ pub use kept::is_of_one_file;
 pub use parts::Part;
 use parts::Pieces;
 use strided::Side;
+pub use together::{Alone, Ask, Crew, Wanted, read_together, takes_positions};
 pub use wants::Wants;
 
 /// What one worker reuses from block to block.
@@ -258,15 +260,40 @@ impl BlockReader {
     /// # Errors
     /// As [`BlockReader::read`].
     pub fn read_native(&self, bx: &Bx, out: &mut [u8], ws: &mut Workspace) -> Result<()> {
-        let native = matches!(
-            self.layout.placement,
-            Placement::Library(_) | Placement::Foreign(_) | Placement::Parts(_)
-        );
         self.read_stored(bx, out, ws).map_err(|e| self.locate(e))?;
-        if self.layout.endian != Endian::NATIVE && !native {
+        if !self.is_native() {
             swap_bytes(out, self.layout.element_size);
         }
         Ok(())
+    }
+
+    /// Whether elements come in native byte order, however they are stored.
+    fn is_native(&self) -> bool {
+        let is_made = matches!(
+            self.layout.placement,
+            Placement::Library(_) | Placement::Foreign(_) | Placement::Parts(_)
+        );
+        is_made || self.layout.endian == Endian::NATIVE
+    }
+
+    /// Native elements of the layout's size as [`BlockReader::read`] delivers them.
+    fn widened(&self, mut native: Buffer) -> Result<Buffer> {
+        match self.layout.dtype {
+            DType::F16 => {
+                let halves = native.as_slice::<u16>();
+                let mut out = Buffer::default();
+                out.try_resize(halves.len() * size_of::<f32>())?;
+                for (wide, &half) in out.as_mut_slice::<f32>().iter_mut().zip(halves) {
+                    *wide = widen_f16(half);
+                }
+                Ok(out)
+            }
+            DType::Bool => {
+                native.bytes_mut().iter_mut().for_each(|b| *b = u8::from(*b != 0));
+                Ok(native)
+            }
+            _ => Ok(native),
+        }
     }
 
     fn locate(&self, e: Error) -> Error {

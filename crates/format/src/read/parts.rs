@@ -34,8 +34,8 @@ pub struct Part {
 
 /// A reader of a piece.
 pub(super) struct PieceReader {
-    reader: BlockReader,
-    unpack: Option<Unpack>,
+    pub(super) reader: BlockReader,
+    pub(super) unpack: Option<Unpack>,
 }
 
 /// The readers of pieces that were used last, the latest at the end.
@@ -114,7 +114,8 @@ impl BlockReader {
         });
     }
 
-    fn piece(&self, piece: usize) -> Result<Arc<PieceReader>> {
+    /// The reader of a piece.
+    pub(super) fn piece(&self, piece: usize) -> Result<Arc<PieceReader>> {
         let mut kept = self.pieces.kept.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(at) = kept.iter().position(|(n, _)| *n == piece)
             && let Some(found) = kept.remove(at)

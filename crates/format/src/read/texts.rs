@@ -31,19 +31,8 @@ impl BlockReader {
         if layout.element_size == 0 && matches!(layout.placement, Placement::Unallocated) {
             return Ok(Texts::repeated(&fill_of_any_length(layout), bx.len() as usize));
         }
-        let mut bx = bx.clone();
-        let mut width = layout.element_size;
-        if layout.char_dim {
-            let chars = layout.extent.last().copied().unwrap_or(0);
-            bx.start.push(0);
-            bx.shape.push(chars);
-            width = chars as usize;
-        }
-        let texts = bx.len() / width.max(1) as u64;
-        if width == 0 {
-            let count: u64 = bx.shape[..bx.rank() - usize::from(layout.char_dim)].iter().product();
-            return Ok(Texts::repeated("", count as usize));
-        }
+        let Some(stored) = self.text_box(bx) else { return Ok(Texts::repeated("", bx.len() as usize)) };
+        let bx = stored;
         self.check_stored(&bx)?;
         let bytes = bx.len().saturating_mul(layout.element_size as u64);
         let Some(bytes) = usize::try_from(bytes).ok().filter(|_| bytes <= self.memory.max(LEAST)) else {
@@ -51,10 +40,36 @@ impl BlockReader {
         };
         let mut block = try_zeros(bytes)?;
         self.read_stored(&bx, &mut block, ws).map_err(|e| self.locate(e))?;
-        let each = || block.chunks_exact(width).map(|b| unpadded(b, layout.space_padded));
-        let mut out = Texts::with_room(texts as usize, each().map(<[u8]>::len).sum());
+        Ok(self.texts_of(&block))
+    }
+
+    /// The box of the layout in which the texts of a box are stored, each of one length; `None` where all are empty.
+    pub fn text_box(&self, bx: &Bx) -> Option<Bx> {
+        let mut bx = bx.clone();
+        if self.layout.char_dim {
+            bx.start.push(0);
+            bx.shape.push(self.text_width() as u64);
+        }
+        (self.text_width() > 0).then_some(bx)
+    }
+
+    /// The stored bytes of texts of one length as texts.
+    pub fn texts_of(&self, stored: &[u8]) -> Texts {
+        let width = self.text_width().max(1);
+        let each = || stored.chunks_exact(width).map(|b| unpadded(b, self.layout.space_padded));
+        let mut out = Texts::with_room(stored.len() / width, each().map(<[u8]>::len).sum());
         each().for_each(|b| out.push_bytes(b));
-        Ok(out)
+        out
+    }
+
+    /// Bytes of each text as stored.
+    fn text_width(&self) -> usize {
+        let layout = &*self.layout;
+        if layout.char_dim {
+            layout.extent.last().map_or(0, |chars| *chars as usize)
+        } else {
+            layout.element_size
+        }
     }
 }
 

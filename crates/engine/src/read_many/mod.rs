@@ -1,0 +1,213 @@
+//! Many reads as one: boxes and selections of a source's arrays, asked by one caller or by several threads at once.
+//!
+//! What is read is decided in [`sieva_format::read::read_together`]; here are names and limits, values of stored
+//! elements, the threads, and the window in which callers meet.
+
+mod boxes;
+mod check;
+mod crew;
+mod points;
+mod window;
+
+use std::collections::HashMap;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use sieva_format::buffer::Buffer;
+use sieva_format::layout::Placement;
+use sieva_format::read::{Ask, BlockReader, ChunkCache, Crew, Wanted, read_together, takes_positions};
+use sieva_query::bind::stored_domain;
+use sieva_query::exec::{Column, Data};
+use sieva_types::{Bx, DType, Error, ErrorKind, Result, Selection};
+
+use crate::open::Source;
+pub(crate) use boxes::BoxWindow;
+pub(crate) use check::{check_box, need};
+use crew::Threads;
+
+/// What of an array is wanted.
+#[derive(Clone, Debug)]
+pub enum Part {
+    /// A box.
+    Box(Bx),
+    /// The positions of a selection over the array's dimensions.
+    Positions(Arc<Selection>),
+}
+
+/// One of many reads: see [`Source::read_many`].
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// The array, as [`Source::resolve`] gives it.
+    pub array: usize,
+    /// What of it.
+    pub part: Part,
+    /// Whether values are wanted as stored; else decoded.
+    pub raw: bool,
+    /// Set to give up this request alone.
+    pub cancel: Arc<AtomicBool>,
+}
+
+impl Request {
+    /// A request for the decoded values of a box.
+    pub fn of_box(array: usize, bx: Bx) -> Self {
+        Self { array, part: Part::Box(bx), raw: false, cancel: Arc::default() }
+    }
+
+    /// A request for the decoded values at the positions of a selection, in their order.
+    pub fn of_positions(array: usize, selection: Arc<Selection>) -> Self {
+        Self { array, part: Part::Positions(selection), raw: false, cancel: Arc::default() }
+    }
+
+    /// Values that it asks for.
+    pub fn len(&self) -> u64 {
+        match &self.part {
+            Part::Box(bx) => bx.len(),
+            Part::Positions(selection) => selection.len(),
+        }
+    }
+
+    /// Whether it asks for none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl Source {
+    /// Reads many boxes and selections as one: each stored chunk and each byte of plain data that they want is read at most
+    /// once, and chunks are decoded once, on all threads of the session. Values are those of reading each by itself
+    /// ([`Source::read_box`]), in C order. What it may take together, results included, is [`crate::OpenOptions::memory`].
+    ///
+    /// An error of a request that cannot be met is in its place; the others have their values.
+    ///
+    /// ```no_run
+    /// # fn main() -> sieva::Result<()> {
+    /// let source = sieva::Source::open("pop.nc", &sieva::OpenOptions::default())?;
+    /// let temp = source.resolve("TEMP")?;
+    /// let bx = |first| sieva::Bx::new(vec![first, 0, 0, 0], vec![2, 20, 300, 400]);
+    /// // Steps 1 and 2 are read once, and given to both.
+    /// let requests = [sieva::Request::of_box(temp, bx(0)), sieva::Request::of_box(temp, bx(1))];
+    /// for column in source.read_many(&requests)? {
+    ///     println!("{} values", column?.len());
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// `memory-limit` where the results do not fit together.
+    pub fn read_many(&self, requests: &[Request]) -> Result<Vec<Result<Column>>> {
+        self.read_many_with(requests, self.memory())
+    }
+
+    /// The same, with another limit.
+    ///
+    /// # Errors
+    /// As [`Source::read_many`].
+    pub fn read_many_with(&self, requests: &[Request], memory: u64) -> Result<Vec<Result<Column>>> {
+        let needs: Vec<Result<u64>> = requests.iter().map(|request| self.check_request(request)).collect();
+        let need = needs.iter().flatten().fold(0_u64, |sum, n| sum.saturating_add(*n));
+        if need > memory.max(check::LEAST) {
+            let message = format!(
+                "the results of {} requests take {need} bytes with what they are made of, the limit is {memory}",
+                requests.len()
+            );
+            return Err(Error::new(ErrorKind::MemoryLimit, message)
+                .hint("ask for fewer at once, or open the source with more: memory= in Python"));
+        }
+        Ok(self.read_batch(requests, needs, (memory, need), None))
+    }
+
+    /// Reads requests that were checked, of which some may be in error. `kept` is the cache of decoded chunks for arrays of
+    /// which the session keeps none.
+    fn read_batch(
+        &self,
+        requests: &[Request],
+        checked: Vec<Result<u64>>,
+        (memory, need): (u64, u64),
+        kept: Option<&Arc<ChunkCache>>,
+    ) -> Vec<Result<Column>> {
+        let crew = Threads(self.session().threads());
+        let readers = self.readers_of(requests, &checked, memory, kept);
+        let mut results: Vec<Option<Result<Column>>> =
+            checked.into_iter().map(|checked| checked.err().map(Err)).collect();
+        let (mut asks, mut numbers) = (Vec::new(), Vec::new());
+        for (i, request) in requests.iter().enumerate() {
+            if results[i].is_some() {
+                continue;
+            }
+            match readers.get(&request.array) {
+                Some(Ok(reader)) => match self.wanted(request, reader) {
+                    Some(wanted) => {
+                        asks.push(Ask { reader, wanted, cancel: &request.cancel });
+                        numbers.push(i);
+                    }
+                    None => results[i] = Some(self.read_by_itself(request, reader, memory)),
+                },
+                Some(Err(e)) => results[i] = Some(Err(e.clone())),
+                None => {}
+            }
+        }
+        let read = read_together(&asks, memory.saturating_sub(need).max(check::LEAST), &crew);
+        let slots: Vec<_> = read.into_iter().map(|read| Mutex::new((Some(read), None))).collect();
+        let lock = |i: usize| slots[i].lock().unwrap_or_else(PoisonError::into_inner);
+        crew.each(slots.len(), crew.threads(), &|i| {
+            let Some(read) = lock(i).0.take() else { return };
+            let column =
+                read.and_then(|stored| self.column_of(&requests[numbers[i]], asks[i].reader, stored));
+            lock(i).1 = Some(column);
+        });
+        for (slot, number) in slots.into_iter().zip(numbers) {
+            results[number] = slot.into_inner().unwrap_or_else(PoisonError::into_inner).1;
+        }
+        let ended = || Error::new(ErrorKind::Internal, "a worker thread ended unexpectedly");
+        results.into_iter().map(|result| result.unwrap_or_else(|| Err(ended()))).collect()
+    }
+
+    /// A reader for each array that is asked for.
+    fn readers_of(
+        &self,
+        requests: &[Request],
+        checked: &[Result<u64>],
+        memory: u64,
+        kept: Option<&Arc<ChunkCache>>,
+    ) -> HashMap<usize, Result<BlockReader>> {
+        let good =
+            || requests.iter().zip(checked).filter(|(_, c)| c.is_ok()).map(|(request, _)| request.array);
+        let mut arrays: Vec<usize> = good().collect();
+        arrays.sort_unstable();
+        arrays.dedup();
+        self.while_loading(|| self.reader().will_need_layouts(&arrays));
+        let none = Arc::new(ChunkCache::new(0));
+        let state = self.session().state_of(self, &arrays);
+        let shared = state.is_some().then(|| self.session().chunks(state, memory));
+        let cache = shared.as_ref().or(kept).unwrap_or(&none);
+        let reader = |array| BlockReader::new(Arc::clone(self.reader()), array, Arc::clone(cache), memory);
+        arrays.into_iter().map(|array| (array, reader(array))).collect()
+    }
+
+    /// What is asked of the layout; `None` of what has to be read by itself.
+    fn wanted(&self, request: &Request, reader: &BlockReader) -> Option<Wanted> {
+        let (layout, is_text) = (reader.layout(), self.schema().arrays[request.array].dtype == DType::Str);
+        match &request.part {
+            Part::Box(bx) if is_text => {
+                let is_many = matches!(layout.placement, Placement::Parts(_));
+                let is_stored = layout.char_dim || layout.element_size > 0;
+                (is_stored && !is_many).then(|| reader.text_box(bx)).flatten().map(Wanted::Box)
+            }
+            Part::Box(bx) => Some(Wanted::Box(bx.clone())),
+            Part::Positions(_) if is_text || !takes_positions(layout) => None,
+            Part::Positions(selection) => Some(Wanted::Positions(Arc::clone(selection))),
+        }
+    }
+
+    /// Stored elements as values.
+    fn column_of(&self, request: &Request, reader: &BlockReader, stored: Buffer) -> Result<Column> {
+        let info = &self.schema().arrays[request.array];
+        if info.dtype == DType::Str {
+            let texts = reader.texts_of(stored.bytes());
+            return Ok(Column { data: Data::Str(texts), valid: None });
+        }
+        let domain = stored_domain(info, request.raw, self.valid_range())?;
+        Ok(Column::decode(&stored, request.len() as usize, &domain))
+    }
+}

@@ -1,0 +1,151 @@
+//! Chunks: each stored chunk that any task touches is read once, decoded once, and copied to all.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use sieva_types::{Bx, Error, Result};
+
+use super::jobs::Bench;
+use super::ranges::{self, Plain};
+use super::task::Task;
+use crate::read::chunks::Piece;
+use crate::read::{BlockReader, dot};
+
+/// A chunk that tasks touch, and its tasks.
+#[derive(Clone, Debug)]
+pub(super) struct Wanted {
+    /// Its number in the grid.
+    pub(super) number: u64,
+    /// Where it is stored; `None`: nowhere.
+    pub(super) piece: Option<Piece>,
+}
+
+impl Wanted {
+    /// The bytes that it takes in the store, where it lies in the source's one object.
+    pub(super) fn stored(&self) -> Option<Range<u64>> {
+        match self.piece {
+            Some(Piece::In(chunk)) => Some(chunk.offset..chunk.offset.checked_add(chunk.size)?),
+            _ => None,
+        }
+    }
+}
+
+/// Position of a chunk in the grid.
+pub(super) fn coords_of(number: u64, grid: &[u64]) -> Vec<u64> {
+    let (mut coords, mut rest) = (vec![0; grid.len()], number);
+    for d in (0..grid.len()).rev() {
+        coords[d] = rest % grid[d].max(1);
+        rest /= grid[d].max(1);
+    }
+    coords
+}
+
+impl BlockReader {
+    /// Whether a chunk's elements lie in the store as they are.
+    pub(super) fn is_plain(&self, piece: Piece) -> Option<u64> {
+        match piece {
+            Piece::In(chunk)
+                if self.layout.pipeline.filters.is_empty() && chunk.size == self.layout.chunk_bytes =>
+            {
+                Some(chunk.offset)
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Gives a chunk to its tasks. `stored` are its bytes, where they have been read.
+pub(super) fn serve(wanted: &Wanted, tasks: &[&Task<'_>], stored: Option<&[u8]>, bench: &mut Bench) {
+    let tasks: Vec<&Task<'_>> = tasks.iter().copied().filter(|task| task.sink.is_wanted()).collect();
+    let Some(first) = tasks.first() else { return };
+    let reader = first.reader;
+    let told = |task: &Task<'_>, e: Error| {
+        let coords = coords_of(wanted.number, &task.reader.layout.grid());
+        task.sink.fail(task.reader.locate(e.at(format!("chunk {coords:?}"))));
+    };
+    let part_of = |task: &Task<'_>| {
+        let chunk = task.reader.layout.chunk_box(&coords_of(wanted.number, &task.reader.layout.grid()));
+        let part = chunk.intersect(&task.bx)?;
+        let within: Vec<u64> = part.start.iter().zip(&chunk.start).map(|(p, c)| p - c).collect();
+        Some((part, within))
+    };
+    let fill = |task: &&Task<'_>| {
+        if let Some((part, _)) = part_of(task) {
+            task.fill(&part);
+        }
+    };
+    let Some(piece) = wanted.piece else {
+        return tasks.iter().for_each(fill);
+    };
+    if let Some(offset) = reader.is_plain(piece) {
+        return serve_plain(&tasks, offset, wanted.number, &part_of, bench);
+    }
+    match decoded(reader, piece, stored, bench) {
+        Err(e) => tasks.iter().for_each(|task| told(task, e.clone())),
+        Ok(None) => tasks.iter().for_each(fill),
+        Ok(Some(bytes)) => {
+            for task in tasks {
+                let layout = &*task.reader.layout;
+                if let Some((part, within)) = part_of(task) {
+                    let base = layout.base + dot(&within, &layout.strides);
+                    task.copy(&part, &bytes, base, &layout.strides);
+                }
+            }
+        }
+    }
+}
+
+/// A chunk that is not encoded: of it, too, only what is wanted is read.
+fn serve_plain(
+    tasks: &[&Task<'_>],
+    offset: u64,
+    number: u64,
+    part_of: &dyn Fn(&Task<'_>) -> Option<(Bx, Vec<u64>)>,
+    bench: &mut Bench,
+) {
+    let parts: Vec<_> = tasks.iter().map(|task| part_of(task)).collect();
+    let with_parts = tasks.iter().zip(&parts).filter_map(|(task, part)| Some((*task, part.as_ref()?)));
+    let blocks: Vec<Plain<'_, '_>> = with_parts
+        .map(|(task, (part, within))| Plain {
+            task,
+            first: task.reader.place_in_store(offset, within),
+            to: task.place_of(part),
+            shape: &part.shape,
+            chunk: Some(number),
+        })
+        .collect();
+    let Some(reader) = tasks.first().map(|task| task.reader) else { return };
+    let mut at = offset;
+    let end = offset.saturating_add(reader.layout.chunk_bytes);
+    while at < end {
+        let next = at.saturating_add(super::REQUEST).min(end);
+        ranges::read(&**reader.source.store(), &blocks, at..next, &mut bench.room);
+        at = next;
+    }
+}
+
+/// The decoded chunk, from the cache or decoded now; `None` where it was never written.
+fn decoded(
+    reader: &BlockReader,
+    piece: Piece,
+    stored: Option<&[u8]>,
+    bench: &mut Bench,
+) -> Result<Option<Arc<Vec<u8>>>> {
+    let key = reader.key(piece);
+    if let Some(bytes) = reader.cache.get(key) {
+        return Ok(Some(bytes));
+    }
+    let ws = &mut bench.workspace;
+    let decoded = match (stored, piece) {
+        (Some(stored), Piece::In(chunk)) => Some(reader.decode_stored(chunk.filter_mask, stored, ws)?),
+        _ => {
+            let mut encoded = std::mem::take(&mut ws.encoded);
+            let decoded = reader.decode_new(piece, &mut encoded, ws);
+            ws.encoded = encoded;
+            decoded?
+        }
+    };
+    let Some(bytes) = decoded.map(Arc::new) else { return Ok(None) };
+    reader.cache.put(key, Arc::clone(&bytes));
+    Ok(Some(bytes))
+}

@@ -1,0 +1,304 @@
+"""Many reads as one: the values of numpy, each chunk and byte once, errors where they belong."""
+
+import itertools
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+from pathlib import Path
+
+import draws
+import h5py
+import numpy as np
+import pytest
+import sieva
+import zarr
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+MANY = settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+@st.composite
+def keys(draw, shape):
+    """Draw an index of numpy: slices with steps, integers, an ellipsis."""
+    parts = []
+    for n in shape:
+        bound = st.none() | st.integers(-n - 1, n + 1)
+        step = draw(st.sampled_from([None, 1, 2, -1, -3]))
+        one = st.integers(-n, n - 1)
+        parts.append(draw(st.builds(slice, bound, bound, st.just(step)) | one))
+    if parts and draw(st.booleans()):
+        cut = draw(st.integers(0, len(parts)))
+        return (*parts[:cut], ...)
+    return tuple(parts)
+
+
+@st.composite
+def requests(draw, arrays):
+    """Draw indices and positions of arrays, as (name, index) and (name, mask)."""
+    found = []
+    for _ in range(draw(st.integers(1, 12))):
+        array = draw(st.sampled_from(arrays))
+        shape = array.stored.shape
+        if draw(st.integers(0, 2)):
+            found.append((array.name, draw(keys(shape))))
+        else:
+            rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+            found.append(
+                (array.name, np.asarray(rng.random(shape) < draw(st.sampled_from([0, 0.1, 0.5, 1]))))
+            )
+    return found
+
+
+def selection_of(source, name, mask):
+    """Return the selection of a mask's positions over an array's dimensions."""
+    array = source[name]
+    return sieva.Selection.from_positions(array.dims, array.shape, np.flatnonzero(mask))
+
+
+def check(source, asked, values_of):
+    """Assert that a batch gives what numpy cuts out of the values, and each request by itself."""
+    batch = [(n, selection_of(source, n, k) if isinstance(k, np.ndarray) else k) for n, k in asked]
+    for (name, key), got in zip(asked, source.read_many(batch), strict=True):
+        want = values_of(name)[key]
+        assert np.shape(got) == np.shape(want), (name, key)
+        np.testing.assert_array_equal(got, want, err_msg=f"{name}[{key}]")
+        if not isinstance(key, np.ndarray):
+            own = source[name][key]
+            assert np.asarray(got).dtype == np.asarray(own).dtype
+            np.testing.assert_array_equal(got, own)
+
+
+@MANY
+@given(st.data())
+def test_batches_are_what_numpy_cuts_out(data):
+    file_format = data.draw(st.sampled_from(sorted(draws.FORMATS)))
+    kinds = draws.FORMATS[file_format]
+    dims = st.sampled_from([(), ("time",), ("time", "y"), ("z", "x"), ("time", "z", "y", "x")])
+    arrays = [
+        data.draw(draws.arrays(f"a{i}", data.draw(dims), kinds)) for i in range(data.draw(st.integers(1, 4)))
+    ]
+    asked = data.draw(requests(arrays))
+    decoded = {array.name: array.decoded() for array in arrays}
+
+    def values_of(name):
+        values, missing = decoded[name]
+        values = values.astype("f8") if missing.any() else values
+        return np.where(missing, np.nan, values) if missing.any() else values
+
+    with tempfile.TemporaryDirectory() as place:
+        path = Path(place) / "drawn.nc"
+        draws.write(path, file_format, arrays, data.draw(st.booleans()))
+        check(sieva.open(path, learn=False), asked, values_of)
+
+
+@pytest.fixture(scope="module")
+def values():
+    """Return numbers of three dimensions, with what is hostile among them."""
+    numbers = np.random.default_rng(1).normal(size=(12, 30, 40)).astype("f4")
+    numbers[0, 0, :6] = [np.nan, -0.0, np.inf, -np.inf, 1e-45, 3.4e38]
+    return numbers
+
+
+def write_fits(path, values):
+    """Write a FITS file of one image of float32, by hand."""
+    axes = [f"NAXIS{i + 1}  = {n:20d}" for i, n in enumerate(reversed(values.shape))]
+    cards = [
+        "SIMPLE  =                    T",
+        "BITPIX  =                  -32",
+        f"NAXIS   = {values.ndim:20d}",
+        *axes,
+        "END",
+    ]
+    head = "".join(card.ljust(80) for card in cards).encode()
+    body = values.astype(">f4").tobytes()
+    path.write_bytes(head.ljust(2880) + body.ljust(-(-len(body) // 2880) * 2880, b"\0"))
+
+
+@pytest.mark.parametrize("kind", ["zarr2", "zarr3", "fits", "joined", "compound"])
+def test_batches_of_other_formats(kind, values, tmp_path):
+    path, name = tmp_path / "data", "v"
+    if kind.startswith("zarr"):
+        group = zarr.open_group(path, mode="w", zarr_format=int(kind[-1]))
+        group.create_array("v", shape=values.shape, chunks=(5, 7, 40), dtype="f4")[:] = values
+    elif kind == "fits":
+        write_fits(path, values)
+    elif kind == "joined":
+        for i in range(4):
+            with h5py.File(tmp_path / f"part{i}.h5", "w") as file:
+                file.create_dataset(
+                    "v", data=values[3 * i : 3 * i + 3], chunks=(2, 30, 9), compression="gzip"
+                )
+                for axis, dim in enumerate("tyx"):
+                    file["v"].dims[axis].label = dim
+        path = tmp_path / "part*.h5"
+    else:
+        records = np.zeros(values.shape, [("n", "i2"), ("v", ">f4"), ("w", "f8")])
+        records["v"], records["w"], name = values, values * 2, "c.v"
+        with h5py.File(path, "w") as file:
+            file.create_dataset("c", data=records, chunks=(4, 30, 11), compression="gzip")
+    source = sieva.open(str(path), learn=False)
+    names = list(source) if kind == "fits" else [name] + (["c.w"] if kind == "compound" else [])
+    rng, asked = np.random.default_rng(5), []
+    for i in range(60):
+        start = rng.integers(0, values.shape)
+        key = tuple(slice(s, s + 1 + rng.integers(0, 20), 1 + i % 3) for s in start)
+        asked.append((names[i % len(names)], key if i % 4 else rng.random(values.shape) < 0.05))
+    check(source, asked, lambda name: values * 2.0 if name == "c.w" else values)
+
+
+def test_texts_and_what_cannot_be_read_with_others(mixed):
+    got = mixed.read_many([("text", ...), ("text", slice(1, 3)), ("byte", (slice(None), 1))])
+    np.testing.assert_array_equal(got[0], ["plain", 'has "quotes"', "a,b", "line\nbreak", "", "ünï"])
+    np.testing.assert_array_equal(got[1], ['has "quotes"', "a,b"])
+    np.testing.assert_array_equal(got[2], mixed["byte"][:, 1])
+    picked = sieva.Selection.from_positions(["time"], [6], [0, 5])
+    np.testing.assert_array_equal(mixed.read_many([("text", picked)])[0], ["plain", "ünï"])
+
+
+@pytest.fixture(scope="module")
+def chunked(values, tmp_path_factory):
+    """Return a file of compressed chunks, of plain bytes, and of one array whose chunk is damaged."""
+    path = tmp_path_factory.mktemp("many") / "chunked.h5"
+    with h5py.File(path, "w") as file:
+        file.create_dataset("v", data=values, chunks=(4, 10, 40), compression="gzip", shuffle=True)
+        file.create_dataset("plain", data=values)
+        bad = file.create_dataset("bad", data=values, chunks=(4, 30, 40), compression="gzip")
+        place = bad.id.get_chunk_info_by_coord((4, 0, 0))
+    with path.open("r+b") as raw:
+        raw.seek(place.byte_offset)
+        raw.write(b"\xff" * 40)
+    return path
+
+
+def test_each_chunk_is_read_and_decoded_once(chunked, values):
+    source = sieva.open(chunked, learn=False)
+    with h5py.File(chunked) as file:
+        sizes = {
+            file["v"].id.get_chunk_info(i).chunk_offset: file["v"].id.get_chunk_info(i).size for i in range(9)
+        }
+    source["v"].shape, source.read_many([("v", (0, 0, 0))])
+    before = source._native.traffic()
+    # Rows 3 to 9 touch all of the first dimension's chunks, columns 0 to 12 two of the second's.
+    asked = [("v", (slice(3, 9), slice(i, i + 10))) for i in range(3)] * 5
+    for (_, key), got in zip(asked, source.read_many(asked), strict=True):
+        np.testing.assert_array_equal(got, values[key])
+    did = {k: n - before[k] for k, n in source._native.traffic().items()}
+    wanted = [size for (z, y, _), size in sizes.items() if y < 20]
+    assert did["chunks_decoded"] == len(wanted) == 6
+    # Chunks that lie side by side are read at once.
+    assert did["bytes_read"] == sum(wanted)
+    assert did["requests"] <= 6
+
+
+def test_plain_bytes_are_read_once(chunked, values):
+    source = sieva.open(chunked, learn=False)
+    source.read_many([("plain", (0, 0, 0))])
+    before = source._native.traffic()
+    asked = [("plain", slice(i, i + 4)) for i in range(6)] * 2
+    for (_, key), got in zip(asked, source.read_many(asked), strict=True):
+        np.testing.assert_array_equal(got, values[key])
+    did = {k: n - before[k] for k, n in source._native.traffic().items()}
+    assert did["bytes_read"] == values[:9].nbytes
+    assert did["requests"] <= 2
+
+
+def test_an_error_is_that_of_who_needs_what_fails(chunked, values):
+    source = sieva.open(chunked, learn=False)
+    asked = [("bad", slice(0, 4)), ("bad", slice(3, 6)), ("v", 5), ("none", 0), ("v", 99), ("bad", 11)]
+    got = source.read_many(asked, errors="return")
+    kinds = [type(g) for g in got]
+    assert kinds[1] is sieva.errors.CorruptFile
+    assert "chunk [1, 0, 0]" in str(got[1])
+    assert kinds[3] is sieva.errors.UnknownArray
+    assert kinds[4] is IndexError
+    for i in (0, 2, 5):
+        np.testing.assert_array_equal(got[i], values[asked[i][1]])
+    with pytest.raises(sieva.errors.CorruptFile, match="bad"):
+        source.read_many(asked[:3])
+    with pytest.raises(sieva.errors.CorruptFile, match=r"chunk \[1, 0, 0\]"):
+        source["bad"][3:6]
+
+
+def test_what_is_asked_is_checked(chunked, values):
+    source = sieva.open(chunked, memory="2MiB", learn=False)
+    assert source.read_many([]) == []
+    with pytest.raises(sieva.errors.MemoryLimit, match="200 requests"):
+        source.read_many([("v", ...)] * 200)
+    other = sieva.Selection.from_positions(["a", "b"], [3, 4], [1])
+    with pytest.raises(sieva.errors.DimensionMismatch, match="a: 3, b: 4"):
+        source.read_many([("v", other)])
+    for wrong in ("v", ("v",), (3, 0), ("v", 0, 0)):
+        with pytest.raises(TypeError, match="a request is"):
+            source.read_many([wrong])
+    with pytest.raises(TypeError, match="indexed by integers"):
+        source.read_many([("v", "x")], errors="return")
+    with pytest.raises(ValueError, match="errors is"):
+        source.read_many([], errors="ignore")
+    np.testing.assert_array_equal(source.read_many([(source["v"], 3)], stored=True)[0], values[3])
+
+
+def test_threads_that_read_at_once_get_their_own_values(chunked, values):
+    source = sieva.open(chunked, learn=False)
+    barrier, wrong = threading.Barrier(24), []
+
+    def work(i):
+        barrier.wait()
+        for j in range(12):
+            key = (slice(j % 8, j % 8 + 5), slice(i % 15, i % 15 + 10), slice(i, 40))
+            name = ("v", "plain")[(i + j) % 2]
+            if not np.array_equal(source[name][key], values[key], equal_nan=True):
+                wrong.append((name, key))
+            try:
+                source["bad"][i % 12]
+            except sieva.errors.CorruptFile:
+                wrong.extend([] if 4 <= i % 12 < 8 else [("bad", i)])
+            else:
+                wrong.extend([("bad", i)] if 4 <= i % 12 < 8 else [])
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(24)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+PROGRAM = """
+import sys, sieva
+source = sieva.open(sys.argv[1], learn=False)
+source.read_many([("v", (0, 0, 0)), ("plain", (0, 0, 0))])
+open(sys.argv[2]).close()
+asked = [(n, (slice(i, i + 5), slice(i, i + 9))) for n in ("v", "plain") for i in range(8)] * 4
+source.read_many(asked)
+open(sys.argv[2]).close()
+"""
+
+
+@pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
+def test_the_system_is_asked_for_no_byte_twice(chunked, tmp_path):
+    marker, log = tmp_path / "marker", tmp_path / "trace"
+    marker.touch()
+    command = ["strace", "-f", "-y", "-s0", "-e", "trace=pread64,openat", "-o", log]
+    done = subprocess.run(
+        [*command, sys.executable, "-c", PROGRAM, chunked, marker],
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    if "ptrace" in done.stderr and done.returncode:
+        pytest.skip(f"strace may not trace here: {done.stderr.strip()}")
+    assert done.returncode == 0, done.stderr
+    _, between, _ = (
+        log.read_text().split(f'"{marker}"') if f'"{marker}"' in log.read_text() else pytest.fail("no marker")
+    )
+    ranges = []
+    for line in between.splitlines():
+        if "pread64(" in line and chunked.name in line:
+            size, offset = line.split(")")[0].rsplit(",", 2)[-2:]
+            ranges.append((int(offset), int(offset) + int(size)))
+    ranges.sort()
+    assert ranges
+    assert all(a[1] <= b[0] for a, b in itertools.pairwise(ranges)), ranges
