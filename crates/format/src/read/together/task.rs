@@ -36,14 +36,10 @@ impl Task<'_> {
 
     /// Fills `part` with the value of what was never written.
     pub(super) fn fill(&self, part: &Bx) {
-        let (fill, to) = (&self.reader.layout.fill, self.place_of(part));
-        match self.selection {
-            None => {
-                let to = Side { base: to as usize, strides: &self.strides };
-                strided::fill(&part.shape, fill, self.sink.lock().bytes_mut(), to);
-            }
-            // The memory was filled with it before.
-            Some(_) => {}
+        // The memory of a selection was filled with it before.
+        if self.selection.is_none() {
+            let to = Side { base: self.place_of(part) as usize, strides: &self.strides };
+            strided::fill(&part.shape, &self.reader.layout.fill, self.sink.lock().bytes_mut(), to);
         }
     }
 
