@@ -95,14 +95,11 @@ pub(super) fn serve(wanted: &Wanted, tasks: &[&Task<'_>], stored: Option<&[u8]>,
     }
 }
 
+/// The part of a chunk that a task wants, and where it begins within the chunk.
+type PartOf<'a> = dyn Fn(&Task<'_>) -> Option<(Bx, Vec<u64>)> + 'a;
+
 /// A chunk that is not encoded: of it, too, only what is wanted is read.
-fn serve_plain(
-    tasks: &[&Task<'_>],
-    offset: u64,
-    number: u64,
-    part_of: &dyn Fn(&Task<'_>) -> Option<(Bx, Vec<u64>)>,
-    bench: &mut Bench,
-) {
+fn serve_plain(tasks: &[&Task<'_>], offset: u64, number: u64, part_of: &PartOf<'_>, bench: &mut Bench) {
     let parts: Vec<_> = tasks.iter().map(|task| part_of(task)).collect();
     let with_parts = tasks.iter().zip(&parts).filter_map(|(task, part)| Some((*task, part.as_ref()?)));
     let blocks: Vec<Plain<'_, '_>> = with_parts

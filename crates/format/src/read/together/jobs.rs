@@ -34,7 +34,7 @@ pub(super) fn run(wave: &Wave, tasks: &[Task<'_>], memory: u64, crew: &dyn Crew)
     let jobs = work.jobs(crew.threads());
     let threads = work.threads(memory, crew.threads());
     let is_remote = tasks.first().is_some_and(|task| task.reader.is_remote());
-    let mut batches = if is_remote { work.batches(&jobs) } else { vec![0..jobs.len()] };
+    let mut batches = if is_remote { work.batches(&jobs) } else { std::iter::once(0..jobs.len()).collect() };
     batches.reverse();
     if is_remote && let Some(first) = batches.last() {
         work.announce(&jobs[first.clone()]);

@@ -78,6 +78,9 @@ fn spans(from: u64, shape: &[u64], strides: &[u64], size: usize, unit: u64, emit
     }
 }
 
+/// Notes the numbers of a run of elements: their first coordinates, how many they are, and who notes.
+type NumbersOf<'a> = dyn FnMut(&[u64], u64, &mut dyn FnMut(Range<u64>)) + 'a;
+
 /// Hands on the numbers that `numbers_of` notes for each run of selected elements within a row: their first coordinates and
 /// how many they are.
 fn of_selection(
@@ -85,7 +88,7 @@ fn of_selection(
     selection: &Selection,
     range: &Range<u64>,
     emit: &mut dyn FnMut(u64),
-    numbers_of: &mut dyn FnMut(&[u64], u64, &mut dyn FnMut(Range<u64>)),
+    numbers_of: &mut NumbersOf<'_>,
 ) {
     let size = (task.size() as u64).max(1);
     let extent = &task.reader.layout.extent;

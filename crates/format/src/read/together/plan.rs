@@ -159,7 +159,7 @@ pub(super) fn each_wave(tasks: &[Task<'_>], most: usize, mut run: impl FnMut(Wav
         return run(wave_of(tasks, &groups, touches));
     }
     for (g, group) in groups.iter().enumerate() {
-        let mut ranges = vec![0..1_u64 << 63];
+        let mut ranges: Vec<Range<u64>> = std::iter::once(0..1 << 63).collect();
         while let Some(range) = ranges.pop() {
             touches.clear();
             if !collect(tasks, g, group, &range, most, &mut touches) && range.end - range.start > 1 {
