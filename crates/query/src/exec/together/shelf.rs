@@ -299,7 +299,7 @@ mod tests {
                     positions(bx, out)
                 })
                 .unwrap();
-            assert_eq!(read, [own.clone()]);
+            assert_eq!(read, std::slice::from_ref(own));
         }
     }
 
