@@ -81,7 +81,7 @@ def test_layout_and_format_can_be_told(folder, tmp_path):
 @pytest.mark.parametrize(
     ("args", "text"),
     [
-        (["query"], "Missing argument 'SQL'"),
+        (["query"], "give a query, or a file of them by -f"),
         (["query", SQL, "--nothing"], "No such option '--nothing'"),
         (
             ["query", SQL, "-o", "out.xyz"],

@@ -10,6 +10,7 @@ import contextlib
 import os
 import shutil
 import subprocess
+import tempfile
 import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
@@ -38,8 +39,14 @@ def _needs(*programs: str) -> None:
 def ceph(directory: Path) -> Iterator[Path]:
     """Run CephFS below a directory, which gives where it is mounted: a monitor, an OSD, a metadata server."""
     _needs(*CEPH)
-    conf, mounted = _ceph_conf(directory), directory / "mnt"
+    mounted = directory / "mnt"
     mounted.mkdir()
+    # Names of sockets have at most 107 bytes, and directories of tests are long.
+    with tempfile.TemporaryDirectory(prefix="ceph-") as run:
+        yield from _ceph(directory, mounted, _ceph_conf(directory, Path(run)))
+
+
+def _ceph(directory: Path, mounted: Path, conf: Path) -> Iterator[Path]:
     c = ["-c", str(conf)]
     keyring, monmap = directory / "keyring", directory / "monmap"
     _run("ceph-authtool", "--create-keyring", keyring, "--gen-key", "-n", "mon.", "--cap", "mon", "allow *")
@@ -51,7 +58,7 @@ def ceph(directory: Path) -> Iterator[Path]:
     _run("ceph-mon", *c, "-i", "a", "--mkfs", "--monmap", monmap, "--keyring", keyring)
     processes = Processes(directory / "log")
     try:
-        processes.start("mon", ["ceph-mon", *c, "-i", "a", "-f"], PATH=PATH)
+        _start_monitor(processes, c)
         osd = str(uuid.uuid4())
         _run("ceph", *c, "--connect-timeout", "30", "osd", "new", osd, "0")
         (directory / "osd.0").mkdir()
@@ -70,8 +77,22 @@ def ceph(directory: Path) -> Iterator[Path]:
         processes.stop()
 
 
-def _ceph_conf(directory: Path) -> Path:
-    for name in ("log", "run", "mon", "mds"):
+def _start_monitor(processes: Processes, c: Sequence[str]) -> None:
+    """Start a monitor; one that does not answer, as some do that are started at once after `--mkfs`, anew."""
+    for last in (False, False, True):
+        processes.start("mon", ["ceph-mon", *c, "-i", "a", "-f"], PATH=PATH)
+        try:
+            _run("ceph", *c, "--connect-timeout", "15", "mon", "stat")
+        except RuntimeError:
+            if last:
+                raise
+            processes.stop()
+        else:
+            return
+
+
+def _ceph_conf(directory: Path, run: Path) -> Path:
+    for name in ("log", "mon", "mds"):
         (directory / name).mkdir()
     v2, v1, *rest = free_ports(4)
     d = directory
@@ -86,8 +107,8 @@ def _ceph_conf(directory: Path) -> Path:
         f"mon data = {d}/mon",
         f"mds data = {d}/mds",
         f"osd data = {d}/osd.$id",
-        f"run dir = {d}/run",
-        f"admin socket = {d}/run/$name.$pid.asok",
+        f"run dir = {run}",
+        f"admin socket = {run}/$name.$pid.asok",
         f"log file = {d}/log/$type.$id.txt",
         "osd objectstore = memstore",
         "memstore device bytes = 268435456",
