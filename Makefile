@@ -49,6 +49,19 @@ uninstall: ## remove what make install has put there, with the same PREFIX and D
 	$(MAKE) -C crates/capi uninstall
 	$(MAKE) -C plugins/mpi uninstall
 
+# What is missing of Debian's packages is installed as root, or named: whose they are, the packages, options of apt-get.
+define debian
+@missing=; for package in $(2); do \
+	dpkg -s $$package >/dev/null 2>&1 || missing="$$missing $$package"; \
+done; \
+test -z "$$missing" && exit 0; \
+if test "$$(id -u)" = 0 && command -v apt-get >/dev/null; then \
+	apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $(3) $$missing; \
+else \
+	echo "$(1): missing:$$missing" >&2; exit 1; \
+fi
+endef
+
 # With the binding, as CARGO_TEST has it: the same features, Parquet among them.
 gridftp: build ## compile the GridFTP plug-in and the library that it loads
 	cargo build --release --locked -p sieva-capi -p sieva-python
@@ -58,51 +71,19 @@ gridftp: build ## compile the GridFTP plug-in and the library that it loads
 GRIDFTP_PACKAGES := gcc pkg-config libglobus-gridftp-server-dev libglobus-gssapi-gsi-dev libssl-dev zlib1g-dev \
 	globus-gridftp-server-progs globus-gass-copy-progs globus-proxy-utils openssl curl perl
 gridftp-packages: ## install what the GridFTP plug-in needs (Debian, as root), or name what is missing
-	@missing=; for package in $(GRIDFTP_PACKAGES); do \
-		dpkg -s $$package >/dev/null 2>&1 || missing="$$missing $$package"; \
-	done; \
-	test -z "$$missing" && exit 0; \
-	if test "$$(id -u)" = 0 && command -v apt-get >/dev/null; then \
-		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $$missing; \
-	else \
-		echo "gridftp: missing:$$missing" >&2; exit 1; \
-	fi
+	$(call debian,gridftp,$(GRIDFTP_PACKAGES),)
 
 SLURM_PACKAGES := slurm-wlm munge
 slurm-packages: ## install Slurm (Debian, as root), which the tests start on loopback, or name what is missing
-	@missing=; for package in $(SLURM_PACKAGES); do \
-		dpkg -s $$package >/dev/null 2>&1 || missing="$$missing $$package"; \
-	done; \
-	test -z "$$missing" && exit 0; \
-	if test "$$(id -u)" = 0 && command -v apt-get >/dev/null; then \
-		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing; \
-	else \
-		echo "slurm: missing:$$missing" >&2; exit 1; \
-	fi
+	$(call debian,slurm,$(SLURM_PACKAGES),--no-install-recommends)
 
 STRIPED_PACKAGES := glusterfs-server ceph-mon ceph-osd ceph-mds ceph-common ceph-fuse
 striped-packages: ## install CephFS and GlusterFS (Debian, as root), which the tests start on loopback, or name what is missing
-	@missing=; for package in $(STRIPED_PACKAGES); do \
-		dpkg -s $$package >/dev/null 2>&1 || missing="$$missing $$package"; \
-	done; \
-	test -z "$$missing" && exit 0; \
-	if test "$$(id -u)" = 0 && command -v apt-get >/dev/null; then \
-		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing; \
-	else \
-		echo "striped: missing:$$missing" >&2; exit 1; \
-	fi
+	$(call debian,striped,$(STRIPED_PACKAGES),--no-install-recommends)
 
 MPI_PACKAGES := openmpi-bin libopenmpi-dev mpich libmpich-dev gfortran
 mpi-packages: ## install Open MPI, MPICH and a Fortran compiler (Debian, as root), or name what is missing
-	@missing=; for package in $(MPI_PACKAGES); do \
-		dpkg -s $$package >/dev/null 2>&1 || missing="$$missing $$package"; \
-	done; \
-	test -z "$$missing" && exit 0; \
-	if test "$$(id -u)" = 0 && command -v apt-get >/dev/null; then \
-		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $$missing; \
-	else \
-		echo "mpi: missing:$$missing" >&2; exit 1; \
-	fi
+	$(call debian,mpi,$(MPI_PACKAGES),)
 
 # Once for each MPI that is there, as libraries of MPI do not fit one another; Debian's have names.
 MPICCS := $(or $(notdir $(foreach name,openmpi mpich,$(shell command -v mpicc.$(name)))),mpicc)
@@ -224,15 +205,7 @@ pdc: build ## repeat section VI of PDC-Query by Dask and MPI: regions, order of 
 
 HILA_PACKAGES := ceph-mon ceph-osd ceph-mds ceph-mgr ceph-fuse ceph-common attr libpnetcdf-dev openmpi-bin libopenmpi-dev
 hila-packages: ## install CephFS and PnetCDF (Debian, as root) for make hila, or name what is missing
-	@missing=; for package in $(HILA_PACKAGES); do \
-		dpkg -s $$package >/dev/null 2>&1 || missing="$$missing $$package"; \
-	done; \
-	test -z "$$missing" && exit 0; \
-	if test "$$(id -u)" = 0 && command -v apt-get >/dev/null; then \
-		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing; \
-	else \
-		echo "hila: missing:$$missing" >&2; exit 1; \
-	fi
+	$(call debian,hila,$(HILA_PACKAGES),--no-install-recommends)
 
 # Needs root, for mounts; 6 GiB of memory for what the servers hold.
 HILA :=
