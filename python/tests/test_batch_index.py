@@ -294,13 +294,14 @@ def test_a_full_disk_on_one_node(path, capsys):
     said = capsys.readouterr().err
     assert "File too large" in said
     assert "task 1 of job" in said
-    # What is there is right, as far as it goes.
+    # What is there is right, as far as it goes: nothing, where the other task was stopped before it had published.
     source = sieva.open(path, learn=False)
-    assert source.verify_index(all=True)
+    kept = regions(path)[0]
+    if kept:
+        assert source.verify_index(all=True)
     with h5py.File(path) as file:
         assert source.query("x > 1.5").count() == int((file["x"][:] > 1.5).sum())
     # Once there is room, the job goes on, and what was built is kept.
-    kept = regions(path)[0]
     assert main(words(path)) == 0
     assert is_whole(path)
     assert kept == 0 or "there already" in capsys.readouterr().err
