@@ -305,3 +305,53 @@ def test_the_system_is_asked_for_no_byte_twice(chunked, tmp_path):
     ranges.sort()
     assert ranges
     assert all(a[1] <= b[0] for a, b in itertools.pairwise(ranges)), ranges
+
+
+@pytest.mark.parametrize("compressor", [None, "auto"])
+@pytest.mark.parametrize("chunks", [(3, 4, 5), (2, 4, 3)])
+def test_selections_of_chunks_in_fortran_order(tmp_path, compressor, chunks):
+    values = np.arange(60, dtype="i4").reshape(3, 4, 5)
+    group = zarr.open_group(tmp_path / "f.zarr", mode="w", zarr_format=2)
+    made = group.create_array(
+        "a", shape=values.shape, dtype="i4", chunks=chunks, order="F", compressors=compressor
+    )
+    made[...] = values
+    made.attrs["_ARRAY_DIMENSIONS"] = ["z", "y", "x"]
+    source = sieva.open(tmp_path / "f.zarr", learn=False)
+    masks = [values >= 0, values % 7 == 3, values < 0]
+    check(
+        source,
+        [*(("a", mask) for mask in masks), ("a", (1, slice(None), slice(None, None, 2)))],
+        lambda _: values,
+    )
+
+
+def test_selections_of_files_with_fill_values_of_their_own(tmp_path):
+    paths, values = [tmp_path / f"{i}.h5" for i in range(3)], []
+    for i, path in enumerate(paths):
+        with h5py.File(path, "w") as file:
+            scale = file.create_dataset("t", data=np.arange(4.0) + 4 * i)
+            scale.make_scale("t")
+            made = file.create_dataset("a", (4,), dtype="i4", chunks=(2,), fillvalue=7 * i)
+            made[:2] = [1, 2]
+            made.dims[0].attach_scale(scale)
+            values.append(made[...])
+    source, values = sieva.open(paths, learn=False), np.concatenate(values)
+    masks = [values > -1, values == 7, np.arange(12) % 5 == 2]
+    check(source, [*(("a", mask) for mask in masks), ("a", slice(1, 11))], lambda _: values)
+
+
+def test_texts_have_no_order_of_bytes(tmp_path):
+    """Those of FITS lie among big-endian numbers, those of Zarr are numbers."""
+    names = np.array(["PSF", "DEV", "EXP", "COMP"])
+    group = zarr.open_group(tmp_path / "t.zarr", mode="w", zarr_format=2)
+    for name, kind in (("big", ">U4"), ("little", "<U4"), ("pair", ">U2")):
+        made = group.create_array(name, shape=(4,), dtype=kind, chunks=(4,))
+        made[...] = names.astype(kind)
+        made.attrs["_ARRAY_DIMENSIONS"] = ["row"]
+    source = sieva.open(tmp_path / "t.zarr", learn=False)
+    for name, width in (("big", 4), ("little", 4), ("pair", 2)):
+        want = [text[:width] for text in names]
+        many = source.read_many([(name, ...), (name, slice(1, 3)), (name, 2)])
+        assert list(many[0]) == list(source[name][...]) == want
+        assert (list(many[1]), many[2]) == (want[1:3], want[2])

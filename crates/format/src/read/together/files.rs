@@ -72,6 +72,7 @@ fn file(piece: usize, shares: &[Share<'_, '_>], memory: u64, crew: &dyn Crew) {
         if share.parts.is_new {
             strides.remove(share.parts.axis);
         }
+        fill_selected(share, &of.reader.layout.fill);
         let Task { selection, sink, .. } = *share.task;
         own.extend(Task::stored(&of.reader, bx, base, strides, selection, sink));
     }
@@ -123,6 +124,20 @@ fn elements(share: &Share<'_, '_>) -> (u64, u64) {
     let first = share.task.place_of(&share.part) / size;
     let rows = share.part.shape.first().copied().unwrap_or(1);
     (first, first + rows * share.task.strides.first().map_or(1, |s| s / size))
+}
+
+/// Fills the selected elements of a file with what stands there where it was never written: the memory has the value of the
+/// whole array, which may be another one.
+fn fill_selected(share: &Share<'_, '_>, fill: &[u8]) {
+    let (task, size) = (share.task, share.task.size());
+    let (Some(selection), true) = (task.selection, fill.len() == size && *fill != *task.reader.layout.fill)
+    else {
+        return;
+    };
+    let (first, last) = elements(share);
+    let (rank, end) = (selection.rank(first) as usize, selection.rank(last) as usize);
+    let mut sink = task.sink.lock();
+    sink.bytes_mut()[rank * size..end * size].chunks_exact_mut(size).for_each(|slot| slot.copy_from_slice(fill));
 }
 
 /// Copies converted elements to where they go.

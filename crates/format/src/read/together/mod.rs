@@ -30,7 +30,7 @@ mod tests;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
-use sieva_types::{Bx, Error, ErrorKind, Result, Selection};
+use sieva_types::{Bx, DType, Error, ErrorKind, Result, Selection};
 
 use super::BlockReader;
 use crate::buffer::{Buffer, swap_bytes};
@@ -115,7 +115,9 @@ fn read_native(asks: &[Ask<'_>], memory: u64, crew: &dyn Crew) -> Vec<Result<Buf
     drop(tasks);
     let ends = sinks.into_iter().zip(asks).map(|(sink, ask)| {
         let mut out = sink?.end()?;
-        if !ask.reader.is_native() {
+        // Texts have no order of bytes: what stores them by numbers is decoded as it is stored.
+        let is_text = ask.reader.source.schema().arrays[ask.reader.array].dtype == DType::Str;
+        if !is_text && !ask.reader.is_native() {
             swap_bytes(out.bytes_mut(), ask.reader.layout.element_size);
         }
         Ok(out)
