@@ -17,6 +17,8 @@ import sieva
 import zarr
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from test_conformance import files  # noqa: F401
+from test_isolated import fits_table
 
 MANY = settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
@@ -355,3 +357,34 @@ def test_texts_have_no_order_of_bytes(tmp_path):
         many = source.read_many([(name, ...), (name, slice(1, 3)), (name, 2)])
         assert list(many[0]) == list(source[name][...]) == want
         assert (list(many[1]), many[2]) == (want[1:3], want[2])
+
+
+def test_every_array_of_the_conformance_files_and_of_a_table(files, tmp_path):  # noqa: F811
+    """A box of all, and a selection of every third row, in one batch of all arrays of a file."""
+    fits_table(tmp_path / "table.fits")
+    compared = 0
+    for path in [
+        *sorted(p for p in files.iterdir() if not p.name.endswith(".sieva")),
+        tmp_path / "table.fits",
+    ]:
+        try:
+            source = sieva.open(path, learn=False)
+        except sieva.SievaError:
+            continue  # Damaged ones are there, too.
+        names = [name for name in source if source[name].size]
+        asked = []
+        for name in names:
+            array = source[name]
+            every = sieva.Selection.from_positions(range(0, array.size, 3), array.dims, array.shape)
+            asked += [(name, ...), (name, every)]
+        got = source.read_many(asked, errors="return")
+        for name, whole, every in zip(names, got[::2], got[1::2], strict=True):
+            if isinstance(whole, sieva.SievaError):
+                with pytest.raises(type(whole)):
+                    source[name][...]
+                continue
+            want = np.asarray(source[name][...])
+            np.testing.assert_array_equal(whole, want, err_msg=f"{path.name} {name}")
+            np.testing.assert_array_equal(every, want.reshape(-1)[::3], err_msg=f"{path.name} {name}")
+            compared += 1
+    assert compared > 100
