@@ -137,7 +137,9 @@ fn fill_selected(share: &Share<'_, '_>, fill: &[u8]) {
     let (first, last) = elements(share);
     let (rank, end) = (selection.rank(first) as usize, selection.rank(last) as usize);
     let mut sink = task.sink.lock();
-    sink.bytes_mut()[rank * size..end * size].chunks_exact_mut(size).for_each(|slot| slot.copy_from_slice(fill));
+    sink.bytes_mut()[rank * size..end * size]
+        .chunks_exact_mut(size)
+        .for_each(|slot| slot.copy_from_slice(fill));
 }
 
 /// Copies converted elements to where they go.

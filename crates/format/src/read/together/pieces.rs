@@ -52,7 +52,8 @@ impl<'a> Block<'a> {
             inner[d] = (spread(span, strides[d]), spread(to_span, to[d]), wanted.saturating_mul(n));
         }
         // A dimension of one index has no order, and its stride is not used.
-        let is_outside = |d: usize| shape[d] == 1 || (strides[d] >= inner[d + 1].0 && to[d] >= inner[d + 1].1);
+        let is_outside =
+            |d: usize| shape[d] == 1 || (strides[d] >= inner[d + 1].0 && to[d] >= inner[d + 1].1);
         let ordered = (0..shape.len()).rev().find(|&d| !is_outside(d)).map_or(0, |d| d + 1);
         Self { shape, strides, to, inner, ordered, by_rows: false }
     }
