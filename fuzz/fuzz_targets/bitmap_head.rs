@@ -19,7 +19,7 @@ const MOST_ROWS: u64 = 1 << 20;
 
 #[derive(Arbitrary, Debug)]
 enum Source {
-    Foreign { dtype: u8, head: Vec<u8>, body: Vec<u8> },
+    Foreign { version: u8, dtype: u8, head: Vec<u8>, body: Vec<u8> },
     Made(Made),
 }
 
@@ -46,9 +46,9 @@ struct Input {
 
 fuzz_target!(|input: Input| {
     let (dtype, head, body) = match &input.source {
-        Source::Foreign { dtype, head, body } => {
+        Source::Foreign { version, dtype, head, body } => {
             let mut versioned = head.clone();
-            versioned.insert(0, 1);
+            versioned.insert(0, 1 + version % 3);
             (DTYPES[usize::from(*dtype) % DTYPES.len()], versioned, body.clone())
         }
         Source::Made(made) => made.bytes(),
@@ -90,6 +90,11 @@ fn cut(head: &[u8], body: &[u8]) -> Option<(usize, Vec<Vec<u8>>)> {
     let mut rest = head.get(1..)?;
     let (_, _, missing, present) = (take(&mut rest)?, take(&mut rest)?, take(&mut rest)?, take(&mut rest)?);
     for _ in 0..3 * (missing + present) {
+        take(&mut rest)?;
+    }
+    // Groups of bins whose rows are listed.
+    let groups = if head.first() == Some(&1) { 0 } else { take(&mut rest)? };
+    for _ in 0..2 * groups {
         take(&mut rest)?;
     }
     let (bins, mut blocks, mut at) = (head.len() - rest.len(), Vec::new(), 0);

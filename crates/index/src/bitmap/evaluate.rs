@@ -11,7 +11,7 @@ use super::expand::{Side, combine};
 use super::head::{checksum, corrupt};
 use super::reading::{FATES, Reading, Way};
 use super::region::{Fate, RegionBitmap};
-use super::{lists, vector};
+use super::{gaps, lists, vector};
 
 /// Reads a range of a body's bytes into the vector, which is empty.
 pub type Fetch<'a> = dyn FnMut(Range<u64>, &mut Vec<u8>) -> Result<()> + 'a;
@@ -41,15 +41,16 @@ impl RegionBitmap {
         check: &mut [u64],
     ) -> Result<()> {
         let words = self.rows.div_ceil(64);
-        if (sure.len() as u64) < words || (check.len() as u64) < words {
+        self.plan(set, &mut scratch.reading);
+        let checks = scratch.reading.fates.contains(&Fate::Edge);
+        if (sure.len() as u64) < words || (checks && (check.len() as u64) < words) {
             return Err(Error::new(
                 ErrorKind::InvalidValue,
                 format!("{} and {} words for the bits of {} rows", sure.len(), check.len(), self.rows),
             ));
         }
-        self.plan(set, &mut scratch.reading);
         self.load(fetch, scratch)?;
-        for (way, out) in [&mut *sure, &mut *check].into_iter().enumerate() {
+        for (way, out) in [&mut *sure, &mut *check].into_iter().take(1 + usize::from(checks)).enumerate() {
             let out = &mut out[..words as usize];
             match scratch.reading.ways[way] {
                 Way::Tree => self.rows_of(FATES[way], scratch, out)?,
@@ -58,7 +59,7 @@ impl RegionBitmap {
             }
             self.rows_listed(way, scratch, out)?;
         }
-        if !self.merged.groups().is_empty() && sure.iter().zip(&*check).any(|(a, b)| a & b != 0) {
+        if checks && !self.merged.groups().is_empty() && sure.iter().zip(&*check).any(|(a, b)| a & b != 0) {
             return Err(corrupt("a row is in two bins"));
         }
         Ok(())
@@ -67,7 +68,9 @@ impl RegionBitmap {
     /// Fetches and verifies the needed blocks, and finds the vectors in them.
     fn load(&self, fetch: &mut Fetch<'_>, scratch: &mut Scratch) -> Result<()> {
         scratch.places.clear();
-        scratch.places.resize(self.tree.nodes.len(), (0, 0..0));
+        if scratch.reading.needed[..self.tree.blocks.len()].contains(&true) {
+            scratch.places.resize(self.tree.nodes.len(), (0, 0..0));
+        }
         scratch.lists.clear();
         scratch.lists.resize(self.blocks.len() - self.tree.blocks.len(), (0, 0..0));
         let (mut block, mut piece) = (0, 0);
@@ -137,7 +140,8 @@ impl RegionBitmap {
                 continue;
             }
             let list = &scratch.fetched[*piece][place.clone()];
-            lists::mark(list, self.rows, self.leaf_rows(leaf), set, out)
+            let mark = if self.by_gaps { gaps::mark } else { lists::mark };
+            mark(list, self.rows, self.leaf_rows(leaf), set, out)
                 .ok_or_else(|| corrupt("a list contradicts its bin"))?;
             read = true;
         }

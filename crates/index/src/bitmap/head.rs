@@ -2,13 +2,13 @@
 //!
 //! | bytes | meaning |
 //! |---|---|
-//! | 1 | version: 2 if bins are listed, else 1 |
+//! | 1 | version: 3 if bins are listed, else 1; 2 if they are listed by gaps |
 //! | varint | rows |
 //! | varint | rows that are NaN |
 //! | varint | bins of missing values, m |
 //! | varint | bins of present values, p |
 //! | m, then p times | varint: its least ordinal less the first one that it could be (after the bin before it of its class, or the type's least); varint: greatest ordinal less least; varint: rows less 1 |
-//! | version 2 | varint: groups of listed leaves, g; g times: varint: leaves since the group before; varint: its leaves less 1 |
+//! | version 2, 3 | varint: groups of listed leaves, g; g times: varint: leaves since the group before; varint: its leaves less 1 |
 //! | per block, then per list | varint: bytes; 4 bytes, little-endian: the low half of the xxh3-64 of the block |
 //!
 //! Nothing follows. The ordinal of a value is its key less the least key of its type.
@@ -27,8 +27,10 @@ use super::tree::{Block, Tree};
 use super::{MAX_ROWS, lists, varint};
 
 const VERSION: u8 = 1;
+/// With lists of the rows of some bins, by gaps.
+const GAPS: u8 = 2;
 /// With lists of the rows of some bins.
-const LISTING: u8 = 2;
+const LISTING: u8 = 3;
 /// Bins that a head may have; the builder makes far fewer.
 const MAX_BINS: u64 = 1 << 16;
 
@@ -87,7 +89,7 @@ pub(super) fn parse(mut head: &[u8], body_len: u64, dtype: DType) -> Result<Regi
     let bytes = &mut head;
     let number = |bytes: &mut &[u8]| varint::take(bytes).ok_or_else(|| corrupt("the head is cut off"));
     let version = match bytes.split_first() {
-        Some((&version @ (VERSION | LISTING), rest)) => {
+        Some((&version @ (VERSION | GAPS | LISTING), rest)) => {
             *bytes = rest;
             version
         }
@@ -126,13 +128,14 @@ pub(super) fn parse(mut head: &[u8], body_len: u64, dtype: DType) -> Result<Regi
     }
     let leading = (nan > 0).then_some(nan);
     let counts: Vec<u64> = leading.into_iter().chain(bins.iter().map(|b| b.count)).collect();
-    let groups = if version == LISTING { parse_groups(bytes, counts.len())? } else { Vec::new() };
+    let groups = if version == VERSION { Vec::new() } else { parse_groups(bytes, counts.len())? };
     let merged = Merged::new(counts.len(), groups);
     let tree = Tree::new(merged.counts(|leaf| counts[leaf]).into_iter());
     let most = tree.blocks.iter().map(|block| longest(block, &tree));
     let most: Vec<u64> = most.chain(merged.listed().map(|leaf| lists::longest(rows, counts[leaf]))).collect();
     let blocks = parse_blocks(bytes, body_len, &most)?;
-    Ok(RegionBitmap { rows, nan, missing: missing as usize, bins, merged, tree, blocks })
+    let by_gaps = version == GAPS;
+    Ok(RegionBitmap { rows, nan, missing: missing as usize, bins, merged, tree, blocks, by_gaps })
 }
 
 /// The groups of listed leaves: they lie apart or side by side, each of at least one leaf.

@@ -21,6 +21,7 @@ mod decimal;
 mod evaluate;
 mod expand;
 mod extremes;
+mod gaps;
 mod groups;
 mod head;
 mod lists;
@@ -103,7 +104,8 @@ pub fn build(
 
 impl RegionBitmap {
     /// Sets the bits (bit i % 64 of word i / 64 for row i) of the rows whose value is surely in the set in
-    /// `sure`, and of those to be looked up in `check`. Both have at least a word per 64 rows and come zeroed.
+    /// `sure`, and of those to be looked up in `check`. Both have at least a word per 64 rows and come zeroed; `check` may be
+    /// empty where no row is to be looked up ([`RegionBitmap::edge`]).
     ///
     /// `fetch` reads a range of the body's bytes into the vector that it is given, which is empty. It is
     /// called for as few ranges as adjacent blocks allow, which hold [`RegionBitmap::cost`] bytes together.

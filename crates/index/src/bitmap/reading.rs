@@ -54,6 +54,12 @@ impl RegionBitmap {
         self.list_fates(set, &mut reading.fates);
         reading.ways = FATES.map(|fate| self.way(fate, &reading.fates));
         reading.asked.clear();
+        reading.needed.clear();
+        if !reading.ways.contains(&Way::Tree) {
+            reading.needed.resize(self.tree.blocks.len(), false);
+            self.needed_lists(reading);
+            return;
+        }
         for share in self.merged.shares() {
             let fates = &reading.fates[share];
             let by_tree =
@@ -61,8 +67,11 @@ impl RegionBitmap {
             let fate = if is_one(fates) && by_tree(fates[0]) { fates[0] } else { Fate::Outside };
             reading.asked.push(fate);
         }
-        reading.needed.clear();
         self.needed(&reading.asked, &mut reading.needed);
+        self.needed_lists(reading);
+    }
+
+    fn needed_lists(&self, reading: &mut Reading) {
         for leaf in self.merged.listed() {
             let read = (0..FATES.len()).any(|way| reading.lists(self, way, leaf));
             reading.needed.push(read);

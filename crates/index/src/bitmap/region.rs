@@ -46,6 +46,8 @@ pub struct RegionBitmap {
     pub(super) tree: Tree,
     /// Those of the tree, then the lists.
     pub(super) blocks: Vec<StoredBlock>,
+    /// Whether lists are of gaps.
+    pub(super) by_gaps: bool,
 }
 
 /// What a set does with a leaf.

@@ -364,7 +364,7 @@ fn rare_bins_are_read_alone() {
     let values = gamma(200_000);
     let ws = &mut Workspace::default();
     let index = Index::new(Elements::F32(&values), &KeySet { nan: true, ..KeySet::EMPTY }, 2, ws);
-    assert_eq!(index.head[0], 2);
+    assert_eq!(index.head[0], 3);
     let keys = keys(Elements::F32(&values));
     let between = |low: f32, high: f32| KeySet::interval(f32_key(low) + 1, f32_key(high) - 1);
     let listed = |set: &KeySet| index.parsed.cover(set).inside * 2 + 200;
@@ -389,6 +389,81 @@ fn rare_bins_are_read_alone() {
     ws.stage.fill(&tree, &ws.binning, &merged::Merged::new(leaves.len(), Vec::new()));
     let without: usize = tree.blocks.iter().map(|block| ws.stage.block(block).len()).sum();
     assert!(index.body.len() <= without + without / 20, "{} of {without}", index.body.len());
+}
+
+/// An index of version 2, whose lists are of gaps, as one of version 3 would be.
+fn of_gaps(index: &Index, keys: &[Option<i128>]) -> Index {
+    let tree = &index.parsed.blocks[..index.parsed.tree.blocks.len()];
+    let mut body = index.body[..tree.last().map_or(0, |block| block.end as usize)].to_vec();
+    let entries: usize = index.parsed.blocks.iter().map(|block| entry(block.end - block.start).len()).sum();
+    let mut head = index.head[..index.head.len() - entries].to_vec();
+    head[0] = 2;
+    tree.iter()
+        .for_each(|block| head::put_block(&index.body[block.start as usize..block.end as usize], &mut head));
+    for leaf in index.parsed.merged.listed() {
+        let bin = index.parsed.bins[leaf - usize::from(index.parsed.nan > 0)];
+        let is_in = |key: &Option<i128>| key.is_some_and(|k| bin.low <= k && k <= bin.high);
+        let places: Vec<u32> = (0..keys.len()).filter(|&i| is_in(&keys[i])).map(|i| i as u32).collect();
+        let mut list = Vec::new();
+        gaps::tests::put(&places, keys.len() as u64, &mut list);
+        head::put_block(&list, &mut head);
+        body.extend(list);
+    }
+    let parsed = RegionBitmap::parse(&head, body.len() as u64, DType::F32).unwrap();
+    Index { head, body, parsed, rows: index.rows }
+}
+
+/// The entry of a block of so many bytes.
+fn entry(length: u64) -> Vec<u8> {
+    let mut out = Vec::new();
+    varint::put(length, &mut out);
+    out.extend([0; 4]);
+    out
+}
+
+#[test]
+fn lists_of_gaps_are_read() {
+    let values = gamma(100_000);
+    let ws = &mut Workspace::default();
+    let index = Index::new(Elements::F32(&values), &KeySet { nan: true, ..KeySet::EMPTY }, 2, ws);
+    let keys = keys(Elements::F32(&values));
+    let older = of_gaps(&index, &keys);
+    for (low, high) in [(2.0, 99.0), (2.1, 2.2), (1.333, 2.6), (0.0, 1.2), (0.1, 2.5)] {
+        let set = KeySet::interval(f32_key(low) + 1, f32_key(high) - 1);
+        older.agrees(&keys, &set, ws);
+        assert_eq!(older.evaluate(&set, ws).unwrap(), index.evaluate(&set, ws).unwrap());
+    }
+}
+
+/// Twelve rows of 0, but 7 at row 4 and 9 at row 9, of which those are listed: as versions 1, 2 and 3 have it.
+#[test]
+fn bytes_of_all_versions_are_read() {
+    let bins = [0x0c, 0, 0, 3, 0, 0, 9, 6, 0, 0, 1, 0, 0];
+    let (root, groups) = ([0x10, 0x02], [1, 1, 1]);
+    // Where the root's row is the 7, its right child has a 0.
+    let plain: (&[u8], Vec<&[u8]>) = (&[], vec![&[0x10, 0x02, 0x02]]);
+    let gaps: (&[u8], Vec<&[u8]>) = (&groups, vec![&root, &[2, 0x02], &[3, 0x06]]);
+    let steps: (&[u8], Vec<&[u8]>) = (&groups, vec![&root, &[2, 0x00, 0x02], &[2, 0x01, 0x04]]);
+    for (version, (groups, blocks)) in [(1, plain), (2, gaps), (3, steps)] {
+        let mut head = [&[version], &bins[..], groups].concat();
+        blocks.iter().for_each(|block| head::put_block(block, &mut head));
+        let body = blocks.concat();
+        let parsed = RegionBitmap::parse(&head, body.len() as u64, DType::U8).unwrap();
+        let index = Index { head, body, parsed, rows: 12 };
+        let mut values = [0_u8; 12];
+        (values[4], values[9]) = (7, 9);
+        let keys = keys(Elements::U8(&values));
+        for set in [(7, 7), (9, 9), (7, 9), (0, 7), (0, 0), (5, 8), (0, 9)] {
+            let set = KeySet::interval(set.0, set.1);
+            assert!(index.agrees(&keys, &set, &mut Workspace::default()).is_empty(), "{version}: {set:?}");
+        }
+        if version == 3 {
+            let mut made = (Vec::new(), Vec::new());
+            let list = |place: u32, out: &mut Vec<u8>| lists::put(&[place], 12, out);
+            (list(4, &mut made.0), list(9, &mut made.1));
+            assert_eq!((&made.0[..], &made.1[..]), (blocks[1], blocks[2]));
+        }
+    }
 }
 
 #[test]
