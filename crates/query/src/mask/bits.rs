@@ -50,7 +50,7 @@ impl Mask {
 
     /// Number of ones.
     pub fn count(&self) -> u64 {
-        self.words.iter().map(|w| u64::from(w.count_ones())).sum()
+        count(&self.words)
     }
 
     /// Number of ones among `n` positions from `at` on.
@@ -73,7 +73,8 @@ impl Mask {
 
     /// Whether all bits are set.
     pub fn all(&self) -> bool {
-        self.count() == self.len as u64
+        let (whole, rest) = self.words.split_at(self.len / 64);
+        whole.iter().all(|&w| w == u64::MAX) && rest.iter().all(|&w| w == (1 << (self.len % 64)) - 1)
     }
 
     /// Bit `i`.
@@ -166,6 +167,20 @@ impl Mask {
     }
 }
 
+/// Number of ones.
+fn count(words: &[u64]) -> u64 {
+    #[cfg(target_arch = "x86_64")]
+    if is_x86_feature_detected!("popcnt") {
+        #[target_feature(enable = "popcnt")]
+        fn counted(words: &[u64]) -> u64 {
+            words.iter().map(|w| u64::from(w.count_ones())).sum()
+        }
+        // SAFETY: the feature was just detected.
+        return unsafe { counted(words) };
+    }
+    words.iter().map(|w| u64::from(w.count_ones())).sum()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -207,6 +222,12 @@ mod tests {
         let m = Mask::ones(70);
         assert_eq!(m.count(), 70);
         assert!(m.all() && !m.none());
+        for n in [1, 63, 64, 65, 128, 200] {
+            let mut m = Mask::ones(n);
+            assert!(m.all());
+            m.clear_range(n - 1, 1);
+            assert!(!m.all() && m.count() == n as u64 - 1);
+        }
         assert_eq!(Mask::ones(0).count(), 0);
     }
 }

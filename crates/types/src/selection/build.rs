@@ -6,17 +6,12 @@
 use roaring::RoaringBitmap;
 
 use super::Selection;
+use super::block::{BLOCK_BITS, BLOCK_WORDS, Blocks, PositionBlock};
 use super::set::{BITSET_BYTES, BUCKET_BITS, PositionSet, SetOp};
 use crate::{Error, ErrorKind, Result};
 
-/// log2 of the positions in a block.
-const BLOCK_BITS: u32 = 16;
-
 /// Positions that are handed on together.
 const RISING: usize = 1 << 10;
-
-/// Words in a block.
-const BLOCK_WORDS: usize = 1 << (BLOCK_BITS - 6);
 
 /// Collects positions into a [`Selection`].
 ///
@@ -30,6 +25,8 @@ pub struct SelectionBuilder {
     /// The bucket in work.
     bucket: u32,
     bits: RoaringBitmap,
+    /// Blocks of it that came in order since others did, and are not among its bits yet.
+    blocks: Blocks,
     /// The block in work, which belongs to `bucket`.
     block: u64,
     words: Box<[u64; BLOCK_WORDS]>,
@@ -49,7 +46,8 @@ impl SelectionBuilder {
 
     fn over(dims: Vec<String>, shape: Vec<u64>, done: PositionSet) -> Self {
         let words = Box::new([0; BLOCK_WORDS]);
-        Self { dims, shape, done, bucket: 0, bits: RoaringBitmap::new(), block: 0, words, dirty: false }
+        let (bits, blocks) = (RoaringBitmap::new(), Blocks::default());
+        Self { dims, shape, done, bucket: 0, bits, blocks, block: 0, words, dirty: false }
     }
 
     /// Adds the position `base + i` for each bit `i < bits` that is set: bit `i % 64`, from the least significant
@@ -65,6 +63,15 @@ impl SelectionBuilder {
         if rest > 0 {
             self.or_words(base + 64 * whole as u64, &[words[whole] & ((1 << rest) - 1)]);
         }
+        Ok(())
+    }
+
+    /// Adds the positions of a block.
+    pub fn push_block(&mut self, block: PositionBlock) -> Result<()> {
+        self.check(block.last(), 1)?;
+        self.flush_block();
+        self.enter_block(block.number());
+        self.keep(block);
         Ok(())
     }
 
@@ -94,6 +101,7 @@ impl SelectionBuilder {
 
     /// Adds increasing positions of the bucket in work: at its end in one go, where they lie behind all others.
     fn append(&mut self, rising: &mut Vec<u32>) {
+        self.join_blocks();
         if self.bits.append(rising.iter().copied()).is_err() {
             self.bits.extend(rising.iter().copied());
         }
@@ -106,7 +114,10 @@ impl SelectionBuilder {
         let containers = s.n_bytes_array_containers
             + s.n_bytes_run_containers
             + u64::from(s.n_bitset_containers) * BITSET_BYTES;
-        self.done.memory_bytes() + containers + (BLOCK_WORDS * size_of::<u64>()) as u64
+        self.done.memory_bytes()
+            + containers
+            + self.blocks.memory_bytes()
+            + (BLOCK_WORDS * size_of::<u64>()) as u64
     }
 
     /// The selection of all positions that were added.
@@ -210,6 +221,7 @@ impl SelectionBuilder {
         }
         if first_whole < end_whole {
             self.enter_bucket(bucket);
+            self.join_blocks();
             self.bits.insert_range(first_whole as u32..=(end_whole - 1) as u32);
         }
         if first_whole <= end_whole && end_whole < end {
@@ -258,8 +270,12 @@ impl SelectionBuilder {
         }
         let base = (self.block << BLOCK_BITS) as u32;
         if self.words.iter().fold(u64::MAX, |all, w| all & w) == u64::MAX {
+            self.join_blocks();
             self.bits.insert_range(base..=base + ((1 << BLOCK_BITS) - 1));
+        } else if let Some(block) = PositionBlock::new(self.block << BLOCK_BITS, &self.words[..]) {
+            self.keep(block);
         } else {
+            self.join_blocks();
             let mut bytes = [0; BLOCK_WORDS * 8];
             for (to, word) in bytes.chunks_exact_mut(8).zip(self.words.iter()) {
                 to.copy_from_slice(&word.to_le_bytes());
@@ -273,17 +289,37 @@ impl SelectionBuilder {
         self.words.fill(0);
     }
 
+    /// Keeps a block of the bucket in work: behind the others if it comes after all of them.
+    fn keep(&mut self, block: PositionBlock) {
+        if self.blocks.last().is_some_and(|last| last >= block.number()) {
+            self.join_blocks();
+        }
+        self.blocks.push(block);
+    }
+
+    /// Moves the blocks that are kept to the bits of the bucket in work.
+    fn join_blocks(&mut self) {
+        match self.blocks.take() {
+            None => {}
+            Some(more) if self.bits.is_empty() => self.bits = more,
+            Some(more) => self.bits |= &more,
+        }
+    }
+
     /// Moves the bucket in work to those that are done.
     fn seal_bucket(&mut self) {
+        // Blocks have the smallest form already.
+        let are_blocks = self.bits.is_empty();
+        self.join_blocks();
         let bits = std::mem::take(&mut self.bits);
         if bits.is_empty() {
             return;
         }
         if self.bucket >= self.done.end_bucket() {
-            self.done.push_bits(self.bucket, bits);
+            self.done.push(self.bucket, bits, are_blocks);
         } else {
             let mut more = PositionSet::empty(self.done.extent());
-            more.push_bits(self.bucket, bits);
+            more.push(self.bucket, bits, are_blocks);
             self.done = self.done.merge(&more, SetOp::Or);
         }
     }

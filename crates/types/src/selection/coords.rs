@@ -86,6 +86,10 @@ pub(super) fn fill_coords(set: &PositionSet, shape: &[u64], mut out: &mut [i64])
         let (here, rest) = std::mem::take(&mut out).split_at_mut(n * rank);
         match chunk {
             Chunk::Run { start, .. } => at.write_run(start, here),
+            // A position is its coordinate: nothing is looked up.
+            Chunk::List { base, lows } if rank == 1 => {
+                here.iter_mut().zip(lows).for_each(|(to, &low)| *to = (base + u64::from(low)) as i64);
+            }
             Chunk::List { base, lows } => {
                 for (to, &low) in here.chunks_exact_mut(rank).zip(lows) {
                     at.write(base + u64::from(low), to);

@@ -1,5 +1,6 @@
 //! Selections: the positions that satisfy a condition, their set algebra, and the ways through them.
 
+mod block;
 mod build;
 mod coords;
 mod made;
@@ -10,6 +11,7 @@ mod walk;
 
 use std::fmt;
 
+pub use block::PositionBlock;
 pub use build::SelectionBuilder;
 pub use coords::unravel;
 pub use walk::{Batches, Positions, Runs};

@@ -126,6 +126,11 @@ impl PositionSet {
         self.push_shared(bucket, Arc::new(bits));
     }
 
+    /// As [`PositionSet::push_bits`], of bits that may have the smallest form.
+    pub(super) fn push(&mut self, bucket: u32, bits: RoaringBitmap, is_smallest: bool) {
+        if is_smallest { self.push_shared(bucket, Arc::new(bits)) } else { self.push_bits(bucket, bits) }
+    }
+
     fn push_shared(&mut self, bucket: u32, bits: Arc<RoaringBitmap>) {
         debug_assert!(bucket >= self.end_bucket());
         let len = bits.len();

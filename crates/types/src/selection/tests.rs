@@ -182,7 +182,7 @@ proptest! {
 
     #[test]
     fn blocks_of_bits_at_any_place_and_in_any_order(
-        blocks in prop::collection::vec((0..ROWS, any::<u64>(), 0..9000u64, 0..3u8), 1..12),
+        blocks in prop::collection::vec((prop_oneof![0..ROWS, (0..3u64).prop_map(|b| b << 16)], any::<u64>(), prop_oneof![0..9000u64, Just(1 << 16)], 0..4u8), 1..12),
     ) {
         let mut b = SelectionBuilder::new(names(1), vec![ROWS]).unwrap();
         let mut bits = vec![false; ROWS as usize];
@@ -190,9 +190,13 @@ proptest! {
             let len = len.min(ROWS - base);
             // Garbage beyond the end must not count.
             let words: Vec<u64> = (0..len.div_ceil(64) + 1)
-                .map(|i| [0, u64::MAX, seed.rotate_left(i as u32).wrapping_mul(i | 1)][kind as usize])
+                .map(|i| [0, u64::MAX, seed.rotate_left(i as u32).wrapping_mul(i | 1), 1 << (seed.rotate_right(i as u32) % 64)][kind as usize])
                 .collect();
-            b.push_bits(base, &words, len).unwrap();
+            let block = PositionBlock::new(base, &words[..len as usize / 64]).filter(|_| len % 64 == 0);
+            match block {
+                Some(block) => b.push_block(block).unwrap(),
+                None => b.push_bits(base, &words, len).unwrap(),
+            }
             for i in 0..len {
                 bits[(base + i) as usize] |= words[i as usize / 64] >> (i % 64) & 1 == 1;
             }

@@ -30,8 +30,8 @@ const LEARNT_FROM: u64 = 4096;
 pub(in crate::exec) struct Found {
     /// Where the condition holds.
     sure: Mask,
-    /// Where it may hold, and the data must tell.
-    check: Mask,
+    /// Where it may hold, and the data must tell; `None`: nowhere.
+    check: Option<Mask>,
 }
 
 /// What the bitmap of a region said last of an array, where several tiles have a part of it.
@@ -74,7 +74,7 @@ impl AccessPath for BitmapPath {
         let evaluate = move |evaluator: &mut Evaluator<'_, 'e>, asked: &Question<'_>, _: Option<&Mask>| {
             evaluator.did.by_bitmap += 1;
             let found = bitmaps.evaluate(asked.set, &asked.own, evaluator.leaves)?;
-            Ok(Answer { sure: found.sure, check: Some(found.check) })
+            Ok(Answer { sure: found.sure, check: found.check })
         };
         Some(Offer { cost, evaluate: Box::new(evaluate) })
     }
@@ -143,7 +143,7 @@ impl Bitmaps<'_> {
         {
             return Ok(self.region(*region, bx, bitmap, set, leaves));
         }
-        let mut all = Found { sure: Mask::zeros(own.len() as usize), check: Mask::zeros(own.len() as usize) };
+        let (mut sure, mut check) = (Mask::zeros(own.len() as usize), Mask::zeros(own.len() as usize));
         for (region, bx, bitmap) in &self.parts {
             let Some(part) = bx.intersect(own) else { continue };
             let found = match bitmap {
@@ -159,7 +159,7 @@ impl Bitmaps<'_> {
                     );
                     let part = Found {
                         sure: slice_box(&found.sure, &bx.shape, &within),
-                        check: slice_box(&found.check, &bx.shape, &within),
+                        check: found.check.as_ref().map(|check| slice_box(check, &bx.shape, &within)),
                     };
                     if !whole {
                         // The next tile may have another part of it.
@@ -170,13 +170,15 @@ impl Bitmaps<'_> {
                 }
                 None => {
                     let n = part.len() as usize;
-                    Found { sure: Mask::zeros(n), check: Mask::ones(n) }
+                    Found { sure: Mask::zeros(n), check: Some(Mask::ones(n)) }
                 }
             };
-            crate::exec::tile::prepare::paste(&mut all.sure, own, &part, &found.sure);
-            crate::exec::tile::prepare::paste(&mut all.check, own, &part, &found.check);
+            crate::exec::tile::prepare::paste(&mut sure, own, &part, &found.sure);
+            if let Some(found) = &found.check {
+                crate::exec::tile::prepare::paste(&mut check, own, &part, found);
+            }
         }
-        Ok(all)
+        Ok(Found { sure, check: Some(check) })
     }
 
     fn region(
@@ -188,14 +190,17 @@ impl Bitmaps<'_> {
         leaves: &mut Leaves<'_>,
     ) -> Found {
         let n = bx.len() as usize;
-        let mut found = Found { sure: Mask::zeros(n), check: Mask::zeros(n) };
-        let (sure, check) = (found.sure.words_mut(), found.check.words_mut());
+        // Mostly the set cuts no bin.
+        let check = (bitmap.edge(set) > 0).then(|| Mask::zeros(n));
+        let mut found = Found { sure: Mask::zeros(n), check };
+        let check = found.check.as_mut().map_or(&mut [][..], Mask::words_mut);
+        let sure = found.sure.words_mut();
         let started = Instant::now();
         let Some((requests, bytes)) =
             self.index.evaluate(region, bitmap, set, &mut leaves.bitmap, sure, check)
         else {
             // Damaged: nothing of it is believed.
-            return Found { sure: Mask::zeros(n), check: Mask::ones(n) };
+            return Found { sure: Mask::zeros(n), check: Some(Mask::ones(n)) };
         };
         if bytes >= LEARNT_FROM {
             let took = started.elapsed().as_secs_f64() * 1e9;

@@ -45,9 +45,14 @@ impl Evaluator<'_, '_> {
                 Verdict::Some => {}
             }
         }
-        let open = (mask.len() as u64 == asked.own.len()).then_some(&*mask);
+        let is_all_open = mask.all();
+        let open = (mask.len() as u64 == asked.own.len() && !is_all_open).then_some(&*mask);
         let held = self.by_cheapest(&asked, open, &PATHS)?;
-        apply(mask, bx, &held, &self.leaves.axes(array));
+        if is_all_open && held.len() == mask.len() {
+            *mask = held;
+        } else {
+            apply(mask, bx, &held, &self.leaves.axes(array));
+        }
         Ok(())
     }
 

@@ -48,7 +48,10 @@ impl AccessPath for PointsPath {
         if execution.options.access == Access::Scan || !self.is_there(execution, asked.array) {
             return None;
         }
-        let cost = open?.count() as f64 * execution.indexes.costs.direct.request.get();
+        // All of a tile that lines up with the array is open, or none is known to be.
+        let all = asked.own.len();
+        let count = open.map_or_else(|| (asked.bx.len() == all).then_some(all), |open| Some(open.count()))?;
+        let cost = count as f64 * execution.indexes.costs.direct.request.get();
         Some(Offer {
             cost,
             evaluate: Box::new(|evaluator, asked, open| {
@@ -56,7 +59,7 @@ impl AccessPath for PointsPath {
                 evaluator.did.by_points += 1;
                 let sure = match open {
                     Some(open) => evaluator.leaves.test_points(asked, open)?,
-                    None => evaluator.leaves.test(asked.array, asked.raw, asked.set, asked.bx)?.1,
+                    None => evaluator.leaves.test_points(asked, &Mask::ones(asked.own.len() as usize))?,
                 };
                 Ok(Answer { sure, check: None })
             }),

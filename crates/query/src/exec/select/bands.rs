@@ -3,7 +3,7 @@
 //! Tiles that are cut along an inner dimension interleave: those of one band are put together before their positions are
 //! handed on.
 
-use sieva_types::{Bx, Error, ErrorKind, Result, Selection, SelectionBuilder};
+use sieva_types::{Bx, Error, ErrorKind, PositionBlock, Result, Selection, SelectionBuilder};
 
 use crate::exec::Execution;
 use crate::exec::pool::{Flow, check};
@@ -89,6 +89,19 @@ impl<'e> Bands<'e> {
         self.fits(self.pending_bytes, "the tiles that lie side by side")?;
         self.pending.push((bx, mask));
         Ok(())
+    }
+
+    /// Whether blocks of positions may be added: a tile is a band by itself, and all positions are wanted.
+    pub(in crate::exec) fn takes_blocks(&self) -> bool {
+        self.band == 1 && self.enough.is_none()
+    }
+
+    /// Adds the positions of a tile of `n`, which must follow those added before, as a block of the row space.
+    pub(in crate::exec) fn add_block(&mut self, tile: usize, n: u64, block: PositionBlock) -> Result<()> {
+        self.next = tile;
+        self.found += block.count();
+        self.held.add(block.count(), n, &self.builder, &self.execution.options)?;
+        self.builder.push_block(block)
     }
 
     /// Says that all tiles before `next` were added or have no positions: a band that is complete is put in order.
@@ -239,6 +252,13 @@ fn contiguous(shape: &[u64], bx: &Bx) -> (usize, u64) {
     (d, inner)
 }
 
+/// Where a box begins that is one run of the row space.
+pub(super) fn run_of(shape: &[u64], bx: &Bx) -> Option<u64> {
+    let (d, inner) = contiguous(shape, bx);
+    let is_run = bx.shape[..d.saturating_sub(1)].iter().all(|&n| n == 1);
+    is_run.then(|| place(shape, bx, (d, inner), 0))
+}
+
 /// Where the run `r` of a box begins in the row space.
 fn place(shape: &[u64], bx: &Bx, (d, inner): (usize, u64), r: u64) -> u64 {
     let (mut rest, mut at, mut stride) = (r, 0, inner);
@@ -288,15 +308,20 @@ mod tests {
     #[test]
     fn runs_of_a_box_lie_where_its_positions_do() {
         let shape = [4, 5, 6];
-        for bx in
-            [Bx::new(vec![1, 2, 1], vec![2, 3, 4]), Bx::new(vec![1, 2, 0], vec![2, 3, 6]), Bx::whole(&shape)]
-        {
+        for bx in [
+            Bx::new(vec![1, 2, 1], vec![2, 3, 4]),
+            Bx::new(vec![1, 2, 0], vec![2, 3, 6]),
+            Bx::new(vec![1, 2, 0], vec![1, 3, 6]),
+            Bx::new(vec![2, 0, 0], vec![2, 5, 6]),
+            Bx::whole(&shape),
+        ] {
             let (d, inner) = contiguous(&shape, &bx);
             let run = if d > 0 { bx.shape[d - 1] * inner } else { inner };
             let runs = (0..bx.len() / run).map(|r| place(&shape, &bx, (d, inner), r));
             let all: Vec<u64> = runs.flat_map(|first| first..first + run).collect();
             let slow: Vec<u64> = (0..bx.len() as usize).map(|i| position(&shape, &bx, i)).collect();
             assert_eq!(all, slow);
+            assert_eq!(run_of(&shape, &bx), (bx.len() == run).then(|| all[0]));
         }
     }
 }

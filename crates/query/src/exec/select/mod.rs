@@ -2,6 +2,7 @@
 
 pub(super) mod bands;
 pub(super) mod kept;
+mod picked;
 
 use sieva_types::{Bx, Error, Result, Selection, SelectionBuilder};
 
@@ -11,6 +12,7 @@ use crate::exec::pool::{Flow, check, fold, in_order_batched};
 use crate::exec::prefetch::{Ahead, Work};
 use crate::exec::select::bands::Bands;
 use crate::exec::select::kept::{Found, Hits, Keeping};
+use crate::exec::select::picked::Picked;
 use crate::exec::tile::arrays::Leaves;
 use crate::exec::tile::condition::Evaluator;
 use crate::exec::tile::prepare::{KnownMask, Node, Prepared};
@@ -332,6 +334,8 @@ fn select_open(
     stats: &mut ExecStats,
 ) -> Result<Flow> {
     let ahead = Ahead::new(execution, prepared, &[], bands.enough.is_none());
+    let packs = bands.takes_blocks();
+    let shape = &execution.bound.rows.shape;
     let open = |job: usize| (!candidates[job].all).then_some(candidates[job].tile);
     let work = Work { jobs: candidates.len(), tiles, tile: open };
     let mut flow = Flow::Continue(());
@@ -339,14 +343,14 @@ fn select_open(
         (candidates.len(), batch_of(tiles, candidates.len()), execution.options.at_work() / 2),
         execution.threads_for(candidates.len(), tiles),
         &execution.options.cancel,
-        |(_, _, mask, _, _): &(usize, Bx, Mask, Option<Failure>, ExecStats)| mask.len() as u64 / 8,
+        |(_, _, picked, _, _): &(usize, Bx, Picked, Option<Failure>, ExecStats)| picked.bytes(),
         || Leaves::new(execution),
         |leaves, i| {
             let Candidate { tile, all } = candidates[i];
             let bx = tiles.tile(tile);
             if all {
                 let mask = Mask::ones(bx.len() as usize);
-                return Ok((i, bx, mask, None, ExecStats::default()));
+                return Ok((i, bx, Picked::Mask(mask), None, ExecStats::default()));
             }
             if let Some(ahead) = &ahead {
                 ahead.before(i, &work);
@@ -355,11 +359,16 @@ fn select_open(
             if let Some(ahead) = &ahead {
                 ahead.after(&bx, leaves);
             }
-            Ok((i, bx, mask, failure, did))
+            let packs = packs && failure.is_none();
+            let picked = if packs { Picked::of(mask, shape, &bx) } else { Picked::Mask(mask) };
+            Ok((i, bx, picked, failure, did))
         },
-        |(i, bx, mask, failure, did)| {
+        |(i, bx, picked, failure, did)| {
             stats.merge(&did);
-            bands.add(candidates[i].tile, bx, mask, failure)?;
+            match picked {
+                Picked::Mask(mask) => bands.add(candidates[i].tile, bx, mask, failure)?,
+                Picked::Block(block) => bands.add_block(candidates[i].tile, bx.len(), block)?,
+            }
             flow = bands.go_to(candidates.get(i + 1).map_or(end, |next| next.tile))?;
             Ok(flow)
         },
