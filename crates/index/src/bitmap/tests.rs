@@ -458,10 +458,12 @@ fn bytes_of_all_versions_are_read() {
             assert!(index.agrees(&keys, &set, &mut Workspace::default()).is_empty(), "{version}: {set:?}");
         }
         if version == 3 {
-            let mut made = (Vec::new(), Vec::new());
-            let list = |place: u32, out: &mut Vec<u8>| lists::put(&[place], 12, out);
-            (list(4, &mut made.0), list(9, &mut made.1));
-            assert_eq!((&made.0[..], &made.1[..]), (blocks[1], blocks[2]));
+            let list = |place: u32| {
+                let mut out = Vec::new();
+                lists::put(&[place], 12, &mut out);
+                out
+            };
+            assert_eq!([list(4), list(9)], [blocks[1], blocks[2]]);
         }
     }
 }
