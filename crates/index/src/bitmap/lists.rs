@@ -7,8 +7,8 @@
 //!
 //! A list is in the code of Elias and Fano (Elias, Efficient storage and retrieval by content and address of static files,
 //! J. ACM 21, 1974): a byte k, the low k bits of each row, then what is left of the rows as a bit stream of a zero for each
-//! step of 2^k rows and a one for each row. Rows that lie by chance take half a bit more than by the gaps, and are found three
-//! times as fast, as none waits for the one before. Lists of gaps (see [`super::gaps`]) are read still.
+//! step of 2^k rows and a one for each row. Rows that lie by chance take half a bit more than by the gaps, but none waits for
+//! the one before to be found. Lists of gaps (see [`super::gaps`]) are read still.
 
 use std::ops::Range;
 
