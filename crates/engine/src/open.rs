@@ -266,7 +266,7 @@ impl Source {
         &self.inner
     }
 
-    /// Where the bytes of its file lie: what it was opened with, else what the storage tells. Found when it is first asked
+    /// Where the bytes of its file lie: what it was opened with, else what its manifest or the storage tells. Found when it is first asked
     /// for, and kept. Of many files, which lie each in its own way, nothing is known here.
     ///
     /// ```
@@ -280,7 +280,12 @@ impl Source {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn striping(&self) -> &Striping {
-        self.striping.get_or_init(|| self.striping_of(&**self.inner.store()))
+        self.striping.get_or_init(|| {
+            match self.inner.striping().filter(|_| self.options.striping.is_none()) {
+                Some(kept) => kept.clone(),
+                None => self.striping_of(&**self.inner.store()),
+            }
+        })
     }
 
     /// Which boxes of an array each server has, and which servers a box is on: made when it is first asked for, and kept with

@@ -140,7 +140,7 @@ impl Source {
         if reader.store().version().is_empty() {
             return Err(several("nothing tells one state of it from another".into()));
         }
-        let manifest = Manifest::take(&**reader, Layouts::All)?;
+        let manifest = Manifest::take(&**reader, Layouts::All)?.with_striping(self.striping());
         for (array, info) in reader.schema().arrays.iter().enumerate() {
             // An array that cannot be read here cannot be read there; what may pass is an error now.
             if matches!(manifest.layout(array), Ok(None)) {
@@ -238,6 +238,34 @@ mod tests {
         assert_eq!(other.reader().store().counters().snapshot().bytes_read, 4000);
         // What was opened by a manifest gives one.
         assert_eq!(other.manifest().unwrap(), bytes);
+    }
+
+    #[test]
+    fn whoever_has_the_manifest_asks_no_file_system_for_the_striping() {
+        let dir = Scratch::new("striping");
+        let path = file(&dir.0);
+        let striping = sieva_store::Striping::parse("stripe_size=128,on=7+3+9").unwrap();
+        let given = OpenOptions { striping: Some(striping.clone()), ..OpenOptions::default() };
+        let first = Source::open(&path, &given).unwrap();
+        let bytes = first.manifest().unwrap();
+        let plain = Source::open(&path, &OpenOptions::default()).unwrap();
+        assert_eq!(plain.striping().servers(), 1, "what the file system would say");
+        let other = Source::open(&path, &by(&bytes)).unwrap();
+        let of = |source: &Source| {
+            let set = source.sub_correlation(0).unwrap().unwrap();
+            (0..3).map(|server| set.of_server(server).collect::<Vec<_>>()).collect::<Vec<_>>()
+        };
+        assert_eq!(of(&other), of(&first));
+        assert_eq!((other.striping().servers(), other.striping().server_name(0)), (3, "server 3".into()));
+        assert_eq!(other.reader().store().counters().snapshot().requests, 0);
+        assert_eq!(other.manifest().unwrap(), bytes);
+        // What is given at opening counts for more; of one server nothing is kept.
+        let two = Some(sieva_store::Striping::given(64, 2, 0).unwrap());
+        let told = Source::open(&path, &OpenOptions { striping: two, ..by(&bytes) }).unwrap();
+        assert_eq!(told.striping().servers(), 2);
+        let single = Source::open(&path, &by(&plain.manifest().unwrap())).unwrap();
+        assert!(single.striping().is_single());
+        assert!(bytes.len() < plain.manifest().unwrap().len() + 64, "a rule, no table");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use sieva_store::RangedRead;
+use sieva_store::{RangedRead, Striping};
 use sieva_types::{Bx, Error, ErrorKind, Result, Texts};
 
 use crate::layout::Layout;
@@ -32,6 +32,11 @@ pub trait ArraySource: Send + Sync {
 
     /// The object that layouts' offsets refer to.
     fn store(&self) -> &Arc<dyn RangedRead>;
+
+    /// Where the bytes of that object lie, where that is known without asking its storage.
+    fn striping(&self) -> Option<&Striping> {
+        None
+    }
 
     /// Says that the layouts of these arrays are about to be asked for: a source behind a network fetches what tells them
     /// all at once.

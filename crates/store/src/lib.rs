@@ -26,7 +26,7 @@ pub use location::{check_name, is_url, redacted, redacted_database, without_secr
 pub use memory::MemoryStore;
 pub use remote::{RemoteOption, RemoteOptions, RemoteValue, open, open_tree, open_tree_within, open_within};
 pub use stores::Store;
-pub use striping::{Piece, Striping};
+pub use striping::{Piece, Striping, Told};
 pub use tree::{DirTree, Entry, ObjectTree, Span, Want};
 pub use unnamed::unnamed_file;
 pub use url::Url;

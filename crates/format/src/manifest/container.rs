@@ -12,6 +12,9 @@ use zstd::bulk::Decompressor;
 
 /// The first bytes of every manifest.
 pub const MAGIC: [u8; 4] = *b"SVMF";
+/// The version of a manifest with a striping.
+pub const STRIPED: u8 = 3;
+/// That of one without: who knows of no stripings reads it, too.
 const VERSION: u8 = 2;
 /// The version before, whose content has no frames: catalogs are full of them.
 pub const UNFRAMED: u8 = 1;
@@ -27,13 +30,14 @@ thread_local! {
     static DECODER: RefCell<Option<Decompressor<'static>>> = const { RefCell::new(None) };
 }
 
-/// Packs `content`.
-pub fn pack(content: &[u8]) -> Vec<u8> {
+/// Packs `content`, which has a striping or not.
+pub fn pack(content: &[u8], is_striped: bool) -> Vec<u8> {
     let packed = zstd::bulk::compress(content, LEVEL).ok();
     let packed = packed.filter(|p| p.len() + content.len() / WORTH < content.len());
     let (method, stored) = packed.as_deref().map_or((PLAIN, content), |p| (ZSTD, p));
     let mut out = Writer::default();
-    MAGIC.into_iter().chain([VERSION, method]).for_each(|b| out.byte(b));
+    let version = if is_striped { STRIPED } else { VERSION };
+    MAGIC.into_iter().chain([version, method]).for_each(|b| out.byte(b));
     xxh3_64(stored).to_le_bytes().into_iter().for_each(|b| out.byte(b));
     out.uint(content.len() as u64);
     let mut out = out.into_bytes();
@@ -48,8 +52,8 @@ pub fn unpack<T>(bytes: &[u8], limit: usize, read: impl FnOnce(&[u8], u8) -> Res
         return Err(head.damaged("it does not begin with SVMF"));
     }
     let version = head.byte()?;
-    if version != VERSION && version != UNFRAMED {
-        let message = format!("manifest of version {version}, this program reads versions 1 and {VERSION}");
+    if !(UNFRAMED..=STRIPED).contains(&version) {
+        let message = format!("manifest of version {version}, this program reads versions 1 to {STRIPED}");
         return Err(
             Error::new(ErrorKind::CorruptIndex, message).hint("remove it: it is made anew from the source")
         );

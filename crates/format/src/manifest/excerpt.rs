@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
+use sieva_store::Striping;
 use sieva_types::wire::{Reader, Writer};
 use sieva_types::{Error, Result};
 
@@ -41,7 +42,7 @@ impl Excerpt {
                 return Self::decode_within(&framed, &Vec::from_iter(groups.iter().copied()), limit);
             }
             let mut r = Reader::new(&super::SUBJECT, content, limit);
-            let outline = Outline::read(&mut r)?;
+            let outline = Outline::read(&mut r, version == container::STRIPED)?;
             let taken = outline.take(&mut r, &|path| self_and_above(path).any(|p| groups.contains(p)))?;
             taken.finish(&mut r, &outline)
         })
@@ -109,6 +110,7 @@ struct Outline<'a> {
     left_out: Vec<(String, Error)>,
     warnings: Vec<String>,
     values: Vec<(usize, usize)>,
+    striping: Option<Striping>,
 }
 
 /// What was taken, by number in the source.
@@ -120,8 +122,8 @@ struct Taken {
 }
 
 impl<'a> Outline<'a> {
-    fn read(r: &mut Reader<'a>) -> Result<Self> {
-        let outline = Self {
+    fn read(r: &mut Reader<'a>, is_striped: bool) -> Result<Self> {
+        let mut outline = Self {
             len: r.uint()?,
             version: r.text()?,
             format: r.text()?,
@@ -132,7 +134,11 @@ impl<'a> Outline<'a> {
             left_out: schema::read_left_out(r)?,
             warnings: r.list(Reader::text)?,
             values: r.list(|r| Ok((r.index()?, r.skip()?)))?,
+            striping: None,
         };
+        if is_striped {
+            outline.striping = Some(super::read_striping(r, outline.len)?);
+        }
         match r.left() {
             0 => Ok(outline),
             more => Err(r.damaged(format!("{more} bytes too many"))),
@@ -216,8 +222,9 @@ impl Taken {
             warnings: outline.warnings.clone(),
         };
         check::schema(&schema)?;
-        let (len, version) = (outline.len, outline.version.clone());
-        let manifest = Manifest { schema: Arc::new(schema), len, version, layouts, values: kept_values };
+        let (len, version, striping) = (outline.len, outline.version.clone(), outline.striping.clone());
+        let (schema, values) = (Arc::new(schema), kept_values);
+        let manifest = Manifest { schema, len, version, layouts, values, striping };
         Ok(Excerpt { manifest, numbers })
     }
 }

@@ -19,7 +19,7 @@ mod values;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use sieva_store::RangedRead;
+use sieva_store::{RangedRead, Striping};
 use sieva_types::wire::{Reader, Subject, Writer};
 use sieva_types::{Error, ErrorKind, Result};
 
@@ -99,6 +99,7 @@ pub struct Manifest {
     version: String,
     layouts: Vec<Kept>,
     values: BTreeMap<usize, Arc<[u8]>>,
+    striping: Option<Striping>,
 }
 
 impl Manifest {
@@ -143,7 +144,21 @@ impl Manifest {
             Layouts::Some(some) => some.iter().copied().try_for_each(&mut keep)?,
         }
         let (len, version) = (source.store().len(), source.store().version());
-        Ok(Self { schema: Arc::new(source.schema().clone()), len, version, layouts, values: BTreeMap::new() })
+        let schema = Arc::new(source.schema().clone());
+        Ok(Self { schema, len, version, layouts, values: BTreeMap::new(), striping: None })
+    }
+
+    /// The same with where the bytes of the object lie. With the layouts that is the sub-correlation set of each array
+    /// ([`crate::physical`]), which is a rule and no table: who has the manifest asks no file system. Of one server nothing is
+    /// kept.
+    #[must_use]
+    pub fn with_striping(self, striping: &Striping) -> Self {
+        Self { striping: (!striping.is_single()).then(|| striping.clone()), ..self }
+    }
+
+    /// Where the bytes of the object lie, where that was kept.
+    pub fn striping(&self) -> Option<&Striping> {
+        self.striping.as_ref()
     }
 
     /// What the source says of itself.
@@ -201,7 +216,12 @@ impl Manifest {
             w.uint(**array as u64);
             w.blob(&values::reorder(&self.schema.arrays[**array], bytes));
         });
-        container::pack(&w.into_bytes())
+        let kept = self.striping.as_ref().and_then(Striping::to_kept);
+        if let Some((rule, kind)) = &kept {
+            w.text(rule);
+            w.text(kind);
+        }
+        container::pack(&w.into_bytes(), kept.is_some())
     }
 
     /// The manifest that [`Manifest::encode`] made, in at most [`MAX_DECODED`] bytes of memory.
@@ -226,10 +246,17 @@ impl Manifest {
             };
             check::schema(&schema)?;
             let values = values::read(&mut r, &schema)?;
+            let striping = (format == container::STRIPED).then(|| read_striping(&mut r, len)).transpose()?;
             r.finish()?;
-            Ok(Self { schema: Arc::new(schema), len, version, layouts, values })
+            Ok(Self { schema: Arc::new(schema), len, version, layouts, values, striping })
         })
     }
+}
+
+/// The striping of an object of `len` bytes.
+fn read_striping(r: &mut Reader<'_>, len: u64) -> Result<Striping> {
+    let (rule, kind) = (r.text()?, r.text()?);
+    Striping::of_kept(&rule, &kind, len).map_err(|e| r.damaged(e.message()))
 }
 
 /// One layout as bytes, where it can be written down: for programs that ask for one array at a time.

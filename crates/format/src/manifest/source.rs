@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use sieva_store::RangedRead;
+use sieva_store::{RangedRead, Striping};
 use sieva_types::{Bx, Error, ErrorKind, Result, Texts};
 
 use super::{Excerpt, Manifest};
@@ -103,6 +103,10 @@ impl ArraySource for ManifestSource {
 
     fn store(&self) -> &Arc<dyn RangedRead> {
         &self.store
+    }
+
+    fn striping(&self) -> Option<&Striping> {
+        self.manifest.striping()
     }
 
     fn will_need_layouts(&self, arrays: &[usize]) {

@@ -118,6 +118,27 @@ fn places(manifest: &Manifest) -> Vec<(&str, Vec<(u64, u64)>)> {
 }
 
 #[test]
+fn a_striping_is_kept_and_of_one_server_nothing() {
+    let made = Made::varied();
+    let plain = Manifest::take(&made, Layouts::All).unwrap();
+    let striping = Striping::parse("stripe_size=100,on=7+3+9").unwrap();
+    let bytes = plain.clone().with_striping(&striping).encode();
+    assert_eq!((bytes[4], plain.encode()[4]), (3, 2), "versions");
+    let pieces = |kept: Option<&Striping>| kept.unwrap().pieces(0..500).collect::<Vec<_>>();
+    let whole = Manifest::decode(&bytes).unwrap();
+    assert_eq!(pieces(whole.striping()), pieces(Some(&striping)));
+    assert_eq!(whole.encode(), bytes);
+    let part = Excerpt::decode(&bytes, &["g"]).unwrap();
+    assert_eq!(pieces(part.manifest().striping()), pieces(Some(&striping)));
+    assert_eq!(
+        pieces(Excerpt::from_bytes(&part.to_bytes()).unwrap().manifest().striping()),
+        pieces(Some(&striping))
+    );
+    assert_eq!(plain.clone().with_striping(&Striping::single()).encode(), plain.encode());
+    assert!(Manifest::decode(&plain.encode()).unwrap().striping().is_none());
+}
+
+#[test]
 fn version_1_is_read_wholly_and_in_part() {
     let whole = Manifest::decode(VERSION_1).unwrap();
     let of_c = vec![
@@ -143,9 +164,9 @@ fn version_1_is_read_wholly_and_in_part() {
     let wave: Vec<u8> = [0_f64, 1.0, 2.0, 3.0].iter().flat_map(|x| x.to_ne_bytes()).collect();
     assert_eq!(part.manifest().values(2), Some(&wave[..]));
     let mut newer = VERSION_1.to_vec();
-    newer[4] = 3;
+    newer[4] = 4;
     let e = Manifest::decode(&newer).unwrap_err();
-    assert!(e.message().contains("version 3, this program reads versions 1 and 2"), "{e}");
+    assert!(e.message().contains("version 4, this program reads versions 1 to 3"), "{e}");
 }
 
 proptest! {

@@ -58,7 +58,7 @@ pub(super) fn ask(file: BorrowedFd<'_>) -> Result<Striping, String> {
 }
 
 /// What the answers say.
-fn striping(pattern: u32, chunk_size: u32, targets: Vec<u32>) -> Result<Striping, String> {
+pub(super) fn striping(pattern: u32, chunk_size: u32, targets: Vec<u32>) -> Result<Striping, String> {
     if !matches!(pattern, RAID0 | RAID10 | MIRRORED) {
         return Err(format!("pattern {pattern}"));
     }

@@ -5,7 +5,7 @@ use std::os::fd::BorrowedFd;
 use rustix::io::Errno;
 use sieva_types::Result;
 
-use super::{Striping, beegfs, ceph, fiemap, gluster, lustre, uploaded};
+use super::{Striping, beegfs, ceph, fiemap, gluster, lustre, uploaded, wrong};
 use crate::RangedRead;
 use crate::local::network_name;
 
@@ -27,7 +27,45 @@ const ATTRIBUTES: [Attribute; 4] = [
     Attribute { name: "trusted.glusterfs.shard.block-size", read: gluster::parse },
 ];
 
+/// What a file system says of a file.
+#[derive(Clone, Copy, Debug)]
+pub enum Told<'a> {
+    /// An extended attribute: its name and value.
+    Attribute(&'a str, &'a [u8]),
+    /// The option `shard-block-size` of a volume of GlusterFS.
+    ShardSize(&'a str),
+    /// The answers of BeeGFS's client: pattern, bytes of a chunk, and targets.
+    Targets(u32, u32, &'a [u32]),
+}
+
 impl Striping {
+    /// What a file system's words mean, of a file of `len` bytes, whoever asked it.
+    ///
+    /// # Errors
+    /// `invalid-value` where they are not understood.
+    ///
+    /// ```
+    /// use sieva_store::{Striping, Told};
+    ///
+    /// let layout = b"stripe_unit=4096 stripe_count=2 object_size=8192 pool=data";
+    /// let striping = Striping::told(Told::Attribute("ceph.file.layout", layout), 16384)?;
+    /// assert_eq!((striping.servers(), striping.stripe_size()), (2, 4096));
+    /// # Ok::<(), sieva_types::Error>(())
+    /// ```
+    pub fn told(what: Told<'_>, len: u64) -> Result<Self> {
+        match what {
+            Told::Attribute(name, bytes) => {
+                let known = ATTRIBUTES.iter().find(|attribute| attribute.name == name);
+                let known = known.ok_or_else(|| wrong(format!("no layout is in '{name}'")))?;
+                (known.read)(bytes, len)
+            }
+            Told::ShardSize(text) => gluster::of_option(text, len),
+            Told::Targets(pattern, size, targets) => {
+                beegfs::striping(pattern, size, targets.to_vec()).map_err(wrong)
+            }
+        }
+    }
+
     /// Where the bytes of an object lie, as far as its storage tells. Never fails: what is not told is one server, and
     /// [`Striping::describe`] says why.
     pub fn of(store: &dyn RangedRead) -> Self {

@@ -39,7 +39,15 @@ pub(super) fn ask(file: BorrowedFd<'_>, len: u64) -> Result<Striping> {
     let root = local::real_path(file).ok().and_then(|path| mount_of(&path));
     let text = root.and_then(|root| block_size(&root.join(".meta/graphs/active")));
     let text = text.ok_or_else(|| wrong("the volume tells of no shards".into()))?;
-    shards(size_of(&text)?, len)
+    of_option(&text, len)
+}
+
+/// The layout by the option of a volume, of a file of `len` bytes.
+///
+/// # Errors
+/// `invalid-value` for what is no size.
+pub(super) fn of_option(text: &str, len: u64) -> Result<Striping> {
+    shards(size_of(text)?, len)
 }
 
 fn shards(size: u64, len: u64) -> Result<Striping> {

@@ -21,6 +21,7 @@ mod detect;
 mod fiemap;
 mod gluster;
 mod ioctl;
+mod kept;
 mod lustre;
 mod pieces;
 mod rule;
@@ -32,6 +33,7 @@ use std::sync::Arc;
 
 use sieva_types::{Error, ErrorKind, Result};
 
+pub use detect::Told;
 use fiemap::DiskOrder;
 pub use pieces::Piece;
 use pieces::Pieces;
