@@ -203,13 +203,13 @@ pdc: build ## repeat section VI of PDC-Query by Dask and MPI: regions, order of 
 	cargo build --release --locked -p sieva-catalog --example fill
 	$(BIN)/python benches/parallel/pdc.py --page docs/reproduction/pdc.md $(PDC)
 
-HILA_PACKAGES := ceph-mon ceph-osd ceph-mds ceph-mgr ceph-fuse ceph-common attr libpnetcdf-dev openmpi-bin libopenmpi-dev
+HILA_PACKAGES := ceph-mon ceph-osd ceph-mds ceph-mgr ceph-fuse ceph-common attr libpnetcdf-dev openmpi-bin libopenmpi-dev mpich
 hila-packages: ## install CephFS and PnetCDF (Debian, as root) for make hila, or name what is missing
 	$(call debian,hila,$(HILA_PACKAGES),--no-install-recommends)
 
 # Needs root, for mounts; 6 GiB of memory for what the servers hold.
 HILA :=
-hila: build hila-packages ## repeat section V of HiLa on CephFS: PnetCDF beside read_many of all ranks, and a model of 40 servers; 20 minutes; HILA='--runs 3 --calls 10 30 50' for less
+hila: build hila-packages ## repeat section V of HiLa on CephFS: PnetCDF and MPI-IO beside read_many of all ranks, value queries at once, a model of 40 servers; 40 minutes; HILA='--runs 3 --calls 10 30 50' for 15
 	$(BIN)/python benches/hila/run.py --page docs/reproduction/hila.md $(HILA)
 
 # Inputs that are found are kept in fuzz/corpus, what makes a target fail in fuzz/artifacts. Stores and replicas are
@@ -217,7 +217,8 @@ hila: build hila-packages ## repeat section V of HiLa on CephFS: PnetCDF beside 
 FUZZ_SECONDS := 60
 FUZZ_TARGETS := stats_decode bitmap_head store_files sorted_files access_paths \
 	netcdf3_file hdf5_file fits_file zarr_tree filter_pipeline manifest_file reference_set \
-	query_text query_run plan_bytes plan_json partial_bytes collection_task_bytes catalog_find selection_file cf_text
+	query_text query_run plan_bytes plan_json partial_bytes collection_task_bytes catalog_find selection_file cf_text \
+	striping_text
 bench-kernels: ## time the innermost loops (criterion); KERNELS='decoding' for some of them
 	cd benches/kernels && CARGO_TARGET_DIR=../../target/kernels cargo bench --locked -- $(KERNELS)
 
