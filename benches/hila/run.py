@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Figures 3, 5 and 6 of HiLa again: on CephFS with 4 OSDs, and on a model of 40 servers fitted to them.
+"""Figures 3, 5, 6 and 8 of HiLa again: on CephFS with 4 OSDs, and on a model of 40 servers fitted to them.
 
 Each cell is a batch of calls by one way, so many times, by ranks of this machine on mounts of their own;
 the first run
@@ -27,14 +27,15 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "parallel"))
 import batches
 import cephfs
 import hila_page
+import values
 from machine import machine
 from ways import MODES, Runner, Way
 
 ROOT = Path(__file__).resolve().parents[2]
 CALLS = (10, 20, 30, 40, 50)
 WAYS = [Way(who, mode) for who in ("pnetcdf", "hila") for mode in MODES]
-# Told beside, of the largest batch: the same by MPI-IO itself.
-BESIDE = [Way("mpiio", mode) for mode in MODES]
+# Told beside, of the largest batch: the same by MPI-IO itself, of Open MPI (OMPIO) and of MPICH (ROMIO).
+BESIDE = [Way(who, mode) for who in ("ompio", "romio") for mode in MODES]
 FILE = "data.nc"
 Result = dict[str, Any]
 
@@ -72,10 +73,12 @@ def main() -> None:
             for calls in args.calls if stripe == "large" else args.calls[-1:]:
                 for overlaps in (False, True):
                     asked = batches.batch(calls, overlaps, args.groups)
-                    for way in WAYS + (BESIDE if calls == args.calls[-1] else []):
+                    beside = [way for way in BESIDE if calls == args.calls[-1] and runner.has(way)]
+                    for way in WAYS + beside:
                         one = cell(cluster, runner, way, asked, stripe=stripe, runs=args.runs, data=data)
                         found["cells"].append({"stripe": stripe, **one})
                         print(stripe, calls, overlaps, way, hila_page.told(one), flush=True)
+            found[f"values {stripe}"] = of_values(cluster, args.work, Path(scratch), stripe, args.runs)
     args.results.mkdir(parents=True, exist_ok=True)
     name = args.results / f"{found['date'][:10]}-hila.json"
     name.write_text(json.dumps(found) + "\n", encoding="utf-8")
@@ -104,17 +107,26 @@ def parsed() -> argparse.Namespace:
 
 
 def prepared(work: Path) -> tuple[Path, Path]:
-    """Compile pnetcdf.c, and write the file on a plain disk."""
+    """Compile pnetcdf.c, and write the files on a plain disk."""
     work.mkdir(parents=True, exist_ok=True)
     program, data = work / "pnetcdf", work / FILE
     mpicc = shutil.which("mpicc.openmpi") or "mpicc"
     source = Path(__file__).with_name("pnetcdf.c")
     subprocess.run([mpicc, "-O2", "-std=c99", "-o", str(program), str(source), "-lpnetcdf"], check=True)
-    if not data.exists():
-        partial = data.with_suffix(".part")
-        batches.write(partial)
-        partial.rename(data)
+    for path, write in ((data, batches.write), (work / values.FILE, values.write)):
+        if not path.exists():
+            partial = path.with_suffix(".part")
+            write(partial)
+            partial.rename(path)
     return program, data
+
+
+def of_values(cluster: cephfs.Ceph, work: Path, scratch: Path, stripe: str, runs: int) -> list[Result]:
+    """Return what value queries took on a file of stripes of this size."""
+    target = cluster.mounts[0] / stripe / values.FILE
+    shutil.copyfile(work / values.FILE, target)
+    store = scratch / f"zone-maps-{stripe}"
+    return values.measured(cluster, target, work / values.FILE, store=store, runs=runs)
 
 
 def put(cluster: cephfs.Ceph, data: Path, stripe: str, size: int) -> list[int]:
@@ -143,7 +155,7 @@ def cell(
 ) -> Result:
     """Return what one way took for a batch: seconds of each run, and what each OSD read and spent in one."""
     more: Result = {}
-    if way.who == "mpiio":
+    if way.who in ("ompio", "romio"):
         more["offset"] = data.stat().st_size - batches.SHAPE[0] * 4 * batches.inner()
     before, spent = cluster.traffic(), cluster.cpu()
     done = runner.run(way, asked, f"{stripe}/{FILE}", runs + 1, **more)

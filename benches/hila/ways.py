@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+from ctypes.util import find_library
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ DEADLINE = 600
 
 @dataclass(frozen=True)
 class Way:
-    """Who reads, and how: ``pnetcdf``, ``mpiio`` or ``hila``, in one of `MODES`."""
+    """Who reads, and how: ``pnetcdf``, ``ompio``, ``romio`` or ``hila``, in one of `MODES`."""
 
     who: str
     mode: str
@@ -49,6 +50,7 @@ class Runner:
         self.common = mounts / "seen"
         self.common.mkdir()
         self.mpirun = shutil.which("mpirun.openmpi") or "mpirun"
+        self.mpich = shutil.which("mpirun.mpich")
 
     def run(self, way: Way, asked: Asked, file: str, runs: int, **more: int) -> Result:
         """Return the seconds of each run, and what else a way says.
@@ -64,23 +66,52 @@ class Runner:
             done = self._start([str(self.program), way.mode, *map(str, numbers), path])
             return {"seconds": [float(line) for line in done.split()]}
         job = {"way": way.who, "mode": way.mode, "asked": asked.to_dict(), "runs": runs, "file": path, **more}
-        done = self._start([sys.executable, str(HERE / "rank.py"), json.dumps(job)])
+        job["way"] = "hila" if way.who == "hila" else "mpiio"
+        command = [sys.executable, str(HERE / "rank.py"), json.dumps(job)]
+        done = self._start(command, by_mpich=way.who == "romio")
         found: Result = json.loads(done.splitlines()[-1])
         return found
 
-    def _start(self, command: list[str]) -> str:
+    def has(self, way: Way) -> bool:
+        """Return whether the MPI that a way needs is there."""
+        return way.who != "romio" or (self.mpich is not None and _libmpich() is not None)
+
+    def _start(self, command: list[str], *, by_mpich: bool = False) -> str:
         node = ["unshare", "-m", str(HERE / "node.sh"), str(self.mounts), str(self.nodes), str(self.common)]
-        options = ["--allow-run-as-root", "--oversubscribe", "--bind-to", "none"]
-        # Shared memory by two copies: containers may not read each other's.
-        quiet = ["--mca", "btl_vader_single_copy_mechanism", "none", "--mca", "mpi_yield_when_idle", "1"]
+        environ = {**os.environ, "OMP_NUM_THREADS": "1"}
+        if by_mpich:
+            run = [str(self.mpich)]
+            environ |= {"MPI4PY_MPIABI": "mpich", "LD_LIBRARY_PATH": str(self._mpich_folder())}
+        else:
+            options = ["--allow-run-as-root", "--oversubscribe", "--bind-to", "none"]
+            # Shared memory by two copies: containers may not read each other's.
+            quiet = ["--mca", "btl_vader_single_copy_mechanism", "none", "--mca", "mpi_yield_when_idle", "1"]
+            run = [self.mpirun, *options, *quiet]
         done = subprocess.run(
-            [self.mpirun, *options, *quiet, "-n", str(self.ranks), *node, *command],
+            [*run, "-n", str(self.ranks), *node, *command],
             capture_output=True,
             text=True,
             check=False,
             timeout=DEADLINE,
-            env={**os.environ, "OMP_NUM_THREADS": "1"},
+            env=environ,
         )
         if done.returncode:
             raise SystemExit(f"{' '.join(command)}: {done.stdout[-500:]}{done.stderr[-1500:]}")
         return done.stdout
+
+    def _mpich_folder(self) -> Path:
+        """Return a directory with MPICH's library by the name that mpi4py looks for: Debian has its own."""
+        folder = self.mounts / "mpich"
+        folder.mkdir(exist_ok=True)
+        link, library = folder / "libmpi.so.12", _libmpich()
+        if library is not None and not link.exists():
+            link.symlink_to(library)
+        return folder
+
+
+def _libmpich() -> Path | None:
+    """Return MPICH's library."""
+    name = find_library("mpich")
+    listed = subprocess.run(["/sbin/ldconfig", "-p"], capture_output=True, text=True, check=False).stdout
+    places = (line.rpartition(" => ")[2] for line in listed.splitlines() if name and f"{name} " in line)
+    return next((Path(place) for place in places), None)
