@@ -357,6 +357,55 @@ class Histogram:
     def range(self) -> tuple[float, float] | None:
         """Least and greatest value."""
 
+def rank_pieces(
+    source: Source,
+    path: str,
+    boxes: list[tuple[int, list[int], list[int]]],
+    *,
+    array: int,
+    width: int,
+    most: int,
+) -> bytes:
+    """Cut boxes of an array by servers, stripes and blocks of at most `most` bytes.
+
+    A box is the number of its request, start and shape. The rows that come back are what ranks tell one
+    another for a `RankPlan`; `array` is the number of the array there, `width` the bytes of a value.
+    """
+
+class RankPlan:
+    """Which rank reads which piece of what all of them ask for, and when; the same on all ranks.
+
+    Parameters
+    ----------
+    arrays
+        Of each array its shape, and whether its blocks are chunks.
+    told
+        What `rank_pieces` gave each rank.
+    most
+        Bytes that a rank sends in a wave, unless a unit is more.
+    """
+
+    def __init__(self, arrays: list[tuple[tuple[int, ...], bool]], told: list[bytes], most: int) -> None: ...
+    @property
+    def waves(self) -> int:
+        """How many waves there are."""
+
+    @property
+    def units(self) -> int:
+        """How many units there are: what is read together, by one rank."""
+
+    def pieces(self) -> bytes:
+        """Return the pieces in the order in which they are read, as rows of seven 64-bit integers.
+
+        Array, request, who asks, who reads, wave, unit, bytes.
+        """
+
+    def piece(self, number: int) -> tuple[list[int], list[int]]:
+        """Return start and shape of a piece."""
+
+    def reads(self, unit: int) -> list[tuple[list[int], list[int]]]:
+        """Return start and shape of the boxes that the reader of a unit reads: all of it, nothing twice."""
+
 def read_many(
     source: Source,
     requests: list[tuple[str, tuple[list[int], list[int]] | Selection]],
@@ -421,13 +470,6 @@ class Source:
     def manifest(self) -> bytes: ...
     def files(self) -> list[str]:
         """Return the files that it is made of."""
-
-    def parts_of_box(self, path: str, start: list[int], shape: list[int], most: int) -> bytes:
-        """Return a box cut by servers, stripes and blocks of at most so many bytes.
-
-        Rows of 64-bit integers: server, stripe, block, then starts and lengths. Parts of an array have the
-        first three in common, or no element.
-        """
 
     def traffic(self) -> dict[str, int]:
         """Return what was read since it was opened, metadata included: bytes, requests, chunks decoded."""

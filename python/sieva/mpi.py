@@ -184,6 +184,10 @@ def read_many(
         A piece could not be read; the message names the rank that failed.
     TypeError, IndexError
         As of indexing an array.
+    KeyboardInterrupt
+        This rank was interrupted while it read. It still gives the others what it has, so that none waits for
+        it; what it had not read is an error of kind ``cancelled`` of whoever needs it. A rank that is killed
+        ends all of them, as MPI has it.
 
     Examples
     --------

@@ -19,6 +19,7 @@ mod interrupt;
 mod options;
 mod plan;
 mod query;
+mod ranks;
 mod read_many;
 mod references;
 mod remote;
@@ -64,6 +65,8 @@ mod native {
     use super::plan::Plan;
     #[pymodule_export]
     use super::query::Query;
+    #[pymodule_export]
+    use super::ranks::{RankPlan, rank_pieces};
     #[pymodule_export]
     use super::read_many::read_many;
     #[pymodule_export]

@@ -199,27 +199,6 @@ impl Source {
             .call_method1("reshape", (extent,))
     }
 
-    /// Rows of server, stripe, block, starts and lengths, as bytes of 64-bit integers.
-    fn parts_of_box<'py>(
-        &self,
-        py: Python<'py>,
-        path: &str,
-        start: Vec<u64>,
-        shape: Vec<u64>,
-        most: u64,
-    ) -> PyResult<Bound<'py, PyBytes>> {
-        let array = self.0.resolve(path).map_err(to_python)?;
-        let bx = Bx::new(start, shape);
-        let parts = py.detach(|| self.0.parts_of_box(array, &bx, most)).map_err(to_python)?;
-        let rows = parts.into_iter().flat_map(|part| {
-            [u64::from(part.server), part.stripe, part.block]
-                .into_iter()
-                .chain(part.bx.start)
-                .chain(part.bx.shape)
-        });
-        Ok(PyBytes::new(py, &rows.flat_map(u64::to_ne_bytes).collect::<Vec<u8>>()))
-    }
-
     fn schema(&self, py: Python<'_>) -> PyResult<String> {
         py.detach(|| self.0.schema_json()).map_err(to_python)
     }

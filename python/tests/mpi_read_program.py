@@ -2,6 +2,8 @@
 
 import itertools
 import json
+import os
+import signal
 import sys
 from pathlib import Path
 
@@ -98,6 +100,100 @@ def once(path, mode, striping):
         chunks=COMM.allreduce(after["chunks_decoded"] - before["chunks_decoded"]),
         readers=[n > 0 for n in COMM.allgather(did.read)],
     )
+
+
+def rows(path, mode, striping):
+    """Read rows that follow one another, each by one rank."""
+    apart(path, mode, striping, (slice(COMM.rank * 16, COMM.rank * 16 + 16),))
+
+
+def columns(path, mode, striping):
+    """Read a quarter of each row."""
+    apart(path, mode, striping, (slice(None), slice(COMM.rank * 1024, COMM.rank * 1024 + 1024)))
+
+
+def apart(path, mode, striping, key):
+    """Read a box of each rank, none of which overlap; tell what was read and sent."""
+    source = sieva.open(path, learn=False, **({"striping": striping} if striping else {}))
+    source._native.state()
+    before = source._native.traffic()
+    (found,) = sieva.mpi.read_many(COMM, [(source, "T", key)], mode=mode)
+    after = source._native.traffic()
+    same(found, brute(Path(path), "T")[key])
+    did = together.last
+    tell(
+        sent=COMM.allreduce(did.sent),
+        read=COMM.allreduce(did.read),
+        asked=COMM.allreduce(did.asked),
+        bytes=COMM.allreduce(after["bytes_read"] - before["bytes_read"]),
+    )
+
+
+def ramp(first, end):
+    """Return rows of what the file holds: numbers in C order."""
+    return np.arange(first * 16384.0, end * 16384.0).reshape(end - first, 16384)
+
+
+def rows_of_ramp(path, mode):
+    """Read rows that overlap with those of the next rank."""
+    first = COMM.rank * 16
+    source = sieva.open(path, learn=False)
+    (found,) = sieva.mpi.read_many(COMM, [(source, "T", slice(first, first + 32))], mode=mode)
+    tell(right=COMM.allgather(bool((found == ramp(first, first + 32)).all())))
+
+
+def gone(path, mode):
+    """Read all rows in eight requests; tell what became of each."""
+    try:
+        source = sieva.open(path, learn=False)
+        requests = [(source, "T", slice(i, i + 8)) for i in range(0, 64, 8)]
+    except errors.SievaError as error:
+        requests, failed = [], error.kind
+    found = sieva.mpi.read_many(COMM, requests, mode=mode, errors="return")
+    said = [failed] if not requests else []
+    for i, got in enumerate(found):
+        is_right = not isinstance(got, errors.SievaError) and (got == ramp(8 * i, 8 * i + 8)).all()
+        said.append(got.kind if isinstance(got, errors.SievaError) else "right" if is_right else "wrong")
+    tell(said=COMM.allgather(said))
+
+
+def interrupted(path, mode):
+    """Interrupt rank 1 where it reads its first block, or a later one."""
+    source = sieva.open(path, learn=False)
+    read, n = together._Opener.read, 0
+
+    def stopping(self, *box):
+        nonlocal n
+        n += 1
+        if COMM.rank == 1 and n == 3:
+            os.kill(os.getpid(), signal.SIGINT)
+        return read(self, *box)
+
+    together._Opener.read = stopping
+    raised, found = None, None
+    try:
+        (found,) = sieva.mpi.read_many(COMM, [(source, "T", ...)], mode=mode, errors="return")
+    except KeyboardInterrupt:
+        raised = "KeyboardInterrupt"
+    together._Opener.read = read
+    said = COMM.allgather(getattr(found, "kind", None))
+    words = COMM.allgather(str(found))
+    (again,) = sieva.mpi.read_many(COMM, [(source, "T", ...)], mode=mode)
+    right = COMM.allgather(bool((again == ramp(0, 64)).all()))
+    tell(raised=COMM.allgather(raised), said=said, words=words, again=right)
+
+
+def killed(path, mode):
+    """Kill rank 1 where it reads."""
+    source = sieva.open(path, learn=False)
+
+    def kill(*_):
+        if COMM.rank == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    together._Opener.read = kill
+    sieva.mpi.read_many(COMM, [(source, "T", ...)], mode=mode)
+    print("unreachable", flush=True)
 
 
 def broken(path, mode):

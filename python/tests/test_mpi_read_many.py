@@ -55,6 +55,21 @@ def test_each_byte_is_read_once_by_all_ranks(mode, ranks, mpirun, tmp_path):  # 
 
 
 @pytest.mark.parametrize("mode", MODES)
+def test_who_asks_for_what_nobody_else_wants_reads_it(mode, mpirun, tmp_path):  # noqa: F811
+    path = tmp_path / "rows.h5"
+    with h5py.File(path, "w") as file:
+        file["T"] = np.random.default_rng(3).normal(size=(64, 4096))
+    for striping in ("", "stripe_size=65536,stripe_count=4"):
+        found = told(mpirun, 4, "rows", path, mode, striping)
+        assert found["sent"] == 0
+        assert found["read"] == found["asked"] == 64 * 4096 * 8
+    # Columns of every row: fewer requests, and each byte once.
+    found = told(mpirun, 4, "columns", path, mode, "")
+    assert found["sent"] > 0
+    assert found["bytes"] <= 64 * 4096 * 8
+
+
+@pytest.mark.parametrize("mode", MODES)
 def test_an_error_reaches_who_asked_for_the_piece(mode, mpirun, tmp_path):  # noqa: F811
     path = tmp_path / "broken.h5"
     with h5py.File(path, "w") as file:

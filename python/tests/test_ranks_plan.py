@@ -1,4 +1,7 @@
-"""How requests of ranks are cut, dealt out and united: without MPI, against marking each element."""
+"""How requests of ranks are cut and dealt out, as Python sees it: without MPI, against marking each element.
+
+The plan itself is tested in the engine (`crates/format/src/physical/ranks/tests.rs`).
+"""
 
 import h5py
 import numpy as np
@@ -6,51 +9,29 @@ import pytest
 import sieva
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sieva._ranks.pieces import HEAD, columns, pieces_of
-from sieva._ranks.plan import plan, readers
-from sieva._ranks.union import disjoint
+from sieva import _native, errors
+from sieva._ranks.waves import composed
 
 SIDE = 9
+HEAD = 7
 
 
 @st.composite
-def boxes(draw, rank=None, most=8):
-    """Draw boxes of one rank, none of them empty."""
-    rank = draw(st.integers(0, 4)) if rank is None else rank
+def boxes(draw, most=8):
+    """Draw boxes of rank 3, none of them empty."""
     found = []
     for _ in range(draw(st.integers(1, most))):
-        edges = [sorted(draw(st.tuples(*[st.integers(0, SIDE - 1)] * 2))) for _ in range(rank)]
+        edges = [sorted(draw(st.tuples(*[st.integers(0, SIDE - 1)] * 2))) for _ in range(3)]
         found.append(([a for a, _ in edges], [b - a + 1 for a, b in edges]))
-    start, shape = zip(*found, strict=True)
-    n = len(found)
-    return np.array(start, np.int64).reshape(n, rank), np.array(shape, np.int64).reshape(n, rank)
+    return found
 
 
-def marked(start, shape):
+def marked(found):
     """Count how many boxes each element is in."""
-    count = np.zeros((SIDE,) * start.shape[1], int)
-    for at, n in zip(start.tolist(), shape.tolist(), strict=True):
+    count = np.zeros((SIDE,) * 3, int)
+    for at, n in found:
         count[tuple(slice(a, a + k) for a, k in zip(at, n, strict=True))] += 1
     return count
-
-
-@given(boxes(), st.booleans())
-def test_a_union_covers_each_element_once(drawn, is_row):
-    count = marked(*disjoint(*drawn, is_row=is_row))
-    wanted = marked(*drawn) > 0
-    assert count.max() == 1
-    assert (count[wanted] == 1).all()
-    if is_row:
-        # Nothing before the first element that is asked for, nor behind the last.
-        first, last = np.flatnonzero(wanted.reshape(-1))[[0, -1]]
-        assert not count.reshape(-1)[:first].any()
-        assert not count.reshape(-1)[last + 1 :].any()
-
-
-def test_a_union_of_boxes_far_apart_is_exact():
-    start, shape = np.array([[0, 0], [7, 7], [0, 0]]), np.array([[1, 2], [2, 1], [2, 1]])
-    count = marked(*disjoint(start, shape))
-    assert (count == (marked(start, shape) > 0)).all()
 
 
 @pytest.fixture(scope="module")
@@ -64,73 +45,80 @@ def folder(tmp_path_factory):
     return folder
 
 
+def rows_of(source, name, asked, most):
+    numbered = [(7 + i, *box) for i, box in enumerate(asked)]
+    rows = _native.rank_pieces(source._native, name, numbered, array=0, width=4, most=most)
+    return rows, np.frombuffer(rows, np.int64).reshape(-1, HEAD + 6)
+
+
 @settings(max_examples=60)
 @given(
-    boxes(rank=3, most=1),
+    boxes(most=1),
     st.sampled_from(["whole", "chunked", "never"]),
     st.integers(1, 5000),
     st.integers(1, 500),
 )
 def test_pieces_of_a_box_tile_it_within_stripes_and_blocks(folder, drawn, name, most, stripe):
     source = sieva.open(folder / "arrays.h5", striping=f"stripe_size={stripe},stripe_count=3", learn=False)
-    (start,), (shape,) = drawn
-    table = pieces_of(source._native, name, [(7, start.tolist(), shape.tolist())], most)
-    corner, lengths = columns(table)
-    assert (marked(corner, lengths) == marked(*drawn)).all()
-    assert set(table[:, 3]) == {7}
+    _, table = rows_of(source, name, drawn, most)
+    found = [(row[HEAD : HEAD + 3], row[HEAD + 3 :]) for row in table.tolist()]
+    assert (marked(found) == marked(drawn)).all()
+    assert (table[:, :4] == [0, 0, 4, 7]).all()
     if name != "whole":
         # A chunk is of one server alone.
-        blocks = {tuple(row[:3]) for row in table.tolist()}
+        blocks = {tuple(row[4:7]) for row in table.tolist()}
         assert len({block for _, _, block in blocks}) == len(blocks)
         return
     with h5py.File(folder / "arrays.h5") as file:
         first = file["whole"].id.get_offset()
-    for row, at, n in zip(table, corner, lengths, strict=True):
-        inside = np.zeros((SIDE,) * 3, bool)
-        inside[tuple(slice(a, a + k) for a, k in zip(at, n, strict=True))] = True
-        stripes = set((first + 4 * np.flatnonzero(inside)) // stripe)
-        assert stripes == {row[1]}
-        assert row[0] == row[1] % 3
-        assert 4 * n.prod() <= max(most, 4)
+    for row, box in zip(table, found, strict=True):
+        stripes = set((first + 4 * np.flatnonzero(marked([box]))) // stripe)
+        assert stripes == {row[5]}
+        assert row[4] == row[5] % 3
+        assert 4 * np.prod(box[1]) <= max(most, 4)
 
 
 @settings(max_examples=60)
-@given(st.integers(1, 7), st.integers(1, 4), st.integers(40, 3000), st.randoms(use_true_random=False))
-def test_a_unit_has_one_reader_and_one_wave(size, servers, most, random):
-    rng = np.random.default_rng(random.randrange(2**32))
-    tables = []
-    for rank in (1, 3):
-        n = int(rng.integers(0, 40))
-        table = np.ones((n, HEAD + 2 * rank), np.int64)
-        table[:, 0] = rng.integers(0, servers, n)
-        table[:, 1] = rng.integers(0, 5, n)
-        table[:, 2] = rng.integers(0, 3, n)
-        columns(table)[1][:] = rng.integers(1, 5, (n, rank))
-        tables.append(table)
-    steps = plan(tables, [4, 8], size, most)
-    assert sorted(zip(steps.array, steps.row, strict=True)) == [
-        (a, row) for a, table in enumerate(tables) for row in range(len(table))
-    ]
-    keys = [(a, *tables[a][row, :3]) for a, row in zip(steps.array, steps.row, strict=True)]
-    of_unit: dict = {}
-    for key, unit, reader, wave in zip(keys, steps.unit, steps.reader, steps.wave, strict=True):
-        assert of_unit.setdefault(key, (unit, reader, wave)) == (unit, reader, wave)
-        assert 0 <= reader < size
-    assert len({unit for unit, _, _ in of_unit.values()}) == len(of_unit)
-    sent: dict = {}
-    for a, row, unit, reader, wave in zip(*steps[:5], strict=True):
-        n = int(columns(tables[a])[1][row].prod()) * (4, 8)[a]
-        sent.setdefault((reader, wave), {}).setdefault(unit, []).append(n)
-    for units in sent.values():
-        assert len(units) == 1 or sum(map(sum, units.values())) <= most
-    assert steps.waves == (steps.wave.max() + 1 if len(steps.wave) else 0)
+@given(
+    st.lists(boxes(most=4), min_size=1, max_size=4),
+    st.sampled_from(["whole", "chunked"]),
+    st.integers(40, 3000),
+    st.sampled_from(["", "stripe_size=300,stripe_count=3"]),
+)
+def test_a_plan_reads_what_all_ranks_ask_for_once(folder, asked, name, most, striping):
+    options = {"striping": striping} if striping else {}
+    source = sieva.open(folder / "arrays.h5", learn=False, **options)
+    told = [rows_of(source, name, boxes, 800)[0] for boxes in asked]
+    plan = _native.RankPlan([((SIDE,) * 3, name == "chunked")], told, most)
+    pieces = np.frombuffer(plan.pieces(), np.int64).reshape(-1, 7)
+    _, request, asker, reader, wave, unit, size = pieces.T
+    assert wave.max() + 1 == plan.waves
+    assert set(unit) == set(range(plan.units))
+    assert (reader < len(asked)).all()
+    with h5py.File(folder / "arrays.h5") as file:
+        values = file[name][()]
+    answers = [np.full((len(boxes), *values.shape), -1, "<f4") for boxes in asked]
+    for number in range(plan.units):
+        inside = np.flatnonzero(unit == number)
+        assert len(set(reader[inside])) == len(set(wave[inside])) == 1
+        read = plan.reads(number)
+        assert marked(read).max() == 1
+        found = [(start, values[marked([(start, shape)]) > 0].reshape(shape)) for start, shape in read]
+        for i in inside.tolist():
+            box = plan.piece(i)
+            got = composed(*box, found, values.dtype)
+            assert got.nbytes == size[i]
+            answers[asker[i]][request[i] - 7][marked([box]) > 0] = got.reshape(-1)
+    for boxes_of_rank, answer in zip(asked, answers, strict=True):
+        for box, got in zip(boxes_of_rank, answer, strict=True):
+            assert (got == np.where(marked([box]) > 0, values, -1)).all()
 
 
-def test_readers_are_balanced_by_bytes():
-    # More servers than ranks: the heaviest first, to whoever has the least.
-    assert readers(np.array([0, 1, 2, 3]), np.array([9, 5, 4, 1]), 2).tolist() == [0, 1, 1, 0]
-    # Fewer: each has readers by its bytes, who divide its units in their order.
-    server = np.repeat([0, 1], [8, 2])
-    of = readers(server, np.full(10, 3), 5)
-    assert of.tolist() == [0, 0, 1, 1, 2, 2, 3, 3, 4, 4]
-    assert readers(np.array([], int), np.array([], int), 3).tolist() == []
+def test_rows_that_are_no_pieces_are_refused():
+    for rows in (b"\0" * 8, b"\1" * 8 * 13, np.array([1, 0, 4, 0, 0, 0, 0], np.int64).tobytes()):
+        with pytest.raises(errors.InvalidValue):
+            _native.RankPlan([((SIDE,) * 3, False)], [rows], 100)
+    empty = _native.RankPlan([], [b"", b""], 100)
+    assert (empty.waves, empty.units, empty.pieces()) == (0, 0, b"")
+    with pytest.raises(IndexError):
+        empty.piece(0)

@@ -655,6 +655,21 @@ SIEVA_API int32_t sieva_read_box_texts(const sieva_source *source, const char *a
  * there is too little room; with parts NULL and capacity 0 that is all that is done. Reads where the array lies. */
 SIEVA_API int32_t sieva_box_parts(const sieva_source *source, const char *array, uint32_t rank, const uint64_t *start, const uint64_t *count, uint64_t most, uint64_t *parts, uint64_t capacity, uint64_t *needed);
 
+/* Who reads the parts that many processes ask for: the same on all of them, as each is given the parts of all. Parts of one
+ * server, stripe, block, array and kind are a unit, which one process reads and sends to those that asked; where that costs
+ * less and nothing overlaps, each reads its own. counts has ranks values: how many of the numbers are of each process, which
+ * follow one another. A part is 7 + 2 * rank numbers: array (sieva_array_find()), kind (any number: of parts that may not be read
+ * together it differs), bytes of a value, request (any number), server, stripe and block (sieva_box_parts()), starts, lengths.
+ * A process sends most bytes in a wave, or one unit. dealt has room for capacity rows of 5 numbers, in the order in which parts
+ * are read: number of the part, in the order in which they are given; unit; reader; wave; is_row for sieva_unite_boxes(). *needed
+ * as in sieva_box_parts(). Reads nothing. Errors: invalid-value for numbers that are no parts. */
+SIEVA_API int32_t sieva_deal_parts(const sieva_source *source, uint32_t ranks, const uint64_t *counts, const uint64_t *numbers, uint64_t most, uint64_t *dealt, uint64_t capacity, uint64_t *needed);
+
+/* Boxes that cover what n boxes do, nothing twice: rows of 2 * rank numbers, starts then lengths, of which none is 0. What lies
+ * between them may be covered, too, where reading it costs less than another request; with is_row nothing before the first
+ * element in C order, or behind the last. united has room for capacity boxes; *needed as in sieva_box_parts(). */
+SIEVA_API int32_t sieva_unite_boxes(uint32_t rank, uint64_t n, const uint64_t *boxes, int32_t is_row, uint64_t *united, uint64_t capacity, uint64_t *needed);
+
 /* ---- Results as files --------------------------------------------------------------------------------------------------- */
 
 /* How a result is encoded. New fields will come at the end, so start with SIEVA_RESULT_OPTIONS_INIT. */

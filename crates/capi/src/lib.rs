@@ -24,6 +24,7 @@ pub mod options;
 pub mod outcome;
 pub mod plan;
 pub mod query;
+pub mod ranks;
 pub mod read;
 pub mod read_many;
 pub mod region;

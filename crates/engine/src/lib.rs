@@ -81,7 +81,7 @@ pub use sieva_format::decoding::{Decoding, Number};
 pub use sieva_format::foreign::{ForeignArray, ForeignReader, ForeignSource, ForeignStore};
 /// Reference sets of kerchunk.
 pub use sieva_format::manifest::kerchunk;
-pub use sieva_format::physical::{Share, SubCorrelation};
+pub use sieva_format::physical::{Share, SubCorrelation, ranks};
 pub use sieva_format::read::CacheStats;
 pub use sieva_format::schema::{ArrayInfo, Attr, AttrValue, Dimension, Naming, Schema};
 pub use sieva_format::schema::{GroupInfo, StorageInfo};

@@ -144,9 +144,9 @@ typedef struct sieva_mpi_box {
 } sieva_mpi_box;
 
 /* Reads boxes that all ranks ask for, each rank its own n, or none (boxes NULL). They are cut as sieva_box_parts() does, and parts
- * dealt out in the order of servers and of bytes there, about as many bytes to each rank; what several want is read once, and
- * sent to whoever asked. Of a block that several want in part, what lies between may be read, too,
- * and by two ranks the rest of a row in which a stripe ends.
+ * dealt out by sieva_deal_parts(): each server's to as few ranks as balance allows, in the order of bytes there; what several want is
+ * read once, and sent to whoever asked. Where that costs less and nothing overlaps, ranks read their own, and nothing is sent. Of a
+ * block that several want in part, what lies between may be read, too, and by two ranks the rest of a row in which a stripe ends.
  * Besides values, buffers take at most a quarter of sieva_options.memory or of a rank's share. Values are decoded as by sieva_read_box().
  * Each box has its own status; the others' values are there all the same. Result: SIEVA_OK, or that of the lowest rank which did not get
  * all it asked for. Errors: as sieva_read_box(); invalid-value (mode); memory-limit. */

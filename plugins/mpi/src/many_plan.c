@@ -1,5 +1,5 @@
 /*
- * Which rank reads what, and when. All ranks come to the same, as all of them know all parts.
+ * What this rank asks for, as all ranks are told; and what sieva_deal_parts() makes of the parts of all.
  */
 #include "bytes.h"
 #include "error.h"
@@ -33,23 +33,26 @@ uint64_t width_of(int32_t type)
     }
 }
 
-/* Parts that grow. */
+/* Numbers of a part before its box. */
+enum { HEAD = 7, DEALT = 5 };
+
+/* Numbers that grow. */
 struct list {
-    struct part *parts;
+    uint64_t *numbers;
     uint64_t count, room;
 };
 
-static struct part *grown(struct list *list, uint64_t more)
+static uint64_t *grown(struct list *list, uint64_t more)
 {
     if (list->count + more > list->room) {
         uint64_t room = 2 * (list->count + more);
-        struct part *parts = room <= SIZE_MAX / sizeof *parts ? realloc(list->parts, (size_t)room * sizeof *parts) : NULL;
-        if (parts == NULL)
+        uint64_t *numbers = room <= SIZE_MAX / sizeof *numbers ? realloc(list->numbers, (size_t)room * sizeof *numbers) : NULL;
+        if (numbers == NULL)
             return NULL;
-        list->parts = parts;
+        list->numbers = numbers;
         list->room = room;
     }
-    struct part *at = list->parts + list->count;
+    uint64_t *at = list->numbers + list->count;
     list->count += more;
     return at;
 }
@@ -93,142 +96,131 @@ static int32_t cut(struct many *many, uint64_t number, struct list *list)
     if (status != SIEVA_OK || needed == 0)
         return status;
     uint64_t width = 3 + 2 * (uint64_t)box->rank, *rows = malloc((size_t)(needed * width) * sizeof *rows);
-    struct part *at = rows != NULL ? grown(list, needed) : NULL;
+    uint64_t *at = rows != NULL ? grown(list, needed * (width - 3 + HEAD)) : NULL;
     if (at == NULL) {
         free(rows);
-        return fail_memory(needed * sizeof *at, "parts of boxes");
+        return fail_memory(needed * width * sizeof *at, "parts of boxes");
     }
     status = said(sieva_box_parts(many->source->here, box->array, box->rank, start, count, many->largest, rows, needed, &needed));
-    for (uint64_t i = 0; i < needed && status == SIEVA_OK; i++) {
-        const uint64_t *row = rows + i * width;
-        struct part part = {.server = row[0], .stripe = row[1], .array = index, .block = row[2], .type = (uint64_t)box->type,
-                            .rank = box->rank, .asker = (uint64_t)many->source->world.rank, .box = number, .bytes = width_of(box->type)};
-        for (uint32_t d = 0; d < box->rank; d++) {
-            part.start[d] = row[3 + d];
-            part.count[d] = row[3 + box->rank + d];
-            part.bytes *= part.count[d];
-        }
-        at[i] = part;
+    for (uint64_t i = 0; i < needed && status == SIEVA_OK; i++, at += width - 3 + HEAD) {
+        const uint64_t head[] = {index, (uint64_t)box->type, width_of(box->type), number};
+        memcpy(at, head, sizeof head);
+        memcpy(at + 4, rows + i * width, (size_t)width * sizeof *at);
     }
     if (status != SIEVA_OK)
-        list->count -= needed;
+        list->count -= needed * (width - 3 + HEAD);
     free(rows);
     return status;
 }
 
-/* By server, and there in the order in which bytes lie; then by who asked. */
-static int order(const void *a, const void *b)
-{
-    const struct part *x = a, *y = b;
-    const uint64_t left[] = {x->server, x->stripe, x->array, x->block, x->type, x->asker, x->box};
-    const uint64_t right[] = {y->server, y->stripe, y->array, y->block, y->type, y->asker, y->box};
-    for (int i = 0; i < 7; i++)
-        if (left[i] != right[i])
-            return left[i] < right[i] ? -1 : 1;
-    /* Parts of one box in one unit: shares of a stripe that is several boxes. */
-    for (uint64_t d = 0; d < x->rank; d++)
-        if (x->start[d] != y->start[d])
-            return x->start[d] < y->start[d] ? -1 : 1;
-    return 0;
-}
-
-static int is_same_unit(const struct part *a, const struct part *b)
-{
-    return a->server == b->server && a->stripe == b->stripe && a->array == b->array && a->block == b->block && a->type == b->type;
-}
-
-/* Divides units, in their order, among readers: each reads about as many bytes. A server's units follow one another, so that it has
- * as few readers as that allows. */
-static void deal_out(struct many *many)
-{
-    uint64_t ranks = (uint64_t)many->source->world.size, total = 0, done = 0, largest = 0;
-    for (uint64_t i = 0; i < many->count; i++) {
-        struct part *part = &many->parts[i];
-        int is_new = i == 0 || !is_same_unit(part, part - 1);
-        many->units += is_new;
-        part->unit = many->units - 1;
-        /* What several want is read once: the largest part stands for all. */
-        largest = is_new || part->bytes > largest ? part->bytes : largest;
-        if (i + 1 == many->count || !is_same_unit(part, part + 1))
-            total += largest;
-    }
-    for (uint64_t i = 0; i < many->count;) {
-        uint64_t end = i;
-        largest = 0;
-        for (; end < many->count && many->parts[end].unit == many->parts[i].unit; end++)
-            largest = many->parts[end].bytes > largest ? many->parts[end].bytes : largest;
-        uint64_t reader = total > 0 ? (uint64_t)(((double)done + (double)largest / 2) * (double)ranks / (double)total) : 0;
-        for (; i < end; i++)
-            many->parts[i].reader = reader < ranks ? reader : ranks - 1;
-        done += largest;
-    }
-}
-
-/* Divides the units of each reader into waves, of which none sends more than fits, but for one unit; the most bytes of any wave. */
-static uint64_t set_waves(struct many *many)
-{
-    uint64_t wave = 0, used = 0, most = 0;
-    for (uint64_t i = 0; i < many->count;) {
-        struct part *first = &many->parts[i];
-        uint64_t end = i, bytes = 0;
-        for (; end < many->count && many->parts[end].unit == first->unit; end++)
-            bytes += many->parts[end].bytes;
-        if (i == 0 || first->reader != first[-1].reader)
-            wave = used = 0;
-        if (used > 0 && used + bytes > many->at_once) {
-            wave++;
-            used = 0;
-        }
-        used += bytes;
-        most = used > most ? used : most;
-        for (; i < end; i++)
-            many->parts[i].wave = wave;
-        many->waves = wave + 1 > many->waves ? wave + 1 : many->waves;
-    }
-    return most;
-}
-
-/* All ranks get the parts of all. */
-static int32_t tell_all(struct many *many, const struct list *own)
+/* All ranks get the parts of all; how many numbers are of each. */
+static int32_t tell_all(struct many *many, const struct list *own, uint64_t *sizes)
 {
     const struct world *world = &many->source->world;
-    uint64_t *sizes = calloc((size_t)world->size, sizeof *sizes), total = 0;
-    int32_t status = agree(world, sizes == NULL ? fail_memory(sizeof *sizes * (uint64_t)world->size, "sizes") : SIEVA_OK);
-    if (status == SIEVA_OK) {
-        numbers_of_all(world, own->count * sizeof *own->parts, sizes);
-        for (int r = 0; r < world->size; r++)
-            total += sizes[r];
-        many->count = total / sizeof *many->parts;
-        many->parts = malloc(total > 0 ? (size_t)total : 1);
-        status = agree(world, many->parts == NULL ? fail_memory(total, "parts of boxes") : SIEVA_OK);
-    }
+    uint64_t total = 0;
+    numbers_of_all(world, own->count * sizeof *own->numbers, sizes);
+    for (int r = 0; r < world->size; r++)
+        total += sizes[r];
+    many->numbers = malloc(total > 0 ? (size_t)total : 1);
+    int32_t status = agree(world, many->numbers == NULL ? fail_memory(total, "parts of boxes") : SIEVA_OK);
     if (status == SIEVA_OK)
-        memory_gather(world, SIEVA_MPI_EVERYWHERE, own->parts, sizes, many->parts);
-    free(sizes);
+        memory_gather(world, SIEVA_MPI_EVERYWHERE, own->numbers, sizes, many->numbers);
+    for (int r = 0; r < world->size; r++)
+        sizes[r] /= sizeof *many->numbers;
     return status;
+}
+
+/* Where the numbers of each part begin, and who asks. */
+static int32_t find_parts(const struct many *many, const uint64_t *sizes, struct part *given)
+{
+    const uint64_t *at = many->numbers;
+    uint64_t found = 0;
+    for (int r = 0; r < many->source->world.size; r++)
+        for (const uint64_t *end = at + sizes[r]; at < end; found++) {
+            sieva_array array;
+            int32_t status = said(sieva_array_describe(many->source->here, at[0], &array));
+            if (status != SIEVA_OK)
+                return status;
+            struct part part = {.array = at[0], .type = at[1], .rank = array.rank, .asker = (uint64_t)r, .box = at[3],
+                                .start = at + HEAD, .count = at + HEAD + array.rank, .bytes = at[2]};
+            for (uint32_t d = 0; d < array.rank; d++)
+                part.bytes *= part.count[d];
+            given[found] = part;
+            at += HEAD + 2 * (uint64_t)array.rank;
+        }
+    return SIEVA_OK;
+}
+
+/* The parts in the order in which they are read, with who reads them and when. */
+static int32_t deal_out(struct many *many, const uint64_t *sizes)
+{
+    const sieva_source *here = many->source->here;
+    uint32_t ranks = (uint32_t)many->source->world.size;
+    int32_t status = said(sieva_deal_parts(here, ranks, sizes, many->numbers, many->at_once, NULL, 0, &many->count));
+    if (status != SIEVA_OK)
+        return status;
+    size_t n = (size_t)many->count;
+    uint64_t *dealt = malloc((n + 1) * DEALT * sizeof *dealt);
+    struct part *given = malloc((n + 1) * sizeof *given);
+    many->parts = malloc((n + 1) * sizeof *many->parts);
+    if (dealt == NULL || given == NULL || many->parts == NULL)
+        status = fail_memory((n + 1) * (2 * sizeof *given + DEALT * sizeof *dealt), "parts of boxes");
+    if (status == SIEVA_OK)
+        status = find_parts(many, sizes, given);
+    if (status == SIEVA_OK)
+        status = said(sieva_deal_parts(here, ranks, sizes, many->numbers, many->at_once, dealt, many->count, &many->count));
+    for (size_t i = 0; i < n && status == SIEVA_OK; i++) {
+        const uint64_t *row = dealt + i * DEALT;
+        many->parts[i] = given[row[0]];
+        many->parts[i].unit = row[1];
+        many->parts[i].reader = row[2];
+        many->parts[i].wave = row[3];
+        many->parts[i].is_row = row[4];
+        many->units = row[1] + 1;
+        many->waves = row[3] + 1 > many->waves ? row[3] + 1 : many->waves;
+    }
+    free(given);
+    free(dealt);
+    return status;
+}
+
+/* The most bytes that a rank sends in a wave: counts of MPI_Alltoallv are ints. */
+static uint64_t most_sent(const struct many *many)
+{
+    uint64_t most = 0, used = 0;
+    for (uint64_t i = 0; i < many->count; i++) {
+        const struct part *part = &many->parts[i];
+        /* Units of a reader and wave need not follow one another; a unit alone may be more than a wave has. */
+        used = i > 0 && part->unit == part[-1].unit ? used : 0;
+        used += part->asker != part->reader ? part->bytes : 0;
+        most = used > most ? used : most;
+    }
+    return most > many->at_once ? most : many->at_once;
 }
 
 int32_t many_plan(struct many *many)
 {
     const struct world *world = &many->source->world;
     struct list own = {NULL, 0, 0};
+    uint64_t *sizes = calloc((size_t)world->size, sizeof *sizes);
     many->shapes = calloc((size_t)(2 * many->n + 1), sizeof *many->shapes);
-    int32_t status = agree(world, many->shapes == NULL ? fail_memory(2 * many->n * sizeof *many->shapes, "boxes") : SIEVA_OK);
+    int has_room = many->shapes != NULL && sizes != NULL;
+    int32_t status = agree(world, has_room ? SIEVA_OK : fail_memory(2 * many->n * sizeof *many->shapes, "boxes"));
     for (uint64_t i = 0; i < many->n && status == SIEVA_OK; i++)
         many->boxes[i].status = cut(many, i, &own);
     if (status == SIEVA_OK)
-        status = tell_all(many, &own);
-    free(own.parts);
-    if (status != SIEVA_OK)
-        return status;
-    qsort(many->parts, (size_t)many->count, sizeof *many->parts, order);
-    deal_out(many);
-    uint64_t most = set_waves(many);
-    /* Counts of MPI_Alltoallv are ints. All ranks come to the same here. */
-    if (most > INT_MAX / (uint64_t)world->size)
-        status = fail(SIEVA_ERROR_MEMORY_LIMIT, "a block that is sent to all ranks takes %" PRIu64 " bytes", most);
-    many->has_failed = calloc((size_t)many->units + 1, 1);
-    if (many->has_failed == NULL)
-        status = fail_memory(many->units, "marks of what failed");
-    return agree(world, status);
+        status = tell_all(many, &own, sizes);
+    free(own.numbers);
+    if (status == SIEVA_OK) {
+        status = deal_out(many, sizes);
+        uint64_t most = status == SIEVA_OK ? most_sent(many) : 0;
+        if (most > INT_MAX / (uint64_t)world->size)
+            status = fail(SIEVA_ERROR_MEMORY_LIMIT, "a block that is sent to all ranks takes %" PRIu64 " bytes", most);
+        many->has_failed = calloc((size_t)many->units + 1, 1);
+        if (status == SIEVA_OK && many->has_failed == NULL)
+            status = fail_memory(many->units, "marks of what failed");
+        status = agree(world, status);
+    }
+    free(sizes);
+    return status;
 }

@@ -19,86 +19,42 @@ struct wave {
     int pending;
 };
 
-/* Copies the box start, count of a piece of memory that begins at corner from and has the shape of held, to another one. */
-static void copy_box(const struct part *part, uint64_t width, char *to, const uint64_t *to_corner, const uint64_t *to_shape,
-                     const char *from, const uint64_t *from_corner, const uint64_t *from_shape)
-{
-    uint64_t at[MANY_DIMS] = {0}, rank = part->rank, row = rank > 0 ? part->count[rank - 1] : 1;
-    for (;;) {
-        uint64_t here = 0, there = 0;
-        for (uint64_t d = 0; d < rank; d++) {
-            here = here * to_shape[d] + part->start[d] - to_corner[d] + at[d];
-            there = there * from_shape[d] + part->start[d] - from_corner[d] + at[d];
-        }
-        memcpy(to + here * width, from + there * width, (size_t)(row * width));
-        uint64_t d = rank > 0 ? rank - 1 : 0;
-        while (d > 0 && ++at[d - 1] == part->count[d - 1])
-            at[--d] = 0;
-        if (d == 0)
-            return;
-    }
-}
-
 /* Where a part of this rank's belongs. */
-static void keep(struct many *many, const struct part *part, const char *from, const uint64_t *corner, const uint64_t *shape)
+static struct piece place_of(struct many *many, const struct part *part)
 {
     sieva_mpi_box *box = &many->boxes[part->box];
-    copy_box(part, width_of(box->type), box->values, many->shapes[2 * part->box], many->shapes[2 * part->box + 1], from, corner, shape);
-}
-
-/* Reads what parts of a unit have in common, once. */
-static int32_t read_unit(struct many *many, const struct part *parts, uint64_t count, uint64_t *corner, uint64_t *shape, struct bytes *room)
-{
-    uint64_t rank = parts->rank, values = 1, got;
-    sieva_array array;
-    memcpy(corner, parts->start, sizeof parts->start);
-    for (uint64_t d = 0; d < rank; d++) {
-        uint64_t end = 0;
-        for (uint64_t i = 0; i < count; i++) {
-            corner[d] = parts[i].start[d] < corner[d] ? parts[i].start[d] : corner[d];
-            end = parts[i].start[d] + parts[i].count[d] > end ? parts[i].start[d] + parts[i].count[d] : end;
-        }
-        shape[d] = end - corner[d];
-        values *= shape[d];
-    }
-    uint64_t bytes = values * width_of((int32_t)parts->type);
-    if (bytes > room->size || room->data == NULL) {
-        bytes_free(room);
-        int32_t status = bytes_room(room, bytes, "values of a block");
-        if (status != SIEVA_OK)
-            return status;
-    }
-    int32_t status = said(sieva_array_describe(many->source->here, parts->array, &array));
-    if (status == SIEVA_OK)
-        status = said(sieva_read_box(many->source->here, array.path, (uint32_t)rank, corner, shape, 0, (int32_t)parts->type, room->data, values, NULL, &got));
-    return status;
+    struct piece place = {many->shapes[2 * part->box], many->shapes[2 * part->box + 1], box->values};
+    return place;
 }
 
 /* Reads what this rank reads in a wave: its own goes where it belongs, what others asked for to the wave. */
-static void read_wave(struct many *many, struct wave *wave, struct bytes *room)
+static void read_wave(struct many *many, struct wave *wave, struct unit *unit)
 {
     int own = many->source->world.rank;
-    uint64_t corner[MANY_DIMS], shape[MANY_DIMS];
-    int *done = calloc((size_t)many->source->world.size, sizeof *done);
+    int *done = calloc((size_t)(unsigned)many->source->world.size, sizeof *done);
     for (uint64_t i = 0, end; i < many->count; i = end) {
         const struct part *first = &many->parts[i];
         for (end = i; end < many->count && many->parts[end].unit == first->unit; end++)
             continue;
         if (first->reader != (uint64_t)own || first->wave != wave->number)
             continue;
-        if (done == NULL || read_unit(many, first, end - i, corner, shape, room) != SIEVA_OK)
+        if (done == NULL || read_unit(many, first, end - i, unit) != SIEVA_OK)
             many->has_failed[first->unit] = 1;
         for (const struct part *part = first; part < many->parts + end && done != NULL; part++) {
+            struct piece to = {part->start, part->count, NULL};
             if (part->asker == (uint64_t)own) {
-                if (!many->has_failed[part->unit])
-                    keep(many, part, (const char *)room->data, corner, shape);
+                to = place_of(many, part);
+                /* All that was read of its box, whichever of its parts it is of: once. */
+                int is_there = part > first && part[-1].asker == part->asker && part[-1].box == part->box;
+                if (!many->has_failed[part->unit] && !is_there)
+                    copy_part(part, unit, &to);
                 continue;
             }
-            char *to = wave->out + wave->send_places[part->asker] + done[part->asker];
+            to.values = wave->out + wave->send_places[part->asker] + done[part->asker];
             if (!many->has_failed[part->unit])
-                copy_box(part, width_of((int32_t)part->type), to, part->start, part->count, (const char *)room->data, corner, shape);
+                copy_part(part, unit, &to);
             else
-                memset(to, 0, (size_t)part->bytes);
+                memset(to.values, 0, (size_t)part->bytes);
             done[part->asker] += (int)part->bytes;
         }
     }
@@ -110,13 +66,14 @@ static void take_wave(struct many *many, const struct wave *wave)
 {
     int own = many->source->world.rank;
     for (int from = 0; from < many->source->world.size; from++) {
-        const char *at = wave->in + wave->receive_places[from];
+        uint64_t done = 0;
         for (uint64_t i = 0; i < many->count && wave->receives[from] > 0 && from != own; i++) {
             const struct part *part = &many->parts[i];
             if (part->wave != wave->number || part->reader != (uint64_t)from || part->asker != (uint64_t)own)
                 continue;
-            keep(many, part, at, part->start, part->count);
-            at += part->bytes;
+            struct piece to = place_of(many, part), came = {part->start, part->count, wave->in + wave->receive_places[from] + done};
+            copy_common(part->rank, width_of((int32_t)part->type), &to, &came);
+            done += part->bytes;
         }
     }
 }
@@ -210,7 +167,7 @@ static void finish_wave(struct many *many, struct wave *wave)
 int32_t many_run(struct many *many, int32_t mode)
 {
     struct wave waves[2];
-    struct bytes room = NO_BYTES;
+    struct unit unit = {NULL, 0, 0, NO_BYTES};
     int out, in;
     memset(waves, 0, sizeof waves);
     int32_t status = wave_room(many, &waves[0]);
@@ -222,7 +179,7 @@ int32_t many_run(struct many *many, int32_t mode)
         wave_begin(many, number, wave, &out, &in);
         if (mode == SIEVA_MPI_INDEPENDENT)
             expect_wave(many, wave);
-        read_wave(many, wave, &room);
+        read_wave(many, wave, &unit);
         send_wave(many, wave, mode);
         finish_wave(many, mode == SIEVA_MPI_COLLECTIVE ? wave : &waves[(number + 1) % 2]);
     }
@@ -230,6 +187,7 @@ int32_t many_run(struct many *many, int32_t mode)
         finish_wave(many, &waves[i]);
         wave_free(&waves[i]);
     }
-    bytes_free(&room);
+    bytes_free(&unit.values);
+    free(unit.boxes);
     return status;
 }

@@ -10,7 +10,7 @@
 
 /* Bytes of a part and of a wave of a rank, where memory allows. */
 #define LARGEST_PART ((uint64_t)4 << 20)
-#define LARGEST_WAVE ((uint64_t)64 << 20)
+#define LARGEST_WAVE ((uint64_t)8 << 20)
 
 /* Whether there is a wave to agree on is the same on all ranks only if all have the least memory of any. */
 static void set_limits(struct many *many)
@@ -92,6 +92,7 @@ int32_t sieva_mpi_read_many(sieva_mpi_source *source, int32_t mode, sieva_mpi_bo
     if (status == SIEVA_OK)
         status = agree(world, own_status(&many));
     free(many.parts);
+    free(many.numbers);
     free(many.shapes);
     free(many.has_failed);
     return status;

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from sieva import errors
+from sieva import _native, errors
 from sieva._array import Array
 from sieva._box import Box, as_box
 from sieva._opened import Opened
 from sieva._ranks import exchange
-from sieva._ranks.pieces import STRIPE, pieces_of
-from sieva._ranks.plan import plan
+from sieva._ranks.interrupt import Interrupts
 from sieva._ranks.waves import Reads
 from sieva.engines import _work
 from sieva.engines._frames import unpack_error
@@ -24,14 +23,13 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from sieva._ranks.pieces import Table
     from sieva._source import Source
     from sieva.engines.mpi import MpiEngine
 
 # Bytes of a piece: small enough for all ranks to have some, large enough for one request of a file system.
 SMALLEST_PIECE, LARGEST_PIECE = 64 << 10, 4 << 20
-# Bytes that a rank sends at once.
-LARGEST_WAVE = 64 << 20
+# Bytes that a rank sends at once: little enough for memory to be used again while caches have it.
+LARGEST_WAVE = 8 << 20
 
 
 class Wanted(NamedTuple):
@@ -47,6 +45,8 @@ class Wanted(NamedTuple):
         Of the array.
     dtype
         Of the values; ``"O"`` for texts.
+    shape
+        Of the array.
     is_chunked
         Whether what is read at once are chunks.
     """
@@ -55,6 +55,7 @@ class Wanted(NamedTuple):
     state: tuple[int, int, int]
     path: str
     dtype: str
+    shape: tuple[int, ...]
     is_chunked: bool
 
 
@@ -91,8 +92,6 @@ class Mine:
     boxes: list[Box | None] = field(default_factory=list)
     answers: list[Any] = field(default_factory=list)
     wrong: dict[int, BaseException] = field(default_factory=dict)
-    arrays: list[Wanted] = field(default_factory=list)
-    tables: list[Table] = field(default_factory=list)
     sources: dict[str, Source] = field(default_factory=dict)
 
 
@@ -114,37 +113,59 @@ def read_many(
         As of `sieva._ranks.exchange.run`.
     memory
         Bytes that what is read, sent and received may take besides the answers.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        This rank was interrupted. The others have what it had read until then, and are told of the rest.
     """
+    with Interrupts() as interrupts:
+        found = _read_many(engine, requests, mode, memory, interrupts)
+    if interrupts.came:
+        raise KeyboardInterrupt
+    return found
+
+
+def _read_many(
+    engine: MpiEngine,
+    requests: Sequence[tuple[Source, str, object]],
+    mode: str,
+    memory: int,
+    interrupts: Interrupts,
+) -> list[NDArray[Any] | BaseException]:
+    """Do it."""
     global last  # noqa: PLW0603 - the last one is
     begin = time.perf_counter()
     comm = engine.comm
     mine, boxes = _described(requests)
     own = sum(values.nbytes for values in mine.answers if values is not None)
-    told = comm.allgather((memory, own))
-    least = min(most for most, _ in told)
-    piece = min(max(sum(n for _, n in told) // (4 * comm.size), SMALLEST_PIECE), LARGEST_PIECE)
-    _cut(mine, boxes, min(piece, max(least // (8 * comm.size), 1 << 12)))
-    arrays, tables, asker = _gathered(comm.allgather((mine.arrays, mine.tables)))
+    told = comm.allgather((memory, own, list(boxes)))
+    least = min(most for most, _, _ in told)
+    piece = min(max(sum(n for _, n, _ in told) // (4 * comm.size), SMALLEST_PIECE), LARGEST_PIECE)
+    # By the order in which ranks name them: the same on all.
+    arrays = list(dict.fromkeys(wanted for _, _, names in told for wanted in names))
     dtypes = [np.dtype(one.dtype) for one in arrays]
-    wave = min(LARGEST_WAVE, max(least // (4 * (comm.size + 1)), 1))
-    steps = plan(tables, [dtype.itemsize for dtype in dtypes], comm.size, wave)
-    last = Did(asked=own, pieces=len(steps.row), waves=steps.waves)
+    own_pieces = _cut(mine, boxes, arrays, min(piece, max(least // (8 * comm.size), 1 << 12)))
+    steps = _native.RankPlan(
+        [(one.shape, one.is_chunked) for one in arrays],
+        comm.allgather(own_pieces),
+        min(LARGEST_WAVE, max(least // (4 * (comm.size + 1)), 1)),
+    )
+    last = Did(asked=own, waves=steps.waves)
     places = [
         (box.start if box else [], values) for box, values in zip(mine.boxes, mine.answers, strict=True)
     ]
+    opener = _Opener(arrays, mine.sources)
     reads = Reads(
         rank=comm.rank,
         plan=steps,
-        tables=tables,
-        askers=asker,
         dtypes=dtypes,
-        is_row=[
-            not one.is_chunked and bool(t[:, STRIPE].any()) for one, t in zip(arrays, tables, strict=True)
-        ],
-        opener=_Opener(arrays, mine.sources),
+        opener=opener,
+        interrupts=interrupts,
         answers=places,
         did=last,
     )
+    last.pieces = reads.pieces
     last.planning = time.perf_counter() - begin
     is_text = np.array([dtype.hasobject for dtype in dtypes] or [False])
     exchange.run(mode, comm, [reads.wave(n, comm.size, ~is_text) for n in range(steps.waves)])
@@ -165,7 +186,12 @@ def _described(requests: Sequence[tuple[Source, str, object]]) -> tuple[Mine, Bo
             array = Array(source._native, source._native.resolve(name))
             box = as_box(key, array.shape, array.path)
             wanted = Wanted(
-                _opened(source), source._native.state(), array.path, array.dtype.str, array.chunks is not None
+                _opened(source),
+                source._native.state(),
+                array.path,
+                array.dtype.str,
+                tuple(array.shape),
+                array.chunks is not None,
             )
             mine.answers[number] = np.empty(box.shape, array.dtype)
         except (errors.SievaError, TypeError, IndexError, MemoryError) as error:
@@ -177,12 +203,19 @@ def _described(requests: Sequence[tuple[Source, str, object]]) -> tuple[Mine, Bo
     return mine, boxes
 
 
-def _cut(mine: Mine, boxes: Boxes, most: int) -> None:
-    """Cut the requests into pieces of at most so many bytes."""
-    for wanted, asked in boxes.items():
-        mine.arrays.append(wanted)
+def _cut(mine: Mine, boxes: Boxes, arrays: list[Wanted], most: int) -> bytes:
+    """Cut the requests into pieces of at most so many bytes; what cannot be cut is its request's error."""
+    found = []
+    for number, wanted in enumerate(arrays):
+        if wanted not in boxes:
+            continue
         native = mine.sources[wanted.opened]._native
-        mine.tables.append(pieces_of(native, wanted.path, asked, most))
+        how: Any = {"array": number, "width": np.dtype(wanted.dtype).itemsize, "most": most}
+        try:
+            found.append(_native.rank_pieces(native, wanted.path, boxes[wanted], **how))
+        except errors.SievaError as error:
+            mine.wrong.update((request, error) for request, _, _ in boxes[wanted])
+    return b"".join(found)
 
 
 def _checked(request: object) -> tuple[Source, str, object]:
@@ -199,19 +232,6 @@ def _opened(source: Source) -> str:
             f"{source.path!r} cannot be opened on other ranks", "open a file by its name"
         )
     return source._opened.to_json()
-
-
-def _gathered(
-    told: list[tuple[list[Wanted], list[Table]]],
-) -> tuple[list[Wanted], list[Table], list[NDArray[np.int64]]]:
-    """Return the arrays that anyone asks of, the pieces of each, and the rank of each piece."""
-    parts: dict[Wanted, list[tuple[int, Table]]] = {}
-    for rank, (arrays, tables) in enumerate(told):
-        for wanted, table in zip(arrays, tables, strict=True):
-            parts.setdefault(wanted, []).append((rank, table))
-    tables = [np.concatenate([table for _, table in found]) for found in parts.values()]
-    askers = [np.repeat([r for r, _ in found], [len(t) for _, t in found]) for found in parts.values()]
-    return list(parts), tables, askers
 
 
 class _Opener:

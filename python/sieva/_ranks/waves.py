@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from sieva._ranks.pieces import REQUEST, columns
-from sieva._ranks.union import disjoint
 from sieva.engines._frames import pack_error
 
 if TYPE_CHECKING:
@@ -15,12 +13,16 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from sieva._ranks.pieces import Table
-    from sieva._ranks.plan import Plan
+    from sieva import _native
+    from sieva._ranks.interrupt import Interrupts
     from sieva._ranks.together import Did
 
     Bytes = NDArray[np.uint8]
     Ints = NDArray[np.int64]
+    Box = tuple[list[int], list[int]]
+
+# Columns of a piece as the plan tells them.
+ARRAY, REQUEST, ASKER, READER, WAVE, UNIT, BYTES = range(7)
 
 
 class Opener(Protocol):
@@ -37,11 +39,12 @@ class Reads:
     ----------
     rank
         Its number.
-    plan, tables, askers, dtypes, is_row
-        What is done: pieces, who asked for each, the type of each array, and whether its units are rows of
-        elements rather than boxes.
+    plan, dtypes
+        What is done: pieces, in the order in which they are read; and the type of each array.
     opener
         What reads.
+    interrupts
+        What may end the reading.
     answers
         For each request of this rank where its box starts, and the array that its values go to.
     did
@@ -52,94 +55,87 @@ class Reads:
         self,
         *,
         rank: int,
-        plan: Plan,
-        tables: list[Table],
-        askers: list[Ints],
+        plan: _native.RankPlan,
         dtypes: list[np.dtype[Any]],
-        is_row: list[bool],
         opener: Opener,
+        interrupts: Interrupts,
         answers: list[Any],
         did: Did,
     ) -> None:
         self._rank, self._plan, self._dtypes, self._opener = rank, plan, dtypes, opener
-        self._answers, self._did, self._is_row = answers, did, is_row
-        self._boxes = [columns(table) for table in tables]
-        self._request = [table[:, REQUEST] for table in tables]
-        n = len(plan.row)
-        self._asker, self._bytes = np.empty(n, np.int64), np.empty(n, np.int64)
-        for array, (_, shape) in enumerate(self._boxes):
-            of = plan.array == array
-            self._asker[of] = askers[array][plan.row[of]]
-            self._bytes[of] = shape[plan.row[of]].prod(axis=1) * dtypes[array].itemsize
+        self._answers, self._did, self._interrupts = answers, did, interrupts
+        self._pieces = np.frombuffer(plan.pieces(), np.int64).reshape(-1, 7)
         self.failed: dict[int, bytes] = {}
         """Units that this rank could not read, and why."""
 
     def own_units(self) -> list[tuple[int, int]]:
         """Return request and unit of each piece that this rank asked for."""
-        mine = np.flatnonzero(self._asker == self._rank)
-        return [
-            (int(self._request[self._plan.array[i]][self._plan.row[i]]), int(self._plan.unit[i]))
-            for i in mine.tolist()
-        ]
+        mine = self._pieces[self._pieces[:, ASKER] == self._rank]
+        return [(int(request), int(unit)) for request, unit in mine[:, [REQUEST, UNIT]].tolist()]
 
     def wave(self, number: int, size: int, of: NDArray[np.bool_]) -> OneWave:
         """Return a wave of the arrays that `of` names, of all ranks."""
-        plan = self._plan
-        inside = (plan.wave == number) & of[plan.array] if len(plan.row) else np.zeros(0, bool)
-        reads = np.flatnonzero(inside & (plan.reader == self._rank))
-        takes = np.flatnonzero(inside & (self._asker == self._rank) & (plan.reader != self._rank))
-        others = reads[self._asker[reads] != self._rank]
-        sends = np.bincount(self._asker[others], self._bytes[others], size)
-        receives = np.bincount(plan.reader[takes], self._bytes[takes], size)
+        pieces = self._pieces
+        inside = (pieces[:, WAVE] == number) & of[pieces[:, ARRAY]]
+        is_read, is_asked = pieces[:, READER] == self._rank, pieces[:, ASKER] == self._rank
+        reads, takes = np.flatnonzero(inside & is_read), np.flatnonzero(inside & is_asked & ~is_read)
+        others = pieces[inside & is_read & ~is_asked]
+        sends = np.bincount(others[:, ASKER], others[:, BYTES], size)
+        receives = np.bincount(pieces[takes, READER], pieces[takes, BYTES], size)
         self._did.sent += int(sends.sum())
         return OneWave(self, reads, takes, [int(n) for n in sends], [int(n) for n in receives])
 
     def texts(self, comm: Any, size: int, of: NDArray[np.bool_]) -> None:  # noqa: ANN401
         """Read and exchange the arrays that `of` names: texts, which are no bytes of a known number."""
-        wave = of[self._plan.array] if len(self._plan.row) else np.zeros(0, bool)
+        pieces = self._pieces
         going: list[list[tuple[int, NDArray[Any]]]] = [[] for _ in range(size)]
-        for item, values in self.values(np.flatnonzero(wave & (self._plan.reader == self._rank))):
+        mine = np.flatnonzero(of[pieces[:, ARRAY]] & (pieces[:, READER] == self._rank))
+        for item, values in self.values(mine):
             if values is not None:
-                going[self._asker[item]].append((item, values))
+                going[pieces[item, ASKER]].append((item, values))
         for item, values in (one for part in comm.alltoall(going) for one in part):
             self.put(item, values)
 
     def values(self, items: Ints) -> Iterator[tuple[int, NDArray[Any] | None]]:
         """Read units; yield the number of each piece and its values, None where they could not be had."""
-        unit = self._plan.unit[items]
+        unit = self._pieces[items, UNIT]
         for part in np.split(items, np.flatnonzero(np.diff(unit)) + 1) if len(items) else []:
             yield from self._unit(part)
 
     def _unit(self, items: Ints) -> Iterator[tuple[int, NDArray[Any] | None]]:
         """Read what pieces of a unit have in common once."""
-        array = int(self._plan.array[items[0]])
-        start, shape = (corner[self._plan.row[items]] for corner in self._boxes[array])
+        array, unit = self._pieces[items[0], [ARRAY, UNIT]].tolist()
         try:
-            at, n = disjoint(start, shape, is_row=self._is_row[array])
-            read = [(a, self._opener.read(array, a.tolist(), b.tolist())) for a, b in zip(at, n, strict=True)]
+            read = [
+                (start, self._opener.read(array, start, shape)) for start, shape in self._plan.reads(unit)
+            ]
         except Exception as error:  # whoever needs it is told
-            self.failed[int(self._plan.unit[items[0]])] = pack_error(error)
+            self.failed[unit] = pack_error(error)
             read = []
         self._did.boxes += len(read)
         self._did.read += sum(values.nbytes for _, values in read)
-        for item, low, lengths in zip(items.tolist(), start, shape, strict=True):
-            yield item, composed(low, lengths, read, self._dtypes[array]) if read else None
+        for item in items.tolist():
+            yield item, composed(*self._plan.piece(item), read, self._dtypes[array]) if read else None
 
     def put(self, item: int, values: NDArray[Any]) -> None:
         """Put the values of a piece where they belong in the request's answer."""
-        array, row = int(self._plan.array[item]), int(self._plan.row[item])
-        corner, answer = self._answers[int(self._request[array][row])]
-        start, shape = (corners[row].tolist() for corners in self._boxes[array])
+        corner, answer = self._answers[self._pieces[item, REQUEST]]
+        start, shape = self._plan.piece(item)
         answer[_within(start, shape, corner)] = values
 
     def shaped(self, item: int, data: Bytes) -> NDArray[Any]:
         """Return bytes as the values of a piece."""
-        array = int(self._plan.array[item])
-        return data.view(self._dtypes[array]).reshape(self._boxes[array][1][self._plan.row[item]].tolist())
+        return data.view(self._dtypes[self._pieces[item, ARRAY]]).reshape(self._plan.piece(item)[1])
 
     def of(self, items: Ints) -> tuple[Ints, Ints, Ints]:
         """Return who asked for pieces, who reads them, and how many bytes they are."""
-        return self._asker[items], self._plan.reader[items], self._bytes[items]
+        asker, reader, size = self._pieces[items][:, [ASKER, READER, BYTES]].T
+        return asker, reader, size
+
+    @property
+    def pieces(self) -> int:
+        """How many pieces there are, of all ranks."""
+        return len(self._pieces)
 
     @property
     def rank(self) -> int:
@@ -197,20 +193,17 @@ def _within(start: list[int], shape: list[int], corner: list[int]) -> tuple[Any,
 
 
 def composed(
-    start: Ints, shape: Ints, read: list[tuple[Ints, NDArray[Any]]], dtype: np.dtype[Any]
+    start: list[int], shape: list[int], read: list[tuple[list[int], NDArray[Any]]], dtype: np.dtype[Any]
 ) -> NDArray[Any]:
     """Return the values of a box, which lies in boxes that were read."""
-    stop = start + shape
     if len(read) == 1:
         corner, values = read[0]
-        return values[_within(start.tolist(), shape.tolist(), corner.tolist())]  # type: ignore[no-any-return]
-    values = np.empty(shape.tolist(), dtype)
+        return values[_within(start, shape, corner)]  # type: ignore[no-any-return]
+    values = np.empty(shape, dtype)
     for corner, part in read:
-        low = np.maximum(start, corner)
-        high = np.minimum(stop, corner + np.array(part.shape, np.int64))
-        if (low < high).all():
-            common = (high - low).tolist()
-            values[_within(low.tolist(), common, start.tolist())] = part[
-                _within(low.tolist(), common, corner.tolist())
-            ]
+        low = [max(a, c) for a, c in zip(start, corner, strict=True)]
+        high = [min(a + n, c + m) for a, n, c, m in zip(start, shape, corner, part.shape, strict=True)]
+        common = [b - a for a, b in zip(low, high, strict=True)]
+        if all(n > 0 for n in common):
+            values[_within(low, common, start)] = part[_within(low, common, corner)]
     return values

@@ -124,8 +124,11 @@ def _ceph_conf(directory: Path, run: Path) -> Path:
 
 
 @contextlib.contextmanager
-def gluster(directory: Path, *, bricks: int = 2, shards: str = "4MB") -> Iterator[Path]:
-    """Run a GlusterFS volume of sharded files below a directory, which gives where it is mounted."""
+def gluster(directory: Path, *, bricks: int = 2, shards: str = "4MB", patience: int = 42) -> Iterator[Path]:
+    """Run a GlusterFS volume of sharded files below a directory, which gives where it is mounted.
+
+    A brick that says nothing for `patience` seconds is given up.
+    """
     _needs(*GLUSTER)
     mounted, log = directory / "mnt", directory / "log"
     mounted.mkdir()
@@ -138,7 +141,7 @@ def gluster(directory: Path, *, bricks: int = 2, shards: str = "4MB") -> Iterato
             volume = _brick(directory, number, port)
             logged = ["-l", log / f"brick{number}.txt"]
             processes.start(f"brick{number}", ["glusterfsd", "-N", "-f", volume, *logged], PATH=PATH)
-        volume = _client(directory, ports, shards)
+        volume = _client(directory, ports, shards, patience)
         options = ["-N", "-f", volume, "-l", log / "client.txt", "--direct-io-mode=disable"]
         processes.start("client", ["glusterfs", *options, mounted], PATH=PATH)
         _until("the mount", lambda: os.path.ismount(mounted) and _is_written(mounted))
@@ -173,7 +176,7 @@ def _brick(directory: Path, number: int, port: int) -> Path:
     return path
 
 
-def _client(directory: Path, ports: Sequence[int], shards: str) -> Path:
+def _client(directory: Path, ports: Sequence[int], shards: str, patience: int) -> Path:
     names = [f"c{number}" for number in range(len(ports))]
     each = [
         _volume(
@@ -184,6 +187,7 @@ def _client(directory: Path, ports: Sequence[int], shards: str) -> Path:
             "option remote-host 127.0.0.1",
             f"option remote-port {port}",
             f"option remote-subvolume brick{number}",
+            f"option ping-timeout {patience}",
         )
         for number, (name, port) in enumerate(zip(names, ports, strict=True))
     ]

@@ -194,6 +194,33 @@ static void box_parts(const sieva_source *source)
     EXPECT(sieva_box_parts(source, name, 2, start, count, most, NULL, 0, &needed) == SIEVA_ERROR_DIMENSION_MISMATCH);
 }
 
+/* Two processes ask for overlapping boxes of an array, a third for nothing: each unit has one reader. */
+static void deal_parts(const sieva_source *source)
+{
+    uint64_t array = 0, needed = 0, got = 0, dealt[2 * 5], united[4 * 4];
+    OK(sieva_array_find(source, columns[0].name, &array));
+    const uint64_t counts[] = { 13, 0, 13 };
+    uint64_t numbers[] = { array, 0, 8, 0, 0, 0, 0, 0, 0, 0, 2, 2, 2, array, 0, 8, 5, 0, 0, 0, 0, 1, 1, 2, 2, 2 };
+    OK(sieva_deal_parts(source, 3, counts, numbers, 1000, NULL, 0, &needed));
+    EXPECT(needed == 2);
+    EXPECT(sieva_deal_parts(source, 3, counts, numbers, 1000, dealt, 1, &got) == SIEVA_ERROR_INVALID_VALUE && got == 2);
+    OK(sieva_deal_parts(source, 3, counts, numbers, 1000, dealt, 2, &needed));
+    EXPECT(dealt[0] == 0 && dealt[5] == 1);
+    EXPECT(dealt[1] == dealt[6] && dealt[2] == dealt[7] && dealt[2] < 3 && dealt[3] == 0 && dealt[8] == 0);
+    EXPECT(sieva_deal_parts(source, 2, counts, numbers, 1000, dealt, 2, &needed) == SIEVA_OK && needed == 1);
+    numbers[10] = 1u << 30;
+    EXPECT(sieva_deal_parts(source, 3, counts, numbers, 1000, dealt, 2, &needed) == SIEVA_ERROR_INVALID_VALUE);
+    EXPECT(sieva_deal_parts(source, 3, NULL, numbers, 1000, dealt, 2, &needed) == SIEVA_ERROR_INVALID_VALUE);
+    EXPECT(sieva_deal_parts(source, 3, counts, numbers, 1000, dealt, 2, NULL) == SIEVA_ERROR_INVALID_VALUE);
+    const uint64_t boxes[] = { 0, 0, 2, 3, 1, 0, 3, 3, 9, 9, 1, 1 };
+    OK(sieva_unite_boxes(2, 3, boxes, 0, united, 4, &needed));
+    EXPECT(needed == 2 && united[0] == 0 && united[2] == 4 && united[3] == 3 && united[4] == 9);
+    EXPECT(sieva_unite_boxes(2, 3, boxes, 0, united, 1, &needed) == SIEVA_ERROR_INVALID_VALUE && needed == 2);
+    EXPECT(sieva_unite_boxes(2, 3, NULL, 0, united, 1, &needed) == SIEVA_ERROR_INVALID_VALUE);
+    const uint64_t nothing[] = { 0, 0, 0, 3 };
+    EXPECT(sieva_unite_boxes(2, 1, nothing, 0, united, 4, &needed) == SIEVA_ERROR_INVALID_VALUE);
+}
+
 static void read_texts(const sieva_source *source)
 {
     sieva_query *query;
@@ -321,6 +348,7 @@ void test_values(const sieva_source *source)
     sieva_query_free(more);
     read_boxes(source);
     box_parts(source);
+    deal_parts(source);
     read_texts(source);
     histograms(source);
 }

@@ -10,6 +10,8 @@
 //!
 //! The paper's equations 3 and 5 have slips: `docs/understanding/physical-layout.md` derives what is here.
 
+pub mod ranks;
+
 mod order;
 mod shares;
 

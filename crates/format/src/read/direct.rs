@@ -6,11 +6,11 @@ use super::strided::{self, Side};
 use super::{BlockReader, Workspace, dot, span_bytes};
 
 /// The most that is read at once when wanted elements lie among unwanted ones.
-pub(super) const MAX_SPAN: u64 = 1 << 20;
+pub(crate) const MAX_SPAN: u64 = 1 << 20;
 /// Below this a span is read whole whatever is wanted of it: a page costs as much as a byte.
 const FREE_SPAN: u64 = 16 << 10;
 /// Above it at least this share (1/8) of the bytes must be wanted.
-pub(super) const MIN_DENSITY: u64 = 8;
+pub(crate) const MIN_DENSITY: u64 = 8;
 
 impl BlockReader {
     /// The box `start`, `shape` of elements that lie at `offset + base + Σ index·stride`, into `out` at `to`.

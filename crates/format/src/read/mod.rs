@@ -27,6 +27,7 @@ use crate::layout::{Layout, Placement, c_strides};
 pub use cache::{CacheStats, ChunkCache, SharedCache};
 use chunks::Piece;
 pub(crate) use chunks::advance;
+pub(crate) use direct::{MAX_SPAN, MIN_DENSITY};
 pub use kept::is_of_one_file;
 pub use parts::Part;
 use parts::Pieces;
