@@ -31,8 +31,8 @@ def test_random_boxes_of_all_layouts(ranks, folder, mpirun):  # noqa: F811
     found = told(mpirun, ranks, "boxes", folder)
     # 12 arrays, 3 boxes, 6 batches; one rank has none in one batch.
     assert found["asked"] == 12 * 3 * (6 * ranks - (ranks > 1))
-    # The last batch had 2 KiB.
-    assert min(found["waves"]) > 3
+    # The last batch had 2 KiB; one rank sends nothing.
+    assert min(found["waves"]) > 3 or ranks == 1
 
 
 @pytest.mark.parametrize(("mode", "ranks"), [("independent", 2), ("collective", 4), ("nonblocking", 3)])

@@ -51,7 +51,7 @@ def rows_of(source, name, asked, most):
     return rows, np.frombuffer(rows, np.int64).reshape(-1, HEAD + 6)
 
 
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 @given(
     boxes(most=1),
     st.sampled_from(["whole", "chunked", "never"]),
@@ -78,7 +78,7 @@ def test_pieces_of_a_box_tile_it_within_stripes_and_blocks(folder, drawn, name, 
         assert 4 * np.prod(box[1]) <= max(most, 4)
 
 
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 @given(
     st.lists(boxes(most=4), min_size=1, max_size=4),
     st.sampled_from(["whole", "chunked"]),
