@@ -106,9 +106,9 @@ class Reads:
         """Read what pieces of a unit have in common once."""
         array, unit = self._pieces[items[0], [ARRAY, UNIT]].tolist()
         try:
-            read = [
-                (start, self._opener.read(array, start, shape)) for start, shape in self._plan.reads(unit)
-            ]
+            with self._interrupts.reading():
+                boxes = self._plan.reads(unit)
+                read = [(start, self._opener.read(array, start, shape)) for start, shape in boxes]
         except Exception as error:  # whoever needs it is told
             self.failed[unit] = pack_error(error)
             read = []
