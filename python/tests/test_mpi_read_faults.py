@@ -57,6 +57,14 @@ class Stopped:
         self._send(signal.SIGCONT)
 
 
+def forget(path):
+    """Drop what this machine keeps of a file."""
+    file = os.open(path, os.O_RDWR)
+    os.fsync(file)
+    os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
+    os.close(file)
+
+
 def written(folder):
     """Write 8 MB that lie in two shards of 4 MiB and a little."""
     path = folder / "rows.h5"
@@ -86,6 +94,7 @@ def test_a_server_that_is_gone_is_told_to_who_needs_it(mpirun, tmp_path):  # noq
         bricks = [n for n in (0, 1) if list((tmp_path / "fs" / f"brick{n}" / ".shard").glob("*.[0-9]*"))]
         pids = daemons("glusterfsd", tmp_path / "fs" / f"brick{bricks[0]}.vol")
         assert len(pids) == 1
+        forget(mounted / "rows.h5")
         begin = time.monotonic()
         with Stopped(pids, seconds=40):
             found = told(mpirun, 3, "gone", mounted / "rows.h5", "nonblocking")
