@@ -125,7 +125,8 @@ class Reads:
 
     def shaped(self, item: int, data: Bytes) -> NDArray[Any]:
         """Return bytes as the values of a piece."""
-        return data.view(self._dtypes[self._pieces[item, ARRAY]]).reshape(self._plan.piece(item)[1])
+        values: NDArray[Any] = data.view(self._dtypes[self._pieces[item, ARRAY]])
+        return values.reshape(self._plan.piece(item)[1])
 
     def of(self, items: Ints) -> tuple[Ints, Ints, Ints]:
         """Return who asked for pieces, who reads them, and how many bytes they are."""
