@@ -75,7 +75,14 @@ def main() -> None:
                     asked = batches.batch(calls, overlaps, args.groups)
                     beside = [way for way in BESIDE if calls == args.calls[-1] and runner.has(way)]
                     for way in WAYS + beside:
-                        one = cell(cluster, runner, way, asked, stripe=stripe, runs=args.runs, data=data)
+                        try:
+                            one = cell(cluster, runner, way, asked, stripe=stripe, runs=args.runs, data=data)
+                        except SystemExit as failed:
+                            # MPICH's ROMIO may refuse the file view; all others have to work.
+                            if way.who != "romio":
+                                raise
+                            found.setdefault("left out", {})[str(way)] = str(failed)[-300:]
+                            continue
                         found["cells"].append({"stripe": stripe, **one})
                         print(stripe, calls, overlaps, way, hila_page.told(one), flush=True)
             found[f"values {stripe}"] = of_values(cluster, args.work, Path(scratch), stripe, args.runs)
