@@ -7,6 +7,7 @@ use sieva_format::layout::Placement;
 use sieva_format::manifest::{Excerpt, Layouts, Manifest, ManifestSource};
 use sieva_format::schema::{AttrValue, GroupInfo};
 use sieva_format::{ArraySource, LibraryReader};
+use sieva_store::Striping;
 use sieva_types::{Bx, DType, ErrorKind, Result};
 
 use crate::common::{Made, empty, layout};
