@@ -201,10 +201,19 @@ impl Query {
         if bound.distinct {
             return self.count_distinct();
         }
-        let all = if self.is_grouped() { self.groups()?.len as u64 } else { self.positions()? };
+        let all = if self.is_grouped() { self.groups()?.len as u64 } else { self.positions_wanted()? };
         let n = all.saturating_sub(bound.offset).min(bound.limit.unwrap_or(u64::MAX));
         self.lock_stats().hits = Some(n);
         Ok(n)
+    }
+
+    /// The number of positions that satisfy the condition, or of those that LIMIT wants, where it fails behind them.
+    fn positions_wanted(&self) -> Result<u64> {
+        match self.positions() {
+            Err(e) if e.kind() == ErrorKind::Overflow && self.bound().limit == Some(0) => Ok(0),
+            Err(e) if e.kind() == ErrorKind::Overflow => self.first_rows()?.map(|first| first.len()).ok_or(e),
+            counted => counted,
+        }
     }
 
     /// The number of different rows, or groups.

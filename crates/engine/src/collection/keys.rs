@@ -16,8 +16,8 @@ pub(super) enum Class {
     Bool,
 }
 
-/// The type that holds all values of key number `number`.
-pub(super) fn class_of(sources: &[SourceObjects], number: usize, key: &str) -> Result<Class> {
+/// The type that holds all values of key number `number`; none where no object has one.
+pub(super) fn class_of(sources: &[SourceObjects], number: usize, key: &str) -> Result<Option<Class>> {
     let mut class = None;
     let values = sources.iter().flat_map(|s| &s.objects).filter_map(|o| o.values.get(number)?.as_ref());
     for value in values {
@@ -45,7 +45,7 @@ pub(super) fn class_of(sources: &[SourceObjects], number: usize, key: &str) -> R
             }
         };
     }
-    Ok(class.unwrap_or(Class::Float))
+    Ok(class)
 }
 
 impl Class {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use sieva_query::exec::{self, ExecStats, OrderedRows, RowStream};
-use sieva_types::{Result, Selection};
+use sieva_types::{Error, ErrorKind, Result, Selection};
 
 use super::Query;
 use crate::advise;
@@ -59,7 +59,13 @@ impl Query {
         }
         let selection = match self.first_rows()? {
             Some(first) => first,
-            None => self.selection()?,
+            None => match self.selection() {
+                Err(e) if self.may_do_without(&e) => {
+                    let rows = self.distinct_before(1 << 16)?;
+                    return OrderedRows::of_stream(Arc::clone(self.execution()?), rows);
+                }
+                found => found?,
+            },
         };
         OrderedRows::new(Arc::clone(self.execution()?), selection)
     }
@@ -87,6 +93,30 @@ impl Query {
                 return Ok(rows);
             }
         }
-        RowStream::new(Arc::clone(self.execution()?), self.selection()?, batch)
+        match self.selection() {
+            Err(e) if self.may_do_without(&e) => self.distinct_before(batch),
+            found => RowStream::new(Arc::clone(self.execution()?), found?, batch),
+        }
+    }
+
+    /// Whether the answer may be there in spite of what failed: LIMIT may want no row of DISTINCT behind the one that did.
+    fn may_do_without(&self, e: &Error) -> bool {
+        let bound = self.bound();
+        e.kind() == ErrorKind::Overflow
+            && bound.distinct
+            && bound.limit.is_some()
+            && bound.order_by.is_empty()
+    }
+
+    /// The different rows before the position at which the condition fails.
+    fn distinct_before(&self, batch: usize) -> Result<RowStream> {
+        let execution = self.execution()?;
+        let (selection, failed, did) = exec::select_until_failure(execution)?;
+        self.note_evaluation(did);
+        let (execution, selection) = (Arc::clone(execution), Arc::new(selection));
+        match failed {
+            Some(failed) => Ok(RowStream::until_failure(execution, selection, failed, batch)),
+            None => RowStream::new(execution, selection, batch),
+        }
     }
 }

@@ -162,7 +162,7 @@ impl Binder<'_> {
             return Err(unknown_function(function));
         };
         let args = args.iter().map(|a| self.value(a)).collect::<Result<_>>()?;
-        Ok(Value::Call(f, unsigned_arguments(f, args, &|v| self.type_of(v))?))
+        Ok(Value::Call(f, unsigned_arguments(f, args, &|_| true, &|v| self.type_of(v))?))
     }
 
     fn date_call(&mut self, function: &str, part: super::DatePart, args: &[Expr]) -> Result<Value> {
@@ -297,10 +297,11 @@ pub(crate) fn type_of(
 }
 
 /// The arguments of a function whose result is of the type of several: non-negative literals among unsigned values are
-/// of their type, as numpy has it. A negative one makes all `int64`.
+/// of their type, as numpy has it. A negative one makes all `int64`. `is_written` tells of which number's argument it is one.
 pub(crate) fn unsigned_arguments(
     f: Function,
     args: Vec<Value>,
+    is_written: &dyn Fn(usize) -> bool,
     type_of: &dyn Fn(&Value) -> Result<Option<ValueType>>,
 ) -> Result<Vec<Value>> {
     let first = match f {
@@ -308,8 +309,9 @@ pub(crate) fn unsigned_arguments(
         Function::Coalesce | Function::Least | Function::Greatest | Function::Mod => 0,
         _ => return Ok(args),
     };
-    let others = args.iter().skip(first).filter(|v| !matches!(v, Value::Constant(_)));
-    let types = others.map(type_of).collect::<Result<Vec<_>>>()?;
+    let is_literal = |i: usize, v: &Value| matches!(v, Value::Constant(_)) && is_written(i);
+    let others = args.iter().enumerate().skip(first).filter(|(i, v)| !is_literal(*i, v));
+    let types = others.map(|(_, v)| type_of(v)).collect::<Result<Vec<_>>>()?;
     if types.is_empty() || types.iter().any(|t| *t != Some(ValueType::U64)) {
         return Ok(args);
     }

@@ -44,7 +44,7 @@ pub use order::keys::{order_by, retain_distinct};
 pub use pool::check;
 pub use select::kept::Found;
 pub(crate) use select::product;
-pub use select::{Counted, count, select};
+pub use select::{Counted, count, select, select_until_failure};
 pub use tile::evaluate::evaluate_constant;
 use tile::prepare::Prepared;
 pub use tile::{is_of_chunks, region_shape, sized_region_shape};

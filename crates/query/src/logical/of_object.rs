@@ -157,14 +157,17 @@ impl OfObject<'_> {
         }
     }
 
-    /// A key's value. One that is missing, or not known, is a column, which has a type.
+    /// A key's value. One that is missing, or not known, is a column, which has a type; so is an integer, as a literal has
+    /// the type of what it stands beside.
     fn constant(&mut self, id: usize) -> Result<Expr> {
         if self.columns.contains(&Of::Constant(id)) {
             return Ok(self.listed(Of::Constant(id)));
         }
         match (self.names.constant)(&self.asked[id])? {
             Answer::Known(Scalar::Null, None) => Ok(Expr::Literal(Literal::Null)),
-            Answer::Known(value, _) if value != Scalar::Null => Ok(Expr::Literal(literal(&value)?)),
+            Answer::Known(value, _) if !matches!(value, Scalar::Null | Scalar::I64(_)) => {
+                Ok(Expr::Literal(literal(&value)?))
+            }
             open => {
                 self.answers.push(open);
                 Ok(self.listed(Of::Constant(id)))

@@ -4,8 +4,10 @@ use sieva_plan as plan;
 use sieva_plan::{ColumnId, ColumnKind, Plan, SourceRef, Step};
 use sieva_types::{Error, ErrorKind, Result};
 
+use super::from_bound::literal;
 use super::order;
 use crate::ast::{Expr, Literal, Name, OrderBy, Projection, Select, SelectItem, Span, UnaryOp};
+use crate::lower::Answer;
 
 /// The query that asks what the plan does: its text gives the same plan again.
 ///
@@ -127,19 +129,28 @@ pub fn condition_of(columns: &[plan::Column], e: &plan::Expr) -> Result<Expr> {
     expression(e, &columns.iter().map(name).collect::<Vec<_>>())
 }
 
-/// The condition of a plan of an object as a tree; none where it keeps all rows. Columns that are constants are missing
-/// ones: others stand in the plan by their values.
+/// The condition of a plan of an object as a tree; none where it keeps all rows. `constants`: what is known of its columns
+/// that are constants.
 ///
 /// # Errors
 /// `internal-error` for a plan that makes no sense.
-pub fn filter_of(plan: &Plan) -> Result<Option<Expr>> {
-    let term = |id: usize| match plan.scan.columns[id].kind.is_of_object() {
-        true => Expr::Literal(Literal::Null),
-        false => column(plan, id),
+pub fn filter_of(plan: &Plan, constants: &[Answer]) -> Result<Option<Expr>> {
+    let mut constants = constants.iter();
+    let term = |(id, of): (usize, &plan::Column)| match of.kind.is_of_object() {
+        true => known(constants.next()),
+        false => Ok(column(plan, id)),
     };
-    let columns: Vec<Expr> = (0..plan.scan.columns.len()).map(term).collect();
+    let columns = plan.scan.columns.iter().enumerate().map(term).collect::<Result<Vec<Expr>>>()?;
     let filter = plan.steps.iter().find_map(|s| if let Step::Filter(e) = s { Some(e) } else { None });
     filter.map(|e| expression(e, &columns)).transpose()
+}
+
+/// What is known of a constant as it is written.
+fn known(answer: Option<&Answer>) -> Result<Expr> {
+    match answer {
+        Some(Answer::Known(value, _)) => expression(&plan::Expr::Literal(literal(value)?), &[]),
+        _ => Ok(Expr::Literal(Literal::Null)),
+    }
 }
 
 /// Whether a value is this column of the scan, or the key of a group that is.

@@ -26,10 +26,10 @@ impl Lowering<'_> {
             })?,
             Expr::Negate(a) => Value::Negate(Box::new(self.value(a)?)),
             Expr::Binary(op, a, b) => {
-                let (a, b) = (self.value(a)?, self.value(b)?);
-                let a = self.unsigned_beside(a, &b)?;
-                let b = self.unsigned_beside(b, &a)?;
-                Value::Arithmetic(*op, Box::new(a), Box::new(b))
+                let (left, right) = (self.value(a)?, self.value(b)?);
+                let left = self.unsigned_beside(left, a, &right)?;
+                let right = self.unsigned_beside(right, b, &left)?;
+                Value::Arithmetic(*op, Box::new(left), Box::new(right))
             }
             Expr::Compare(op, a, b) => {
                 let (left, right) = self.comparable(a, b)?;
@@ -73,8 +73,9 @@ impl Lowering<'_> {
         }))
     }
 
-    fn unsigned_beside(&self, value: Value, other: &Value) -> Result<Value> {
-        if self.type_of(other)? == Some(ValueType::U64) { as_unsigned(value) } else { Ok(value) }
+    fn unsigned_beside(&self, value: Value, expr: &Expr, other: &Value) -> Result<Value> {
+        let is_beside = self.type_of(other)? == Some(ValueType::U64);
+        if is_beside && is_written(expr) { as_unsigned(value) } else { Ok(value) }
     }
 
     fn conditions(&self, parts: &[Expr]) -> Result<Vec<Value>> {
@@ -148,9 +149,10 @@ impl Lowering<'_> {
     }
 
     fn call(&self, function: &str, args: &[Expr]) -> Result<Value> {
-        let args = args.iter().map(|a| self.value(a)).collect::<Result<Vec<_>>>()?;
+        let are_written = |i: usize| args.get(i).is_some_and(is_written);
+        let values = args.iter().map(|a| self.value(a)).collect::<Result<Vec<_>>>()?;
         if let Some(part) = date_part(function) {
-            return match args[..] {
+            return match values[..] {
                 [Value::Array { array, raw: false }] if self.arrays[array].time.is_some() => {
                     Ok(Value::Date(part, array))
                 }
@@ -164,7 +166,15 @@ impl Lowering<'_> {
         let Some(f) = Function::from_name(function) else {
             return Err(unknown_function(function));
         };
-        Ok(Value::Call(f, unsigned_arguments(f, args, &|v| self.type_of(v))?))
+        Ok(Value::Call(f, unsigned_arguments(f, values, &are_written, &|v| self.type_of(v))?))
+    }
+}
+
+/// Whether an expression is computed of literals alone. Keys of a collection's objects are not: they have a type.
+fn is_written(expr: &Expr) -> bool {
+    match expr {
+        Expr::Column(_) => false,
+        other => other.children().into_iter().all(is_written),
     }
 }
 

@@ -58,19 +58,33 @@ impl CollectionBatches {
         let (inner, size, started) = (Arc::clone(&self.inner), self.size, Instant::now());
         let Some(walk) = &mut self.walk else { return Ok(false) };
         let options = inner.object_options(&self.cancel);
-        let work = |at: At<'_>| {
-            let Some(query) = inner.query_at(at, &options)? else { return Ok(None) };
+        let of_object = |at: At<'_>, most: u64| -> Result<Option<Vec<RecordBatch>>> {
+            let Some(query) = inner.query_within(at, most, &options)? else { return Ok(None) };
             let all: Batches = query.batches(size)?;
             let each = all.map(|b| rows::conform(&inner.schema, &b?));
             each.filter(|b| !matches!(b, Ok(b) if b.num_rows() == 0)).collect::<Result<Vec<_>>>().map(Some)
         };
+        let is_limited = inner.shape.limit.is_some();
+        let work = |at: At<'_>| match of_object(at, u64::MAX) {
+            // LIMIT may leave none of its rows, or only those before the one that failed.
+            Err(e) if is_limited && e.kind() == ErrorKind::Overflow => Ok(Err(at.number)),
+            done => done.map(Ok),
+        };
         let found = walk.window(&inner.setting(&self.cancel), &work)?;
+        let mut wanted = self.skip.saturating_add(self.left);
         let (mut evaluated, mut lacking) = {
             let s = inner.lock_stats();
             (s.evaluated, s.lacking)
         };
         let is_end = found.is_none();
         for batches in found.into_iter().flatten() {
+            let batches = match batches {
+                Ok(batches) => batches,
+                Err(_) if wanted == 0 => break,
+                Err(number) => inner.at_object(number, &self.cancel, &|at| of_object(at, wanted))?,
+            };
+            let rows: u64 = batches.iter().flatten().map(|b| b.num_rows() as u64).sum();
+            wanted = wanted.saturating_sub(rows);
             evaluated += u64::from(batches.is_some());
             lacking += u64::from(batches.is_none());
             self.ready.extend(batches.into_iter().flatten());

@@ -197,8 +197,8 @@ impl CollectionQuery {
     /// `invalid-value` for a number that is none; those of opening.
     pub fn object(&self, object: usize) -> Result<Option<(Source, Option<Expr>)>> {
         self.opened(object, |source, at| {
-            let Some((plan, _)) = self.inner.plan_at(at)? else { return Ok(None) };
-            Ok(Some((source.clone(), filter_of(&plan)?)))
+            let Some((plan, constants)) = self.inner.plan_at(at)? else { return Ok(None) };
+            Ok(Some((source.clone(), filter_of(&plan, &constants)?)))
         })
     }
 

@@ -268,6 +268,21 @@ impl Inner {
         }
     }
 
+    /// What `work` makes of one object, which is opened for it.
+    fn at_object<R: Send>(
+        &self,
+        number: usize,
+        cancel: &AtomicBool,
+        work: &(dyn Fn(At<'_>) -> Result<Option<R>> + Sync),
+    ) -> Result<Option<R>> {
+        let mut walk = Walk::of(&self.sources, number..number + 1);
+        let mut found = None;
+        while let Some(all) = walk.window(&self.setting(cancel), work)? {
+            found = all.into_iter().flatten().next();
+        }
+        Ok(found)
+    }
+
     /// Hands on what `work` makes of each object, in order; `None` of those that lack an array.
     fn each_found<R: Send>(
         &self,
@@ -305,8 +320,24 @@ impl Inner {
             Known::Rows(found) => found.values().map(|s| s.len()).fold(0, u64::saturating_add),
             Known::Nothing => {
                 let (options, mut rows) = (self.object_options(cancel), 0_u64);
-                let work = |at: At<'_>| self.query_at(at, &options)?.map(|q| q.count()).transpose();
+                let offset = self.shape.offset;
+                let wanted = self.shape.limit.map(|n| if n > 0 { n.saturating_add(offset) } else { 0 });
+                let of_object = |at: At<'_>, most: u64| {
+                    self.query_within(at, most, &options)?.map(|q| q.count()).transpose()
+                };
+                let work = |at: At<'_>| match of_object(at, u64::MAX) {
+                    Err(e) if wanted.is_some() && e.kind() == ErrorKind::Overflow => Ok(Some(Err(at.number))),
+                    done => Ok(done?.map(Ok)),
+                };
                 self.each_found(cancel, &work, &mut |n| {
+                    let n = match (n.transpose(), wanted.map(|w| w.saturating_sub(rows))) {
+                        (Ok(n), _) => n,
+                        (Err(_), Some(0)) => None,
+                        (Err(number), left) => {
+                            let left = left.unwrap_or(u64::MAX);
+                            self.at_object(number, cancel, &|at| of_object(at, left))?
+                        }
+                    };
                     rows = rows.saturating_add(n.unwrap_or(0));
                     Ok(())
                 })?;

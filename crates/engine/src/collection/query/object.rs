@@ -97,6 +97,16 @@ impl Inner {
 
     /// The query of one object; `None` where it lacks an array.
     pub(super) fn query_at(&self, at: At<'_>, options: &QueryOptions) -> Result<Option<Query>> {
+        self.query_within(at, u64::MAX, options)
+    }
+
+    /// The same of at most so many rows.
+    pub(super) fn query_within(
+        &self,
+        at: At<'_>,
+        most: u64,
+        options: &QueryOptions,
+    ) -> Result<Option<Query>> {
         let found = match &self.known {
             Known::Rows(all) => match all.get(&at.number) {
                 Some(found) => Some(found),
@@ -104,7 +114,12 @@ impl Inner {
             },
             _ => None,
         };
-        let Some((plan, constants)) = self.plan_at(at)? else { return Ok(None) };
+        let Some((mut plan, constants)) = self.plan_at(at)? else { return Ok(None) };
+        for step in &mut plan.steps {
+            if let Step::Limit { count: Some(count), .. } = step {
+                *count = most.min(*count);
+            }
+        }
         let query = Query::of_object(at.source, plan, &constants, options)?;
         Ok(Some(match found {
             Some(found) => knowing(&query, found)?,

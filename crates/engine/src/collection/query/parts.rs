@@ -33,10 +33,21 @@ impl Given {
     pub(super) fn found(collection: &Collection, shape: &Shape) -> Result<Self> {
         let find = Find::new(shape.filter.clone()).collection(collection.name());
         let sources = objects::find(collection.catalog()?, find, shape)?;
-        let keys = shape.keys.iter().enumerate();
-        let classes = keys.map(|(i, key)| class_of(&sources, i, key)).collect::<Result<Vec<_>>>()?;
+        let class = |(i, key): (usize, &String)| match class_of(&sources, i, key)? {
+            Some(class) => Ok(class),
+            None => class_elsewhere(collection, shape, (i, key)),
+        };
+        let classes = shape.keys.iter().enumerate().map(class).collect::<Result<Vec<_>>>()?;
         Ok(Self { sources, classes, example: None, known: Known::Nothing })
     }
+}
+
+/// The type of a key that none of a query's objects has: that of others of the collection, a number where none has it or
+/// they differ.
+fn class_elsewhere(collection: &Collection, shape: &Shape, (number, key): (usize, &str)) -> Result<Class> {
+    let any = Find::new(Filter::Exists(key.to_owned())).collection(collection.name()).limit(TRIED);
+    let others = objects::find(collection.catalog()?, any, shape)?;
+    Ok(class_of(&others, number, key).ok().flatten().unwrap_or(Class::Float))
 }
 
 impl Collection {

@@ -43,7 +43,8 @@ impl OrderedRows {
         let bound = &execution.bound;
         let (offset, limit) = (bound.offset, bound.limit.unwrap_or(u64::MAX));
         let order = if bound.distinct {
-            Order::Listed(PositionList::Held(distinct_positions(&execution, selection)?))
+            let stream = RowStream::new(Arc::clone(&execution), selection, BATCH)?;
+            Order::Listed(PositionList::Held(distinct_positions(&execution, stream)?))
         } else if bound.order_by.is_empty() {
             let first = offset.min(selection.len());
             let len = (selection.len() - first).min(limit);
@@ -53,6 +54,15 @@ impl OrderedRows {
             Order::Listed(positions.window(offset, limit))
         };
         Ok(Self { execution, order, gatherers: Mutex::default() })
+    }
+
+    /// The rows that a stream of DISTINCT gives.
+    ///
+    /// # Errors
+    /// As [`OrderedRows::new`].
+    pub fn of_stream(execution: Arc<Execution>, stream: RowStream) -> Result<Self> {
+        let positions = distinct_positions(&execution, stream)?;
+        Ok(Self::at(execution, positions))
     }
 
     /// The rows at `positions`, in this order: OFFSET and LIMIT are applied.
@@ -195,8 +205,7 @@ impl Band {
 }
 
 /// The position of the first of each set of equal rows, OFFSET and LIMIT applied.
-fn distinct_positions(execution: &Arc<Execution>, selection: Arc<Selection>) -> Result<Vec<u64>> {
-    let mut stream = RowStream::new(Arc::clone(execution), selection, BATCH)?;
+fn distinct_positions(execution: &Execution, mut stream: RowStream) -> Result<Vec<u64>> {
     let (mut found, room) = (Vec::new(), execution.options.room());
     while let Some((positions, _)) = stream.next_rows()? {
         found.extend(positions);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use sieva_format::cf::TimeUnits;
-use sieva_types::{Result, Selection};
+use sieva_types::{Error, ErrorKind, Result, Selection};
 
 use crate::bind::{Output, Value};
 use crate::exec::Execution;
@@ -38,6 +38,8 @@ pub struct RowStream {
     /// Rows still to be skipped and to be given: counted here where duplicates are dropped on the way.
     skip: u64,
     left: u64,
+    /// What failed behind the last of the positions.
+    failure: Option<Error>,
 }
 
 /// Rows that were fetched.
@@ -50,8 +52,8 @@ struct Ready {
 
 /// Where the rows come from.
 enum Positions {
-    /// A selection in C order, from this rank on.
-    Ranked { selection: Arc<Selection>, rank: u64 },
+    /// A selection in C order, from this rank on, up to another one.
+    Ranked { selection: Arc<Selection>, rank: u64, end: u64 },
     /// Positions in the order of ORDER BY, from this one on.
     Sorted { positions: PositionList, at: u64 },
     /// The rows that a sorted replica gave, from this one on.
@@ -61,8 +63,9 @@ enum Positions {
 impl Positions {
     fn next(&mut self, batch: usize) -> Result<Vec<u64>> {
         Ok(match self {
-            Self::Ranked { selection, rank } => {
-                let positions: Vec<u64> = selection.iter_from(*rank).take(batch).collect();
+            Self::Ranked { selection, rank, end } => {
+                let left = usize::try_from(end.saturating_sub(*rank)).unwrap_or(usize::MAX);
+                let positions: Vec<u64> = selection.iter_from(*rank).take(batch.min(left)).collect();
                 *rank += positions.len() as u64;
                 positions
             }
@@ -83,9 +86,18 @@ impl Positions {
     /// Whether there are no more.
     fn is_over(&self) -> bool {
         match self {
-            Self::Ranked { selection, rank } => *rank >= selection.len(),
+            Self::Ranked { rank, end, .. } => rank >= end,
             Self::Sorted { positions, at } => *at >= positions.len(),
             Self::Chosen { chosen, at } => *at as u64 >= chosen.count(),
+        }
+    }
+
+    /// Gives so many of the last ones again.
+    fn back(&mut self, n: usize) {
+        match self {
+            Self::Ranked { rank, .. } => *rank -= n as u64,
+            Self::Sorted { at, .. } => *at -= n as u64,
+            Self::Chosen { at, .. } => *at -= n,
         }
     }
 
@@ -122,12 +134,26 @@ impl RowStream {
         let gatherer = Gatherer::new(Arc::clone(&execution));
         execution.chosen_for(selection.len())?;
         let positions = if execution.bound.order_by.is_empty() {
-            Positions::Ranked { selection, rank: 0 }
+            let end = selection.len();
+            Positions::Ranked { selection, rank: 0, end }
         } else {
             let positions = sorted_positions(&execution, &selection, execution.bound.rows_wanted())?;
             Positions::Sorted { positions, at: 0 }
         };
         Ok(Self::over(execution, gatherer, positions, batch))
+    }
+
+    /// The rows at the first `end` positions of `selection`, behind which the condition failed: an error where LIMIT wants
+    /// more than those. Without ORDER BY.
+    pub fn until_failure(
+        execution: Arc<Execution>,
+        selection: Arc<Selection>,
+        (end, failure): (u64, Error),
+        batch: usize,
+    ) -> Self {
+        let gatherer = Gatherer::new(Arc::clone(&execution));
+        let positions = Positions::Ranked { selection, rank: 0, end };
+        Self { failure: Some(failure), ..Self::over(execution, gatherer, positions, batch) }
     }
 
     /// The rows at `positions`, in this order: ORDER BY, OFFSET and LIMIT are applied. At most `batch` at once.
@@ -173,8 +199,8 @@ impl RowStream {
             Positions::Sorted { .. } => batch.max(most.min(MOST_TOGETHER)),
             _ => batch,
         };
-        let (ready, rest) = (Ready::default(), None);
-        Self { execution, gatherer, positions, batch, together, ready, seen, rest, skip, left }
+        let (ready, rest, failure) = (Ready::default(), None, None);
+        Self { execution, gatherer, positions, batch, together, ready, seen, rest, skip, left, failure }
     }
 
     /// Whether the last row was given, as far as that is known without looking for another.
@@ -241,9 +267,9 @@ impl RowStream {
                 self.window(&mut positions);
             }
             if positions.is_empty() {
-                return Ok(None);
+                return self.failure.clone().map_or(Ok(None), Err);
             }
-            let columns = fetch(&mut self.gatherer, &self.execution.bound.outputs, &positions)?;
+            let columns = self.columns_of(&mut positions)?;
             if positions.len() <= self.batch {
                 return Ok(Some((positions, columns)));
             }
@@ -260,6 +286,21 @@ impl RowStream {
             *ready = Ready::default();
         }
         Ok(Some(given))
+    }
+
+    /// The columns of some rows. Where DISTINCT and LIMIT may leave none of the last ones, and these fail, only of the first:
+    /// the others are given again.
+    fn columns_of(&mut self, positions: &mut Vec<u64>) -> Result<Vec<Column>> {
+        let may_end = self.seen.is_some() && self.left < u64::MAX;
+        loop {
+            match fetch(&mut self.gatherer, &self.execution.bound.outputs, positions) {
+                Err(e) if e.kind() == ErrorKind::Overflow && may_end && positions.len() > 1 => {
+                    let behind = positions.split_off(positions.len() / 2);
+                    self.positions.back(behind.len());
+                }
+                done => return done,
+            }
+        }
     }
 
     /// The next of the rows that DISTINCT had no room for, once all others were given.

@@ -36,6 +36,10 @@ pub(in crate::exec) struct Bands<'e> {
     in_bands: u64,
     /// So many positions are enough.
     pub(in crate::exec) enough: Option<u64>,
+    /// Whether what fails ends the selection and is no error yet.
+    halts: bool,
+    /// The number of positions before the one that failed, and what failed there.
+    pub(in crate::exec) halted: Option<(u64, Error)>,
 }
 
 impl<'e> Bands<'e> {
@@ -59,7 +63,19 @@ impl<'e> Bands<'e> {
             found: 0,
             in_bands: 0,
             enough,
+            halts: false,
+            halted: None,
         }
+    }
+
+    /// The same for who needs so many positions.
+    pub(in crate::exec) fn until(self, enough: Option<u64>) -> Self {
+        Self { enough, ..self }
+    }
+
+    /// The same for who may need the positions alone that come before the first one that fails.
+    pub(in crate::exec) fn halting(self) -> Self {
+        Self { halts: true, enough: Some(u64::MAX), ..self }
     }
 
     /// Adds the positions of a tile, which must follow those added before, with what failed in it: an error unless there
@@ -115,7 +131,12 @@ impl<'e> Bands<'e> {
             // Other tiles of the band may hold rows before it.
             let before = self.before(failure.at);
             if self.enough.is_none_or(|n| self.in_bands + before < n) {
-                return Err(failure.error);
+                if !self.halts {
+                    return Err(failure.error);
+                }
+                self.halted = Some((self.in_bands + before, failure.error));
+                self.flush()?;
+                return Ok(Flow::Break(()));
             }
         }
         self.taken.clear();

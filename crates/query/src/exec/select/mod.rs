@@ -288,6 +288,22 @@ impl ExecStats {
 /// Reading errors, `cancelled`, `arithmetic-overflow` where the condition depends on a value that cannot be represented
 /// (of a row that comes before the last one that is wanted), and `memory-limit` where the selection itself does not fit.
 pub fn select(execution: &Execution, enough: Option<u64>) -> Result<(Selection, ExecStats)> {
+    selected(execution, |bands| bands.until(enough)).map(|(all, _, did)| (all, did))
+}
+
+/// Positions that satisfy the condition; where it fails somewhere, at least those before, with their number and the error.
+/// For who may need no more than those.
+///
+/// # Errors
+/// As [`select`].
+pub fn select_until_failure(execution: &Execution) -> Result<(Selection, Option<(u64, Error)>, ExecStats)> {
+    selected(execution, Bands::halting)
+}
+
+fn selected<'e>(
+    execution: &'e Execution,
+    how: impl FnOnce(Bands<'e>) -> Bands<'e>,
+) -> Result<(Selection, Option<(u64, Error)>, ExecStats)> {
     let rows = &execution.bound.rows;
     let mut builder = SelectionBuilder::new(rows.names.clone(), rows.shape.clone())?;
     let prepared = execution.prepare()?;
@@ -296,16 +312,16 @@ pub fn select(execution: &Execution, enough: Option<u64>) -> Result<(Selection, 
         && chosen.rows_in(&prepared.area)
     {
         builder.push_positions(chosen.positions(0..chosen.count() as usize))?;
-        return Ok((builder.finish(), stats));
+        return Ok((builder.finish(), None, stats));
     }
     let tiles = execution.tiles(&prepared, &[]);
     if matches!(prepared.node, Node::Decided(true)) && prepared.area == Bx::whole(&rows.shape) {
         // However many rows there are: none is looked at.
         let n = tiles.len() as u64;
         (stats.tiles_taken, stats.tiles_skipped) = (n, n);
-        return Ok((Selection::all(rows.names.clone(), rows.shape.clone())?, stats));
+        return Ok((Selection::all(rows.names.clone(), rows.shape.clone())?, None, stats));
     }
-    let mut bands = Bands::new(execution, builder, tiles.band(), enough);
+    let mut bands = how(Bands::new(execution, builder, tiles.band(), None));
     for window in execution.windows(&prepared, &tiles) {
         check(&execution.options.cancel)?;
         stats.decided(&tiles, &window);
@@ -321,7 +337,8 @@ pub fn select(execution: &Execution, enough: Option<u64>) -> Result<(Selection, 
             break;
         }
     }
-    Ok((bands.finish()?, stats))
+    let halted = bands.halted.take();
+    Ok((bands.finish()?, halted, stats))
 }
 
 /// Adds the positions of a window's candidates, behind which the tile `end` comes.
