@@ -1,16 +1,22 @@
 #!/usr/bin/env python3
 """Groups by coordinates and the highest values, beside numpy, xarray, dask, flox, DuckDB and xarray-sql.
 
-    benches/groups.py [--megabytes N] [--runs N] [--only QUESTION]... [--data DIR] [--results FILE]
+    benches/groups.py [--megabytes N] [--runs N] [--bound SECONDS] [--only QUESTION]... [--data DIR]
+                      [--results FILE]
 
 Asks a float32 array of times, latitudes and longitudes, contiguous and in deflated chunks, each question by
 each tool in turn, opening included, on a warm page cache. The answers are compared first. The last column is
 reading and decoding by sieva, with the greatest value found: what is measured is what grouping adds to that.
+
+A tool has `SHARE` seconds for its runs of a question: one that takes more than half of it has one run, that
+whose answer is compared, and is marked by a star. One that has not answered within `--bound` seconds is
+stopped, and told as ``> N``. Files are kept in `--data`, and made once.
 """
 
 import argparse
 import json
 import os
+import select
 import subprocess
 import sys
 import tempfile
@@ -22,7 +28,7 @@ import numpy as np
 import peer_runs
 import sieva
 from machine import machine
-from timing import Run, Times, interleave, timed, warm
+from timing import Run, Times, timed, warm
 
 ROOT = Path(__file__).resolve().parent.parent
 QUESTIONS = {
@@ -39,6 +45,8 @@ QUESTIONS = {
 WITHOUT_PLACE = ("mean by month", "top 10")
 # Aggregates of each question: the last columns.
 AGGREGATES = {"min, max, count": 3}
+# Seconds that the runs of one tool may take for one question.
+SHARE = 20.0
 # xarray's means of float32 are sums in float32.
 NEAR = {"rtol": 2e-4, "atol": 1e-3}
 
@@ -112,22 +120,30 @@ class Peers:
     """The process that answers as other tools do."""
 
     def __init__(self, python: Path) -> None:
-        script = Path(__file__).parent / "peers" / "groups.py"
-        command = [str(python), str(script)]
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.command = [str(python), str(Path(__file__).parent / "peers" / "groups.py")]
+        self.process = self._start()
         self.names = [str(name) for name in self.ask({"peers": True})]
         self.unable = {str(name): list(questions) for name, questions in self.ask({"unable": True}).items()}
+
+    def _start(self) -> subprocess.Popen[str]:
+        return subprocess.Popen(self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def of(self, question: str) -> list[str]:
         """Return the names of those that can answer a question."""
         return [name for name in self.names if question not in self.unable.get(name, [])]
 
-    def ask(self, job: dict[str, object]) -> Any:  # noqa: ANN401 -- JSON
-        """Return what comes back."""
+    def ask(self, job: dict[str, object], bound: float | None = None) -> Any:  # noqa: ANN401 -- JSON
+        """Return what comes back; None, and begin anew, where that takes more than so many seconds."""
         if self.process.stdin is None or self.process.stdout is None:
             raise RuntimeError("the peers are not connected")
         self.process.stdin.write(json.dumps(job) + "\n")
         self.process.stdin.flush()
+        # One line comes for each that is sent, so that nothing waits in a buffer.
+        if not select.select([self.process.stdout], [], [], bound)[0]:
+            self.process.kill()
+            self.process.wait()
+            self.process = self._start()
+            return None
         line = self.process.stdout.readline()
         if not line:
             raise RuntimeError(f"the peers ended at {job}")
@@ -158,18 +174,25 @@ def read_alone(path: Path) -> float:
     return float(table.columns[0][0].as_py())
 
 
-def compare(path: Path, parquet: Path, question: str, peers: Peers | None, memory: str) -> None:
-    """Raise if an answer differs."""
+def compare(
+    path: Path, parquet: Path, question: str, peers: Peers | None, options: argparse.Namespace
+) -> dict[str, float | None]:
+    """Raise if an answer differs; return how many seconds each peer took, None of those that were stopped."""
     with netCDF4.Dataset(path) as file:
         lats = file.dimensions["lat"].size
-    mine = in_file_order(ours(path, question, memory), question, lats)
+    mine = in_file_order(ours(path, question, options.memory), question, lats)
+    seconds: dict[str, float | None] = {}
     for peer in peers.of(question) if peers else []:
         with tempfile.TemporaryDirectory() as directory:
             answer = Path(directory) / "answer.npz"
-            peers.ask(_job(peer, question, path, parquet, answer=str(answer)))
+            job = _job(peer, question, path, parquet, answer=str(answer))
+            seconds[peer] = peers.ask(job, options.bound)
+            if seconds[peer] is None:
+                continue
             with np.load(answer) as theirs:
                 for a, b in zip(mine, theirs.values(), strict=True):
                     np.testing.assert_allclose(a, b, **NEAR, err_msg=f"{question} by {peer}")
+    return seconds
 
 
 def _job(peer: str, question: str, path: Path, parquet: Path, **more: object) -> dict[str, object]:
@@ -178,20 +201,50 @@ def _job(peer: str, question: str, path: Path, parquet: Path, **more: object) ->
 
 def measure(
     path: Path, parquet: Path, question: str, peers: Peers | None, options: argparse.Namespace
-) -> dict[str, Times]:
-    """Return the times of all tools."""
+) -> dict[str, Times | None]:
+    """Return the times of all tools; None of those that did not answer in time."""
+    first = compare(path, parquet, question, peers, options)
+    times: dict[str, Times | None] = {
+        peer: None if seconds is None else Times((seconds,)) for peer, seconds in first.items()
+    }
     runs: dict[str, Run] = {"sieva": timed(lambda: ours(path, question, options.memory))}
-    for peer in peers.of(question) if peers else []:
-        runs[peer] = lambda peer=peer: float(str(peers.ask(_job(peer, question, path, parquet))))
+    most = dict.fromkeys(("sieva", "reading alone"), options.runs)
+    for peer, seconds in first.items() if peers else ():
+        if seconds is not None and seconds <= SHARE / 2:
+            most[peer] = int(min(options.runs, SHARE / max(seconds, 1e-3)))
+            runs[peer] = lambda peer=peer: float(str(peers.ask(_job(peer, question, path, parquet))))
     runs["reading alone"] = timed(lambda: read_alone(path))
-    return interleave(runs, options.runs)
+    # Comparing was the round to warm up.
+    runs["reading alone"]()
+    taken: dict[str, list[float]] = {name: [] for name in runs}
+    for number in range(options.runs):
+        for name, run in runs.items():
+            if number < most[name]:
+                taken[name].append(run())
+    return times | {name: Times(tuple(seconds)) for name, seconds in taken.items()}
 
 
-def line(kind: str, question: str, times: dict[str, Times], names: list[str]) -> str:
+def line(kind: str, question: str, times: dict[str, Times | None], names: list[str], bound: float) -> str:
     """Return a row of the table: sieva's time, and how many times as long others take."""
-    mine = times["sieva"].median
-    others = [f"{times[name].median / mine:.2f}" if name in times else "cannot" for name in names]
+    mine = _known(times, "sieva").median
+
+    def ratio(name: str) -> str:
+        if name not in times:
+            return "cannot"
+        known = times[name]
+        if known is None:
+            return f"> {bound / mine:.0f} (> {bound:.0f} s)"
+        return f"{known.median / mine:.2f}" + ("*" if len(known.seconds) == 1 else "")
+
+    others = [ratio(name) for name in names]
     return f"| {kind} | {question} | {times['sieva']} | " + " | ".join(others) + " |"
+
+
+def _known(times: dict[str, Times | None], name: str) -> Times:
+    found = times[name]
+    if found is None:
+        raise RuntimeError(f"{name} did not answer")
+    return found
 
 
 def main() -> None:
@@ -199,6 +252,7 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     options.add_argument("--megabytes", type=int, default=1000)
     options.add_argument("--runs", type=int, default=5)
+    options.add_argument("--bound", type=float, default=40.0, help="seconds that a peer may take to answer")
     options.add_argument("--only", action="append", choices=list(QUESTIONS), default=None)
     options.add_argument("--data", type=Path, default=ROOT / "target" / "bench-data")
     options.add_argument("--results", type=Path)
@@ -214,13 +268,14 @@ def main() -> None:
     for kind, path in files.items():
         warm(path)
         for question in asked.only or QUESTIONS:
-            compare(path, parquet, question, peers, asked.memory)
             times = measure(path, parquet, question, peers, asked)
             if not records:
                 print("| layout | question | sieva | " + " | ".join(names) + " |")
                 print("|---" * (3 + len(names)) + "|")
-            print(line(kind, question, times, names), flush=True)
-            records.append({"layout": kind, "question": question} | {n: t.seconds for n, t in times.items()})
+            print(line(kind, question, times, names, asked.bound), flush=True)
+            # Nothing of those that were stopped: they took more than the bound.
+            seconds = {name: t.seconds if t else [] for name, t in times.items()}
+            records.append({"layout": kind, "question": question, "bound": asked.bound} | seconds)
     if asked.results:
         head = {"machine": machine(), "command": " ".join(sys.argv), "load": os.getloadavg()}
         asked.results.write_text(json.dumps(head | {"figures": records}, indent=1) + "\n")

@@ -43,3 +43,28 @@ def test_regret_is_measured_beside_load(tmp_path):
     assert 0 <= share["measured"] <= 100
     assert worst["measured"] >= median["measured"] > 0
     assert {len(times["seconds"]) for times in share["times"].values()} == {12}
+
+
+@pytest.mark.parametrize("bound", ["60", "0.0001"])
+def test_groups_tell_which_peers_did_not_answer(tmp_path, bound):
+    pytest.importorskip("xarray")
+    results = tmp_path / "groups.json"
+    command = [
+        sys.executable,
+        ROOT / "benches" / "groups.py",
+        "--megabytes",
+        "13",
+        "--runs",
+        "2",
+        "--this-python",
+    ]
+    command += ["--only", "zonal mean", "--bound", bound, "--data", tmp_path, "--results", results]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stdout + run.stderr
+    contiguous, deflated = json.loads(results.read_text())["figures"]
+    assert (contiguous["layout"], deflated["layout"]) == ("contiguous", "deflated")
+    is_stopped = bound != "60"
+    for name in ("numpy", "xarray"):
+        assert len(contiguous[name]) == (0 if is_stopped else 2)
+    assert len(contiguous["sieva"]) == 2
+    assert ("(> 0 s)" in run.stdout) == is_stopped
