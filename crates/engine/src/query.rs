@@ -367,7 +367,7 @@ impl Query {
         let query = self.of_its_rows(vec![expr])?;
         let first = query.groups()?.aggregates.first().filter(|a| !a.is_empty()).map(|a| a.scalar(0));
         match first {
-            Some(Scalar::Histogram { edges, counts }) => Ok((counts, edges)),
+            Some(Scalar::Histogram { edges, counts }) => Ok((counts, edges.to_vec())),
             _ => Err(Error::new(ErrorKind::Internal, "a histogram was not made")),
         }
     }

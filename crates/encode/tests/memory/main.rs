@@ -206,6 +206,28 @@ fn long_lists_of_computed_values_and_texts() {
     assert_eq!(count(&terms.join(" OR ")), 585);
 }
 
+/// What once was refused: different texts are held as bytes, histograms share their edges, and quantiles of one argument
+/// the values that they are of.
+#[test]
+fn what_is_held_once_fits() {
+    let _alone = alone();
+    let asked = [
+        (256, 64, "SELECT count(DISTINCT name) AS n"),
+        (256, 64, "SELECT x, histogram(b, 10000, 0, 2000) GROUP BY x"),
+        (192, 8, "SELECT median(a+b+c), quantile(a+b+c, 0.5), quantile(a+b+c, 0.9), quantile(a+b+c, 0.1)"),
+    ];
+    for (limit, steps, sql) in asked {
+        let data = Data::new(steps);
+        let options = QueryOptions { memory: Some(limit * MIB), threads: Some(2), ..crossed() };
+        let query = data.open().sql(sql, &options).unwrap();
+        let (found, peak) = peak_of(|| query.batches(1 << 16)?.collect::<sieva::Result<Vec<_>>>());
+        let rows: usize = found.unwrap().iter().map(|b| b.num_rows()).sum();
+        assert_eq!(rows, if sql.contains("GROUP") { 1024 } else { 1 });
+        assert!(peak <= (limit + limit / 4 + 64) * MIB, "{sql}: {} MiB", peak / MIB);
+        eprintln!("{sql}: {} MiB", peak / MIB);
+    }
+}
+
 #[test]
 fn operators_and_outputs_stay_under_their_limit() {
     let _alone = alone();

@@ -5,6 +5,7 @@
 use std::any::Any;
 use std::fmt::Debug;
 
+use super::Aggregate;
 use super::wire::Encoded;
 use crate::mask::Bits;
 use crate::values::{Scalar, ValueType, Values, Vector};
@@ -184,6 +185,14 @@ pub trait Accumulator: Encoded + Debug + Send + Sync {
     /// # Errors
     /// `arithmetic-overflow` if a sum of integers does not fit in its type.
     fn finish(&mut self, order: &[usize], threads: usize) -> Result<Finished>;
+
+    /// What some aggregates that share what it knows come to: those of which [`Aggregate::shares`] says so, or its own alone.
+    ///
+    /// # Errors
+    /// As [`Accumulator::finish`].
+    fn finish_each(&mut self, _: &[Aggregate], order: &[usize], threads: usize) -> Result<Vec<Finished>> {
+        Ok(vec![self.finish(order, threads)?])
+    }
 
     /// The value of one group so far.
     ///

@@ -1,54 +1,40 @@
 //! Counting different values.
 
+mod texts;
 mod wire;
 
 use std::any::Any;
 use std::collections::HashSet;
-use std::hash::Hash;
 
 use super::Aggregate;
 use super::accumulator::{Accumulator, Finished, Piece, Target, internal, is_there, same};
 use crate::values::{Scalar, ValueType, Values, Vector};
 use sieva_types::Result;
-use sieva_types::wire::{Reader, Writer};
 
 pub(super) fn make(aggregate: &Aggregate, input: ValueType) -> Option<Box<dyn Accumulator>> {
     match (aggregate, input) {
-        (Aggregate::CountDistinct, ValueType::Str) => Some(Box::new(Distinct::<String>::default())),
-        (Aggregate::CountDistinct, _) => Some(Box::new(Distinct::<u64>::default())),
+        (Aggregate::CountDistinct, ValueType::Str) => Some(Box::new(texts::DistinctTexts::default())),
+        (Aggregate::CountDistinct, _) => Some(Box::new(DistinctNumbers::default())),
         _ => None,
     }
 }
 
-/// The different values of all groups: numbers by their bits, as all of an aggregate are of one type.
+/// The different numbers of all groups, by their bits, as all of an aggregate are of one type.
 #[derive(Debug, Default)]
-struct Distinct<T> {
+struct DistinctNumbers {
     groups: usize,
-    set: HashSet<(u32, T)>,
-    /// Bytes of texts.
-    held: u64,
+    set: HashSet<(u32, u64)>,
 }
 
-/// What is told apart.
-trait Different: Hash + Ord + Clone + std::fmt::Debug + Send + Sync + 'static {
-    fn bytes(&self) -> u64;
-    fn write(&self, w: &mut Writer);
-    fn read(r: &mut Reader<'_>) -> Result<Self>;
-    fn add(set: &mut Distinct<Self>, target: Target<'_>, piece: &Piece<'_>) -> Result<()>;
-}
-
-impl<T: Different> Distinct<T> {
-    fn insert(&mut self, group: usize, value: T) {
-        let more = value.bytes();
-        if self.set.insert((group as u32, value)) {
-            self.held += more;
-        }
+impl DistinctNumbers {
+    fn insert(&mut self, group: usize, value: u64) {
+        self.set.insert((group as u32, value));
     }
 
     /// The bytes of a table that holds `n`.
     fn table(capacity: usize) -> u64 {
         // An eighth of its places is free, and each has a byte of its own.
-        (capacity.div_ceil(7) as u64).saturating_mul(8 * (size_of::<(u32, T)>() as u64 + 1))
+        (capacity.div_ceil(7) as u64).saturating_mul(8 * (size_of::<(u32, u64)>() as u64 + 1))
     }
 
     /// Bytes more for so many values more; a table that has to grow is held while the larger one is filled.
@@ -58,53 +44,15 @@ impl<T: Different> Distinct<T> {
     }
 }
 
-impl Different for u64 {
-    fn bytes(&self) -> u64 {
-        0
-    }
-
-    fn write(&self, w: &mut Writer) {
-        w.uint(*self);
-    }
-
-    fn read(r: &mut Reader<'_>) -> Result<Self> {
-        r.uint()
-    }
-
-    fn add(set: &mut Distinct<u64>, target: Target<'_>, piece: &Piece<'_>) -> Result<()> {
-        // Both zeros are one number.
-        let bits = |x: f64| if x == 0.0 { 0 } else { x.to_bits() };
-        match *piece {
-            Piece::Bool(v, p) => target.each(v.len(), |i| is_there(p, i), |g, i| set.insert(g, v[i].into())),
-            Piece::I64(v, p) => target.each(v.len(), |i| is_there(p, i), |g, i| set.insert(g, v[i] as u64)),
-            Piece::U64(v, p) => target.each(v.len(), |i| is_there(p, i), |g, i| set.insert(g, v[i])),
-            _ => piece.each_float(target, |g, x| set.insert(g, bits(x)))?,
-        }
-        Ok(())
-    }
+/// How many values each group in `order` has, of those of which these are the groups.
+fn counts(groups: usize, of: impl Iterator<Item = u32>, order: &[usize]) -> Result<Finished> {
+    let mut counts = vec![0_i64; groups];
+    of.for_each(|g| counts[g as usize] += 1);
+    let counts = order.iter().map(|&g| counts[g]).collect();
+    Ok(Finished::Values(Vector::new(Values::I64(counts), None)?))
 }
 
-impl Different for String {
-    fn bytes(&self) -> u64 {
-        self.len() as u64
-    }
-
-    fn write(&self, w: &mut Writer) {
-        w.text(self);
-    }
-
-    fn read(r: &mut Reader<'_>) -> Result<Self> {
-        r.text()
-    }
-
-    fn add(set: &mut Distinct<String>, target: Target<'_>, piece: &Piece<'_>) -> Result<()> {
-        let Piece::Str(v, p) = *piece else { return Err(super::accumulator::wrong_piece(piece)) };
-        target.each(v.len(), |i| is_there(p, i), |g, i| set.insert(g, v[i].to_owned()));
-        Ok(())
-    }
-}
-
-impl<T: Different> Accumulator for Distinct<T> {
+impl Accumulator for DistinctNumbers {
     fn len(&self) -> usize {
         self.groups
     }
@@ -114,7 +62,15 @@ impl<T: Different> Accumulator for Distinct<T> {
     }
 
     fn update(&mut self, target: Target<'_>, piece: &Piece<'_>) -> Result<()> {
-        T::add(self, target, piece)
+        // Both zeros are one number.
+        let bits = |x: f64| if x == 0.0 { 0 } else { x.to_bits() };
+        match *piece {
+            Piece::Bool(v, p) => target.each(v.len(), |i| is_there(p, i), |g, i| self.insert(g, v[i].into())),
+            Piece::I64(v, p) => target.each(v.len(), |i| is_there(p, i), |g, i| self.insert(g, v[i] as u64)),
+            Piece::U64(v, p) => target.each(v.len(), |i| is_there(p, i), |g, i| self.insert(g, v[i])),
+            _ => piece.each_float(target, |g, x| self.insert(g, bits(x)))?,
+        }
+        Ok(())
     }
 
     fn repeat(&mut self, group: usize, one: &Piece<'_>, n: u64) -> Result<()> {
@@ -127,17 +83,15 @@ impl<T: Different> Accumulator for Distinct<T> {
         for (group, value) in &other.set {
             let group = *to.get(*group as usize).ok_or_else(|| internal("a group that is not there"))?;
             if group != super::NO_GROUP {
-                self.insert(group as usize, value.clone());
+                self.insert(group as usize, *value);
             }
         }
         Ok(())
     }
 
     fn finish(&mut self, order: &[usize], _: usize) -> Result<Finished> {
-        let mut counts = vec![0_i64; self.groups];
-        std::mem::take(&mut self.set).into_iter().for_each(|(g, _)| counts[g as usize] += 1);
-        let counts = order.iter().map(|&g| counts[g]).collect();
-        Ok(Finished::Values(Vector::new(Values::I64(counts), None)?))
+        let set = std::mem::take(&mut self.set);
+        counts(self.groups, set.into_iter().map(|(g, _)| g), order)
     }
 
     fn value(&self, group: usize) -> Result<Scalar> {
@@ -145,7 +99,7 @@ impl<T: Different> Accumulator for Distinct<T> {
     }
 
     fn memory_bytes(&self) -> u64 {
-        Self::table(self.set.capacity()) + self.held
+        Self::table(self.set.capacity())
     }
 
     fn growth(&self, values: u64) -> u64 {
@@ -157,7 +111,7 @@ impl<T: Different> Accumulator for Distinct<T> {
     }
 
     fn merging(&self, other: &dyn Accumulator) -> u64 {
-        same::<Self>(other).map_or(0, |other| self.more(other.set.len()) + other.held)
+        same::<Self>(other).map_or(0, |other| self.more(other.set.len()))
     }
 
     fn as_any(&self) -> &dyn Any {

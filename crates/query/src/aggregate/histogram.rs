@@ -4,6 +4,7 @@
 mod wire;
 
 use std::any::Any;
+use std::sync::Arc;
 
 use super::Aggregate;
 use super::accumulator::{Accumulator, Finished, Piece, Target, bytes, grow, internal, same};
@@ -86,10 +87,15 @@ pub(super) fn make(aggregate: &Aggregate, input: ValueType) -> Option<Box<dyn Ac
 }
 
 impl Histograms {
-    fn of(&self, group: usize) -> Scalar {
+    fn edges(&self) -> Arc<[f64]> {
+        (0..=self.bins.count).map(|i| self.bins.edge(i)).collect()
+    }
+
+    /// That of a group, with the edges that all have.
+    fn of(&self, group: usize, edges: &Arc<[f64]>) -> Scalar {
         let n = self.bins.count;
         Scalar::Histogram {
-            edges: (0..=n).map(|i| self.bins.edge(i)).collect(),
+            edges: Arc::clone(edges),
             counts: self.counts[group * n..(group + 1) * n].to_vec(),
         }
     }
@@ -137,16 +143,17 @@ impl Accumulator for Histograms {
     }
 
     fn finish(&mut self, order: &[usize], _: usize) -> Result<Finished> {
-        Ok(Finished::Histograms(order.iter().map(|&g| self.of(g)).collect()))
+        let edges = self.edges();
+        Ok(Finished::Histograms(order.iter().map(|&g| self.of(g, &edges)).collect()))
     }
 
     fn value(&self, group: usize) -> Result<Scalar> {
-        Ok(self.of(group))
+        Ok(self.of(group, &self.edges()))
     }
 
     fn memory_bytes(&self) -> u64 {
-        // Counts and edges come to twice as much in the result.
-        3 * bytes(&self.counts)
+        // The result has counts of its own.
+        2 * bytes(&self.counts)
     }
 
     fn as_any(&self) -> &dyn Any {
@@ -164,7 +171,7 @@ mod tests {
         all.resize(3);
         all.update(Target::One(1), &Piece::F64(values)).unwrap();
         match all.value(1).unwrap() {
-            Scalar::Histogram { edges, counts } => (edges, counts),
+            Scalar::Histogram { edges, counts } => (edges.to_vec(), counts),
             other => panic!("{other}"),
         }
     }

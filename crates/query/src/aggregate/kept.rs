@@ -23,11 +23,7 @@ const COLUMNS: usize = 32;
 const SHARE: usize = 1 << 8;
 
 pub(super) fn make(aggregate: &Aggregate, input: ValueType) -> Option<Box<dyn Accumulator>> {
-    let probability = match *aggregate {
-        Aggregate::Quantile(q) => Some(q),
-        Aggregate::Median => None,
-        _ => return None,
-    };
+    let probability = probability_of(aggregate)?;
     match input {
         ValueType::U64 => Some(Box::new(Kept::<u64>::new(probability))),
         ValueType::F64 => Some(Box::new(Kept::<f64>::new(probability))),
@@ -35,6 +31,24 @@ pub(super) fn make(aggregate: &Aggregate, input: ValueType) -> Option<Box<dyn Ac
         ValueType::Bool | ValueType::I64 => Some(Box::new(Kept::<i64>::new(probability))),
         ValueType::Str => None,
     }
+}
+
+/// The probability of a quantile, none of a median; `None` for what is neither.
+fn probability_of(aggregate: &Aggregate) -> Option<Option<f64>> {
+    match *aggregate {
+        Aggregate::Quantile(q) => Some(Some(q)),
+        Aggregate::Median => Some(None),
+        _ => None,
+    }
+}
+
+/// The quantile of a probability, or the median. The values are put in another order.
+fn found<T: Ranked>(probability: Option<f64>, values: &mut [T]) -> f64 {
+    let found = match probability {
+        Some(q) => quantile::quantile(values, q),
+        None => quantile::median(values),
+    };
+    found.unwrap_or(f64::NAN)
 }
 
 /// The values of all groups in the order in which they came, each with its group.
@@ -92,13 +106,6 @@ impl<T: Ranked> Kept<T> {
         }
     }
 
-    fn of(&self, values: &mut [T]) -> Option<f64> {
-        match self.probability {
-            Some(q) => quantile::quantile(values, q),
-            None => quantile::median(values),
-        }
-    }
-
     /// Of how many groups there are values, if these came one of each, in the order of the groups, again and again: of rows
     /// along the innermost dimension, a time after the other, which lack values at the same places.
     fn width(&self) -> Option<usize> {
@@ -109,21 +116,21 @@ impl<T: Ranked> Kept<T> {
         (is_so && all.chunks(width).all(is_repeated)).then_some(width)
     }
 
-    /// What the groups come to where they are columns of rows of `width` values. Each of so many threads lays out a few
-    /// columns at a time.
-    fn of_columns(&self, width: usize, threads: usize) -> Vec<f64> {
-        let (rows, mut found) = (self.values.len() / width, vec![f64::NAN; width]);
-        let find = |first: usize, found: &mut [f64]| {
+    /// What the groups come to, `each` of one behind the other, where they are columns of rows of `width` values. Each of so
+    /// many threads lays out a few columns at a time.
+    fn of_columns(&self, each: &[Option<f64>], width: usize, threads: usize) -> Vec<f64> {
+        let (rows, mut all) = (self.values.len() / width, vec![f64::NAN; width * each.len()]);
+        let find = |first: usize, all: &mut [f64]| {
             let mut columns = Vec::with_capacity(rows * COLUMNS);
-            for (k, found) in found.chunks_mut(COLUMNS).enumerate() {
-                let (first, n) = (first + k * COLUMNS, found.len());
+            for (k, all) in all.chunks_mut(COLUMNS * each.len()).enumerate() {
+                let (first, n) = (first + k * COLUMNS, all.len() / each.len());
                 columns.clear();
                 columns.resize(rows * n, self.values[0]);
                 for (r, row) in self.values.chunks(width).enumerate() {
                     row[first..first + n].iter().enumerate().for_each(|(c, &x)| columns[c * rows + r] = x);
                 }
-                for (own, found) in columns.chunks_mut(rows).zip(found) {
-                    *found = self.of(own).unwrap_or(f64::NAN);
+                for (own, all) in columns.chunks_mut(rows).zip(all.chunks_mut(each.len())) {
+                    all.iter_mut().zip(each).for_each(|(to, &q)| *to = found(q, own));
                 }
             }
         };
@@ -131,39 +138,69 @@ impl<T: Ranked> Kept<T> {
         let threads = threads.min(width / (2 * COLUMNS)).max(1);
         let share = width.div_ceil(threads).next_multiple_of(COLUMNS);
         if threads == 1 {
-            find(0, &mut found);
-            return found;
+            find(0, &mut all);
+            return all;
         }
         std::thread::scope(|scope| {
             let find = &find;
-            for (k, found) in found.chunks_mut(share).enumerate() {
-                scope.spawn(move || find(k * share, found));
+            for (k, all) in all.chunks_mut(share * each.len()).enumerate() {
+                scope.spawn(move || find(k * share, all));
             }
         });
-        found
+        all
     }
 
-    /// Finds what the groups come to of values that lie side by side, from these places on; so many threads take a share each.
-    fn find_side_by_side(&self, values: &mut [T], starts: &[usize], threads: usize, found: &mut [f64]) {
+    /// What the groups come to, `each` of one behind the other, of values that lie side by side, from these places on; so many
+    /// threads take a share of the groups each.
+    fn of_side_by_side(
+        &self,
+        each: &[Option<f64>],
+        values: &mut [T],
+        starts: &[usize],
+        threads: usize,
+    ) -> Vec<f64> {
+        let mut all = vec![f64::NAN; self.groups * each.len()];
         let share = self.groups.div_ceil(threads.max(1)).max(SHARE);
-        let find = |found: &mut [f64], own: &mut [T], starts: &[usize]| {
-            for (g, found) in found.iter_mut().enumerate() {
-                *found =
-                    self.of(&mut own[starts[g] - starts[0]..starts[g + 1] - starts[0]]).unwrap_or(f64::NAN);
+        let find = |all: &mut [f64], own: &mut [T], starts: &[usize]| {
+            for (g, all) in all.chunks_mut(each.len()).enumerate() {
+                let own = &mut own[starts[g] - starts[0]..starts[g + 1] - starts[0]];
+                all.iter_mut().zip(each).for_each(|(to, &q)| *to = found(q, own));
             }
         };
         if self.groups <= share {
-            return find(found, values, starts);
+            find(&mut all, values, starts);
+            return all;
         }
         std::thread::scope(|scope| {
             let (mut rest, mut done) = (values, 0);
-            for (n, found) in found.chunks_mut(share).enumerate() {
-                let starts = &starts[n * share..n * share + found.len() + 1];
-                let (own, others) = std::mem::take(&mut rest).split_at_mut(starts[found.len()] - done);
-                (rest, done) = (others, starts[found.len()]);
-                scope.spawn(move || find(found, own, starts));
+            for (n, all) in all.chunks_mut(share * each.len()).enumerate() {
+                let groups = all.len() / each.len();
+                let starts = &starts[n * share..n * share + groups + 1];
+                let (own, others) = std::mem::take(&mut rest).split_at_mut(starts[groups] - done);
+                (rest, done) = (others, starts[groups]);
+                scope.spawn(move || find(all, own, starts));
             }
         });
+        all
+    }
+
+    /// What the groups come to, `each` of one behind the other. The values are used up.
+    fn of_groups(&mut self, each: &[Option<f64>], threads: usize) -> Vec<f64> {
+        let Some(width) = self.width() else {
+            let starts = self.sort_by_group();
+            let mut values = std::mem::take(&mut self.values);
+            return self.of_side_by_side(each, &mut values, &starts, threads);
+        };
+        // Makes room for the columns.
+        self.group_of.truncate(width);
+        self.group_of.shrink_to_fit();
+        let columns = self.of_columns(each, width, threads);
+        self.values = Vec::new();
+        let mut all = vec![f64::NAN; self.groups * each.len()];
+        for (&g, column) in self.group_of.iter().zip(columns.chunks(each.len())) {
+            all[g as usize * each.len()..][..each.len()].copy_from_slice(column);
+        }
+        all
     }
 
     /// Puts the values of each group side by side, and returns where each group's begin, and the end.
@@ -318,26 +355,22 @@ impl<T: Keep> Accumulator for Kept<T> {
     }
 
     fn finish(&mut self, order: &[usize], threads: usize) -> Result<Finished> {
-        let mut found = vec![f64::NAN; self.groups];
-        if let Some(width) = self.width() {
-            // Makes room for the columns.
-            self.group_of.truncate(width);
-            self.group_of.shrink_to_fit();
-            let columns = self.of_columns(width, threads);
-            self.group_of.iter().zip(columns).for_each(|(&g, x)| found[g as usize] = x);
-            self.values = Vec::new();
-        } else {
-            let starts = self.sort_by_group();
-            let mut values = std::mem::take(&mut self.values);
-            self.find_side_by_side(&mut values, &starts, threads, &mut found);
-        }
-        Finished::floats(order.iter().map(|&g| found[g]).collect())
+        let all = self.of_groups(&[self.probability], threads);
+        Finished::floats(order.iter().map(|&g| all[g]).collect())
+    }
+
+    fn finish_each(&mut self, of: &[Aggregate], order: &[usize], threads: usize) -> Result<Vec<Finished>> {
+        let each: Option<Vec<Option<f64>>> = of.iter().map(probability_of).collect();
+        let each = each.filter(|e| !e.is_empty()).ok_or_else(|| internal("a state shared with others"))?;
+        let all = self.of_groups(&each, threads);
+        let column = |k: usize| Finished::floats(order.iter().map(|&g| all[g * each.len() + k]).collect());
+        (0..each.len()).map(column).collect()
     }
 
     fn value(&self, group: usize) -> Result<Scalar> {
         let is_of = |i: usize| self.group_of.get(i).copied().unwrap_or_default() as usize == group;
         let mut own: Vec<T> = (0..self.values.len()).filter(|&i| is_of(i)).map(|i| self.values[i]).collect();
-        Ok(self.of(&mut own).map_or(Scalar::Null, Scalar::from_f64))
+        Ok(Scalar::from_f64(found(self.probability, &mut own)))
     }
 
     fn memory_bytes(&self) -> u64 {
@@ -398,12 +431,15 @@ mod tests {
             }
             assert_eq!(kept.width(), (!cut).then_some(66));
             let order: Vec<usize> = (0..100).rev().collect();
-            let found = kept.finish(&order, 1).unwrap();
+            let both = [Aggregate::Median, Aggregate::Quantile(0.3)];
+            let found = kept.finish_each(&both, &order, 1).unwrap();
             for (i, &g) in order.iter().enumerate() {
                 let mut own: Vec<f64> = (0..50).map(|r| row(r)[g]).filter(|x| !x.is_nan()).collect();
                 own.extend((cut && g == 1).then_some(7.0));
                 let expected = quantile::quantile(&mut own, 0.3).map_or(Scalar::Null, Scalar::F64);
-                assert_eq!(found.scalar(i), expected);
+                assert_eq!(found[1].scalar(i), expected);
+                let middle = quantile::median(&mut own).map_or(Scalar::Null, Scalar::F64);
+                assert_eq!(found[0].scalar(i), middle);
             }
         }
     }

@@ -187,13 +187,18 @@ impl Aggregate {
     /// What a state of no values takes with what its value will take, and what each value of a row may add.
     pub fn expected_bytes(&self) -> (u64, u64) {
         match self {
-            // Counts and edges, once more as the column of the result.
-            Self::Histogram { bins, .. } => (32 * *bins as u64, 0),
+            // Counts, once more in the column of the result; all have the same edges.
+            Self::Histogram { bins, .. } => (16 * *bins as u64, 0),
             Self::Quantile(_) | Self::Median => (16, 16),
             Self::CountDistinct => (16, 64),
             Self::StddevSamp | Self::StddevPop | Self::VarSamp | Self::VarPop => (80, 0),
             _ => (48, 0),
         }
+    }
+
+    /// Whether it keeps the same of an argument as all others that do: these may share one state.
+    pub fn shares(&self) -> bool {
+        matches!(self, Self::Quantile(_) | Self::Median)
     }
 
     /// Whether the least and the greatest value have to be found, and given to [`Aggregate::with_range`], before

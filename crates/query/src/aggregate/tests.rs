@@ -112,7 +112,7 @@ fn missing_values_are_passed_over() {
     assert_eq!(of(StddevSamp, &v), Scalar::F64(13.0_f64.sqrt()));
     assert_eq!(of(Median, &v), Scalar::F64(3.0));
     assert_eq!(of(Quantile(0.75), &v), Scalar::F64(5.5));
-    let edges = vec![0.0, 4.0, 8.0];
+    let edges = [0.0, 4.0, 8.0].into();
     let histogram = Histogram { bins: 2, range: Some((0.0, 8.0)) };
     assert_eq!(of(histogram, &v), Scalar::Histogram { edges, counts: vec![2, 1] });
 }

@@ -2,6 +2,7 @@
 
 use super::ValueType;
 use std::fmt;
+use std::sync::Arc;
 
 /// One value: a literal, a cell of a result, or what an aggregate comes to.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,7 +22,7 @@ pub enum Scalar {
     /// Counts of the values between neighbouring edges; there is one edge more than counts.
     Histogram {
         /// The ends of the bins, ascending.
-        edges: Vec<f64>,
+        edges: Arc<[f64]>,
         /// How many values lie in each bin.
         counts: Vec<u64>,
     },

@@ -91,7 +91,7 @@ impl Collection {
         let found =
             aggregates(vec![call("histogram", vec![value.clone(), bins, number(low), number(high)])])?;
         match found.into_iter().next() {
-            Some(Scalar::Histogram { edges, counts }) => Ok((counts, edges)),
+            Some(Scalar::Histogram { edges, counts }) => Ok((counts, edges.to_vec())),
             _ => Err(Error::new(ErrorKind::Internal, "a histogram was not made")),
         }
     }

@@ -4,7 +4,7 @@ use sieva_types::{Error, ErrorKind, Result};
 
 use crate::aggregate::Aggregate;
 use crate::bind::{Body, Value};
-use crate::exec::groups::{GroupTable, Groups, Kind, Made, Panels, Sink, Wanted, add_window, finish};
+use crate::exec::groups::{GroupTable, Groups, Kind, Made, Panels, Shared, Sink, Wanted, add_window, finish};
 use crate::exec::pool::check;
 use crate::exec::tile::arrays::Leaves;
 use crate::exec::tile::windows::Window;
@@ -30,14 +30,15 @@ pub fn aggregate(execution: &Execution) -> Result<(GroupTable, ExecStats)> {
             .iter()
             .flat_map(|&i| [Aggregate::Min, Aggregate::Max].map(|a| (a, aggregates[i].1.clone())))
             .collect();
-        let found = run(execution, &[], &ends, Form::States, &mut stats)?;
+        let found = run(execution, &[], &Shared::alone(&ends), Form::States, &mut stats)?;
         for (n, &i) in open.iter().enumerate() {
             let (low, high) = (found.value(2 * n)?, found.value(2 * n + 1)?);
             finished[i].0 = aggregates[i].0.with_range(as_range(low, high))?;
         }
     }
-    let groups = run(execution, keys, &finished, Form::Finished, &mut stats)?;
-    Ok((finish(execution, groups)?, stats))
+    let shared = Shared::of(&finished);
+    let groups = run(execution, keys, &shared, Form::Finished, &mut stats)?;
+    Ok((finish(execution, groups, &shared)?, stats))
 }
 
 /// The groups of a query before they are finished, for merging with those of others.
@@ -50,7 +51,7 @@ pub fn partial_groups(execution: &Execution) -> Result<(Groups, ExecStats)> {
     };
     refuse_open_ranges(aggregates)?;
     let mut stats = ExecStats::default();
-    let made = run(execution, keys, aggregates, Form::States, &mut stats)?;
+    let made = run(execution, keys, &Shared::alone(aggregates), Form::States, &mut stats)?;
     Ok((made.into_groups(execution, keys.len(), &execution.kinds_of(aggregates))?, stats))
 }
 
@@ -59,7 +60,10 @@ pub fn partial_groups(execution: &Execution) -> Result<(Groups, ExecStats)> {
 /// # Errors
 /// As [`aggregate`].
 pub fn finish_groups(execution: &Execution, groups: Groups) -> Result<GroupTable> {
-    finish(execution, Made::Hashed(groups))
+    let Body::Groups { aggregates, .. } = &execution.bound.body else {
+        return Err(Error::new(ErrorKind::Internal, "groups of a query without them"));
+    };
+    finish(execution, Made::Hashed(groups), &Shared::alone(aggregates))
 }
 
 pub(in crate::exec) fn refuse_open_ranges(aggregates: &[(Aggregate, Option<Value>)]) -> Result<()> {
@@ -93,15 +97,19 @@ enum Form {
 fn run(
     execution: &Execution,
     keys: &[Value],
-    aggregates: &[(Aggregate, Option<Value>)],
+    shared: &Shared<'_>,
     form: Form,
     stats: &mut ExecStats,
 ) -> Result<Made> {
     let prepared = execution.prepare()?;
+    let aggregates = &*shared.first();
     let arrays = arrays_of_groups(keys, aggregates);
     refuse_large_states(execution, aggregates)?;
     let kinds = execution.kinds_of(aggregates);
     let mut sink = Sink::new(execution, &prepared, keys, &kinds)?;
+    if let Sink::Dense(plan, _) = &mut sink {
+        plan.expect_results(shared.others());
+    }
     let row = row_bytes(execution, keys, aggregates, matches!(sink, Sink::Dense(..)));
     let mut tiles = execution.tiles_of(&prepared, &arrays, row);
     if let (Form::Finished, Sink::Dense(plan, _)) = (form, &sink)
@@ -136,7 +144,7 @@ fn run(
     }
     match sink {
         Sink::Panels(plan, panels) => {
-            Ok(Made::Table(panels.finish(execution, &prepared, &plan, &wanted, stats)?))
+            Ok(Made::Table(panels.finish(execution, &prepared, &plan, (&wanted, shared), stats)?))
         }
         sink => sink.made(execution, &kinds),
     }

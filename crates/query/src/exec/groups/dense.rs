@@ -109,6 +109,11 @@ impl Numbering {
         self.state_bytes.saturating_add(1).saturating_mul(self.frame.groups as u64)
     }
 
+    /// Counts so many columns more of the result.
+    pub(in crate::exec) fn expect_results(&mut self, more: usize) {
+        self.result_bytes += 9 * more as u64;
+    }
+
     /// Bytes of the result while it is made.
     pub(super) fn finishing_bytes(&self) -> u64 {
         self.result_bytes.saturating_mul(self.frame.groups as u64)

@@ -13,6 +13,7 @@ mod grid;
 mod hashed;
 mod panels;
 mod repeated;
+mod shared;
 mod stored;
 mod table;
 mod tiles;
@@ -25,5 +26,6 @@ pub use table::{GroupRows, GroupTable};
 
 pub(super) use hashed::Kind;
 pub(super) use panels::Panels;
+pub(super) use shared::Shared;
 pub(super) use table::{Made, finish};
 pub(super) use tiles::{Sink, Wanted, add_window};

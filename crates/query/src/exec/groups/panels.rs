@@ -12,6 +12,7 @@ use super::dense::{Dense, Numbering, expected_bytes};
 use super::frame::Frame;
 use super::grid::Grid;
 use super::hashed::Kind;
+use super::shared::Shared;
 use super::table::GroupTable;
 use super::tiles::{Wanted, each_row, each_total};
 use super::walk::add_tile;
@@ -169,14 +170,14 @@ impl Panels {
         execution: &'e Execution,
         prepared: &Prepared,
         plan: &Numbering,
-        wanted: &Wanted<'_>,
+        (wanted, shared): (&Wanted<'_>, &Shared<'_>),
         stats: &mut ExecStats,
     ) -> Result<GroupTable> {
         let threads = self.threads(execution, plan);
         if threads == 0 {
             plan.check(execution, 1, self.grown.saturating_add(self.bytes))?;
         }
-        let grid = Grid::new(plan, &self.by_key, wanted.kinds)?;
+        let grid = Grid::new(plan, &self.by_key, &shared.kinds(execution))?;
         let (tiles, by_key) = (&self.tiles, &self.by_key);
         let has_rows = |p: &Panel| !p.tiles.is_empty() || p.table.is_some();
         let work: Vec<Mutex<Panel>> = self.each.into_iter().filter(has_rows).map(Mutex::new).collect();
@@ -196,7 +197,9 @@ impl Panels {
                 grid.see(&places, &order.iter().map(|&g| seen[g]).collect::<Vec<_>>());
             }
             for (i, mut state) in table.states.into_iter().enumerate() {
-                grid.put(i, &places, state.finish(&order, 1)?)?;
+                for (aggregate, found) in shared.finish(i, &mut *state, &order, 1)? {
+                    grid.put(aggregate, &places, found)?;
+                }
             }
             Ok(())
         };

@@ -9,6 +9,7 @@ use super::columns::{from_scalars, taken};
 use super::dense::{Dense, Numbering};
 use super::hashed::{Groups, Kind};
 use super::repeated::{KeyValues, range_of};
+use super::shared::Shared;
 use crate::aggregate::Finished;
 use crate::bind::{Body, Value};
 use crate::exec::Execution;
@@ -87,7 +88,7 @@ impl Made {
 ///
 /// # Errors
 /// `arithmetic-overflow`; `cancelled`.
-pub(in crate::exec) fn finish(execution: &Execution, made: Made) -> Result<GroupTable> {
+pub(in crate::exec) fn finish(execution: &Execution, made: Made, shared: &Shared<'_>) -> Result<GroupTable> {
     let Body::Groups { keys: key_values, having, .. } = &execution.bound.body else {
         return Err(Error::new(ErrorKind::Internal, "groups of a query without them"));
     };
@@ -115,10 +116,13 @@ pub(in crate::exec) fn finish(execution: &Execution, made: Made) -> Result<Group
     };
     let mut table = GroupTable { len: order.len(), keys, aggregates: Vec::new() };
     // Column by column, so that the states of one are gone before the next are finished.
-    for mut state in states {
+    let mut all = Vec::new();
+    for (number, mut state) in states.into_iter().enumerate() {
         execution.options.check_cancel()?;
-        table.aggregates.push(state.finish(&order, execution.options.threads)?);
+        all.extend(shared.finish(number, &mut *state, &order, execution.options.threads)?);
     }
+    all.sort_by_key(|(aggregate, _)| *aggregate);
+    table.aggregates.extend(all.into_iter().map(|(_, found)| found));
     drop(order);
     match having {
         Some(having) => table.having(execution, having),
@@ -165,7 +169,8 @@ impl Finished {
     /// Bytes that they take.
     fn memory_bytes(&self) -> u64 {
         let of_histogram = |s: &Scalar| match s {
-            Scalar::Histogram { edges, counts } => 8 * (edges.capacity() + counts.capacity()),
+            // All have the same edges.
+            Scalar::Histogram { counts, .. } => 8 * counts.capacity(),
             _ => 0,
         };
         match self {

@@ -6,6 +6,7 @@ use super::aggregate::{arrays_of_groups, refuse_large_states, row_bytes};
 use super::dense::{Dense, Numbering};
 use super::hashed::{Groups, Kind};
 use super::panels::Panels;
+use super::shared::Shared;
 use super::tiles::{Sink, Tables, Wanted, hashed_tile};
 use super::walk::add_tile;
 use crate::aggregate::Aggregate;
@@ -71,7 +72,8 @@ impl<'e> Grouping<'e> {
     /// # Errors
     /// `memory-limit`, `arithmetic-overflow`, `cancelled`.
     pub(in crate::exec) fn finish(&self, execution: &Execution, sink: Sink) -> Result<super::GroupTable> {
-        super::finish(execution, sink.made(execution, &self.kinds)?)
+        let made = sink.made(execution, &self.kinds)?;
+        super::finish(execution, made, &Shared::alone(self.aggregates))
     }
 }
 
