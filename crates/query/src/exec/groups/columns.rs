@@ -6,7 +6,9 @@ use crate::exec::order::keys::{hash_key, is_same_key};
 use crate::mask::Mask;
 use crate::values::{Scalar, ValueType, Values, Vector};
 use sieva_types::{Result, Texts};
-use std::hash::Hasher;
+use std::hash::{BuildHasher, Hasher, RandomState};
+
+use super::seeded::Seeded;
 
 /// One key of all groups.
 #[derive(Clone, Debug)]
@@ -205,27 +207,64 @@ pub(super) fn taken(vector: &Vector, places: &[usize]) -> Result<Vector> {
 /// The numbers of the first `n` values in the order in which they come, and the place of the first of each; missing is one
 /// value, and so are both zeros.
 pub(super) fn numbered(values: &Vector, n: usize) -> (Vec<u32>, Vec<usize>) {
-    fn number<K: std::hash::Hash + Eq>(n: usize, key: impl Fn(usize) -> Option<K>) -> (Vec<u32>, Vec<usize>) {
-        let (mut known, mut first): (HashMap<Option<K>, u32>, _) = (HashMap::new(), Vec::new());
+    fn number<K: std::hash::Hash + Eq, S: BuildHasher + Default>(
+        n: usize,
+        key: impl Fn(usize) -> Option<K>,
+    ) -> (Vec<u32>, Vec<usize>) {
+        let (mut known, mut missing): (HashMap<K, u32, S>, _) = (HashMap::default(), u32::MAX);
+        let mut first = Vec::new();
         let codes = (0..n).map(|i| {
-            *known.entry(key(i)).or_insert_with(|| {
+            let code = match key(i) {
+                Some(key) => known.entry(key).or_insert(u32::MAX),
+                None => &mut missing,
+            };
+            if *code == u32::MAX {
+                *code = first.len() as u32;
                 first.push(i);
-                first.len() as u32 - 1
-            })
+            }
+            *code
         });
         (codes.collect(), first)
     }
+    type Numbers = Seeded;
+    type OfTexts = RandomState;
     if values.is_constant() {
         return (vec![0; n], (0..n.min(1)).collect());
     }
     let there = |i: usize| values.is_valid(i);
     match &values.values {
-        Values::Bool(v) => number(n, |i| there(i).then(|| v[i])),
-        Values::I64(v) => number(n, |i| there(i).then(|| v[i])),
-        Values::U64(v) => number(n, |i| there(i).then(|| v[i])),
-        Values::Str(v) => number(n, |i| there(i).then(|| &v[i])),
-        Values::F64(v) => number(n, |i| there(i).then(|| if v[i] == 0.0 { 0 } else { v[i].to_bits() })),
+        Values::Bool(v) => number::<_, Numbers>(n, |i| there(i).then(|| u8::from(v[i]))),
+        Values::I64(v) => {
+            in_range(&v[..n], there).unwrap_or_else(|| number::<_, Numbers>(n, |i| there(i).then(|| v[i])))
+        }
+        Values::U64(v) => number::<_, Numbers>(n, |i| there(i).then(|| v[i])),
+        Values::Str(v) => number::<_, OfTexts>(n, |i| there(i).then(|| &v[i])),
+        Values::F64(v) => {
+            let bits = |x: f64| if x == 0.0 { 0 } else { x.to_bits() };
+            number::<_, Numbers>(n, |i| there(i).then(|| bits(v[i])))
+        }
     }
+}
+
+/// The same of integers that lie so near to one another that a table has a place for each.
+fn in_range(values: &[i64], there: impl Fn(usize) -> bool) -> Option<(Vec<u32>, Vec<usize>)> {
+    let low = *values.iter().min()?;
+    let width = values.iter().max()?.checked_sub(low).and_then(|w| usize::try_from(w).ok())?;
+    if width > 2 * values.len() {
+        return None;
+    }
+    // The last place is that of missing ones, whatever stands there.
+    let mut known = vec![u32::MAX; width + 2];
+    let mut first = Vec::new();
+    let codes = values.iter().enumerate().map(|(i, &x)| {
+        let code = &mut known[if there(i) { (x - low) as usize } else { width + 1 }];
+        if *code == u32::MAX {
+            *code = first.len() as u32;
+            first.push(i);
+        }
+        *code
+    });
+    Some((codes.collect(), first))
 }
 
 /// Keys of which no zero has a sign: which of both was first would depend on how the rows are cut.

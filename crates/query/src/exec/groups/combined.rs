@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use super::seeded::Seeded;
+
 /// For each hit, one number for the values of all keys so far; all are below a bound.
 pub(super) struct Combined {
     pub(super) codes: Vec<u32>,
@@ -26,12 +28,29 @@ impl Combined {
             return;
         }
         // Too many to be told apart by the product: those that occur are numbered anew.
-        let mut known: HashMap<u64, u32> = HashMap::new();
+        let mut known: HashMap<u64, u32, Seeded> = HashMap::default();
         for (slot, &number) in pairs {
             let next = known.len() as u32;
             *slot = *known.entry(code(*slot, number)).or_insert(next);
         }
         self.below = known.len() as u64;
+    }
+
+    /// What all numbers are below.
+    pub(super) fn below(&self) -> usize {
+        self.below as usize
+    }
+
+    /// Numbers those that occur anew, where they are few of those that may.
+    pub(super) fn narrow(&mut self) {
+        if self.below > 4 * self.codes.len() as u64 + 64 {
+            let mut known: HashMap<u64, u32, Seeded> = HashMap::default();
+            for slot in &mut self.codes {
+                let next = known.len() as u32;
+                *slot = *known.entry((*slot).into()).or_insert(next);
+            }
+            self.below = known.len() as u64;
+        }
     }
 }
 
@@ -55,6 +74,9 @@ mod tests {
         let mut two = Combined { codes: vec![0; 4], below: 1 };
         two.by(&[0, 1, 0, 1], 2);
         two.by(&[0, 0, 2, 0], 3);
-        assert_eq!((two.codes, two.below), (vec![0, 3, 2, 3], 6));
+        assert_eq!((&two.codes[..], two.below), (&[0, 3, 2, 3][..], 6));
+        two.by(&[0, 999, 0, 999], 1000);
+        two.narrow();
+        assert_eq!((two.codes, two.below), (vec![0, 1, 2, 1], 3));
     }
 }

@@ -13,6 +13,7 @@ mod grid;
 mod hashed;
 mod panels;
 mod repeated;
+mod seeded;
 mod shared;
 mod stored;
 mod table;

@@ -14,10 +14,10 @@ use super::hashed::{Groups, Kind};
 use super::panels::Panels;
 use super::table::Made;
 use super::walk::add_tile;
-use crate::aggregate::{Aggregate, Piece, Target, with_piece};
+use crate::aggregate::{Aggregate, NO_GROUP, Piece, Target, with_piece};
 use crate::bind::Value;
 use crate::exec::access_path::zone_map::Candidate;
-use crate::exec::pool::{Flow, fold, in_order_batched};
+use crate::exec::pool::fold;
 use crate::exec::prefetch::{Ahead, Work};
 use crate::exec::tile::Tiles;
 use crate::exec::tile::arrays::{BoxProvider, Leaves};
@@ -284,43 +284,64 @@ pub(in crate::exec) fn add_window<'e>(
             Ok(())
         }
         Sink::Hashed(groups) => {
-            let jobs = (candidates.len(), 1, execution.options.at_work() / 2);
-            let weigh = |(part, _): &(Groups, ExecStats)| part.memory_bytes();
-            let work_on = |leaves: &mut Leaves<'e>, i: usize| {
+            let all = Mutex::new(groups);
+            let locked = || all.lock().unwrap_or_else(PoisonError::into_inner);
+            // A table of each thread, which is merged where it is large: there is not room for all groups in each.
+            let most = execution.options.at_work() / 2 / threads as u64;
+            let state = || (Leaves::new(execution), None, ExecStats::default());
+            let add = |(leaves, table, did): &mut (Leaves<'e>, Option<Groups>, ExecStats), i: usize| {
                 let (node, bx) = before(i);
-                let done = hashed_tile(execution, node, &bx, leaves, wanted)?;
+                if threads == 1 {
+                    did.merge(&hashed_tile(execution, node, &bx, leaves, wanted, &mut locked())?);
+                    after(&bx, leaves);
+                    return Ok(());
+                }
+                let mut own = match table.take() {
+                    Some(own) => own,
+                    None => wanted.no_groups(execution)?,
+                };
+                did.merge(&hashed_tile(execution, node, &bx, leaves, wanted, &mut own)?);
                 after(&bx, leaves);
-                Ok(done)
+                if own.memory_bytes() > most {
+                    return locked().merge(own);
+                }
+                *table = Some(own);
+                Ok(())
             };
-            let state = || Leaves::new(execution);
-            in_order_batched(jobs, threads, cancel, weigh, state, work_on, |(part, did)| {
+            for (_, table, did) in fold(candidates.len(), threads, cancel, state, add)? {
                 stats.merge(&did);
-                groups.merge(part)?;
-                Ok(Flow::Continue(()))
-            })
+                table.map_or(Ok(()), |own| locked().merge(own))?;
+            }
+            Ok(())
         }
     }
 }
 
-/// The groups of one tile, by hashing.
+impl Wanted<'_> {
+    /// A table without groups.
+    pub(super) fn no_groups(&self, execution: &Execution) -> Result<Groups> {
+        Groups::new(self.keys.len(), self.kinds, execution.options.room())
+    }
+}
+
+/// Takes the rows of one tile into groups, by hashing.
 pub(super) fn hashed_tile<'e>(
     execution: &'e Execution,
     node: &Node,
     bx: &Bx,
     leaves: &mut Leaves<'e>,
     wanted: &Wanted<'_>,
-) -> Result<(Groups, ExecStats)> {
+    groups: &mut Groups,
+) -> Result<ExecStats> {
     let (mask, mut did) = execution.tile_mask(node, bx, leaves)?;
-    // What a tile has is bounded by its rows.
-    let mut groups = Groups::new(wanted.keys.len(), wanted.kinds, execution.options.room())?;
     if mask.none() {
-        return Ok((groups, did));
+        return Ok(did);
     }
     if did.tiles_skipped == 1 && wanted.aggregates.iter().any(|(_, v)| v.is_some()) {
         (did.tiles_scanned, did.tiles_skipped) = (1, 0);
     }
     let hits = Hits::new(&mask);
-    let group_of = group_numbers(execution, bx, leaves, wanted.keys, &hits, &mut groups)?;
+    let group_of = group_numbers(execution, bx, leaves, wanted.keys, &hits, groups)?;
     groups.check_rows(hits.len() as u64)?;
     let target = Target::Each(&group_of);
     for (i, (_, value)) in wanted.aggregates.iter().enumerate() {
@@ -332,7 +353,7 @@ pub(super) fn hashed_tile<'e>(
         let input = wanted.kinds[i].1.unwrap_or(ValueType::F64);
         with_piece(&vector, input, hits.len(), |all| groups.states_mut()[i].update(target, all))?;
     }
-    Ok((groups, did))
+    Ok(did)
 }
 
 /// For each hit, the number of its group in `groups`.
@@ -362,17 +383,16 @@ fn group_numbers<'e>(
         combined.by(&numbers, first.len());
         numbered_keys.push(vector);
     }
-    let (mut known, mut next) = (std::collections::HashMap::new(), Vec::with_capacity(hits.len()));
-    for (hit, code) in combined.codes.into_iter().enumerate() {
-        let number = match known.get(&code) {
-            Some(&n) => n,
-            None => {
-                let n = groups.group(numbered_keys.iter().map(|v| v.scalar(hit)).collect())? as u32;
-                known.insert(code, n);
-                n
-            }
-        };
-        next.push(number);
+    // The group of each number; numbers that are spread are numbered anew.
+    combined.narrow();
+    let mut known = vec![NO_GROUP; combined.below()];
+    let mut next = combined.codes;
+    for (hit, slot) in next.iter_mut().enumerate() {
+        let group = &mut known[*slot as usize];
+        if *group == NO_GROUP {
+            *group = groups.group(numbered_keys.iter().map(|v| v.scalar(hit)).collect())? as u32;
+        }
+        *slot = *group;
     }
     Ok(next)
 }

@@ -128,7 +128,9 @@ pub(in crate::exec) fn take_tile<'e>(
 ) -> Result<(Option<Groups>, ExecStats)> {
     let wanted = grouping.wanted();
     let (Way::Dense(plan, tables), Some(table)) = (way, table) else {
-        let (groups, did) = hashed_tile(execution, node, bx, leaves, &wanted)?;
+        // What a tile has is bounded by its rows.
+        let mut groups = wanted.no_groups(execution)?;
+        let did = hashed_tile(execution, node, bx, leaves, &wanted, &mut groups)?;
         return Ok((Some(groups), did));
     };
     let mut own = match table.own.take() {
