@@ -41,7 +41,8 @@ impl Query {
     pub(super) fn enough(&self) -> Option<u64> {
         let bound = self.bound();
         let limit = bound.limit.filter(|_| bound.order_by.is_empty() && !bound.distinct)?;
-        Some(limit.saturating_add(bound.offset))
+        // No row is wanted of LIMIT 0, whatever OFFSET skips.
+        Some(if limit > 0 { limit.saturating_add(bound.offset) } else { 0 })
     }
 
     /// The decoded chunks that queries of this one's source share while they are run together: the session's, if it keeps
