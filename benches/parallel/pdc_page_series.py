@@ -126,9 +126,12 @@ def verdict(series: Series) -> str:
     for state in STATES:
         best, first = series.best(state), series.sizes[0]
         over = series.cost(first, state) / series.cost(best, state)
-        said.append(f"With {state} pages regions of {_size(best)} are best")
-        said.append(f"those of {_size(first)} take {over:.2f} times as long")
-    return "By zone maps and bitmaps together. " + ". ".join(said) + "."
+        if best == first:
+            said.append(f"With {state} pages regions of {_size(best)} are best.")
+        else:
+            of_first = f"those of {_size(first)} take {over:.2f} times as long"
+            said.append(f"With {state} pages regions of {_size(best)} are best; {of_first}.")
+    return "By zone maps and bitmaps together: " + " ".join(said)
 
 
 def queries(series: Series, size: float) -> str:
