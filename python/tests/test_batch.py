@@ -88,8 +88,11 @@ def test_options_as_text_and_as_keywords():
     ],
 )
 def test_options_that_are_none(text, said):
-    with pytest.raises(errors.InvalidValue, match=said):
+    with pytest.raises(errors.InvalidValue, match=said) as told:
         BatchOptions.of([text])
+    # What can be written in its place.
+    name = text.partition("=")[0]
+    assert f"--batch-option {name}" in told.value.hint or "the names are tasks, cpus" in told.value.hint
 
 
 def test_an_unknown_keyword_is_told_with_those_there_are():

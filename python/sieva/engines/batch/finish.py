@@ -66,7 +66,7 @@ def finish_later(
     own = shlex.join([sys.executable, "-m", "sieva", *words])
     order = Order(
         # Of another name than the array, which is found by its own.
-        name=f"end-{job.id}",
+        name=end_of(job),
         command=["/bin/sh", "-c", f"cd {shlex.quote(cwd)} && exec {own}"],
         tasks=1,
         needs=needs,
@@ -85,12 +85,21 @@ def finish_later(
         _place(job, number, "json").unlink()
         raise
     write_whole(_place(job, number, "id"), name.encode())
+    if job.is_cancelled:
+        # At the same time: who cancelled may not have seen it.
+        batch.cancel(name)
+        raise errors.Cancelled(f"job {job.id} was cancelled", f"`sieva jobs resume {job.id}` goes on with it")
     return _expected(job, name, output)
 
 
 def finishes() -> str | None:
     """Return the id of the job that this process finishes; None: it finishes none."""
     return os.environ.get(_FINISHES)
+
+
+def end_of(job: JobDirectory) -> str:
+    """Return by which name what finishes a job is found."""
+    return f"end-{job.id}"
 
 
 def finishers(job: JobDirectory) -> list[str]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from sieva import errors
 from sieva.engines.batch.directory import JobDirectory
 from sieva.engines.batch.engine import unlist
-from sieva.engines.batch.finish import finishers
+from sieva.engines.batch.finish import end_of, finishers
 from sieva.engines.batch.follow import Follower
 from sieva.engines.batch.needs import needs_of, tasks_of
 from sieva.engines.batch.options import BatchOptions, jobs_directory
@@ -185,8 +185,8 @@ def cancel(job: JobDirectory) -> None:
     """Stop all tasks of a job; what was done stays."""
     job.mark("cancelled")
     batch = system_of(job.about["engine"])
-    # Before the tasks: their end is what it waits for.
-    for finisher in finishers(job):
+    # Before the tasks: their end is what it waits for. One that was submitted a moment ago has no name yet.
+    for finisher in dict.fromkeys([*finishers(job), *batch.find(end_of(job))]):
         batch.cancel(finisher)
     for submission in job.submissions():
         job.cancel(submission.number)

@@ -170,10 +170,21 @@ _KINDS: dict[str, Callable[[Any], Any]] = {
     "directory": lambda value: Path(value).absolute(),
     "attempts": _counted(100),
 }
+# How values are written, for who wrote another.
+_FORMS = {
+    "tasks": "N, a number from 1 to 1000",
+    "cpus": "N, a number of processors",
+    "memory": "SIZE, such as 2GiB or 512MiB",
+    "time": "TIME, such as 00:30:00 or 1-12:00:00, of a minute at least",
+    "directives": "LINE: directive=--qos=long",
+    "directory": "DIR, which all nodes have",
+    "attempts": "N, a number from 1 to 100",
+}
 
 
 def _value(name: str, value: Any) -> Any:  # noqa: ANN401 - any option
     try:
         return {**_KINDS, "directives": _lines}[name](value)
     except (TypeError, ValueError) as error:
-        raise errors.InvalidValue(f"batch option {name}={value}: {error}") from error
+        hint = f"write it as --batch-option {name}={_FORMS.get(name, 'TEXT')}"
+        raise errors.InvalidValue(f"batch option {name}={value}: {error}", hint) from error
