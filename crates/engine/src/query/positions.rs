@@ -94,6 +94,9 @@ impl Query {
         if let Some(found) = &evaluated.found {
             let selection = Arc::new(found.selection(self.execution()?)?);
             (evaluated.selection, evaluated.found) = (Some(Arc::clone(&selection)), None);
+            if let Some(key) = self.key.get() {
+                self.source.session().keep_selection(key, &selection);
+            }
             self.lock_stats().add(Phase::Select, started);
             return Ok(selection);
         }
@@ -108,6 +111,14 @@ impl Query {
         self.lock_stats().hits = Some(selection.len());
         advise::used(self, "select", Some(selection.len()), &did, started.elapsed().as_secs_f64());
         Ok(selection)
+    }
+
+    /// Keeps the positions that counting found for who asks for them next, where the session keeps such.
+    pub(crate) fn keep_counted(&self) -> Result<()> {
+        if self.key.get().is_some() && self.evaluated().found.is_some() {
+            self.selection()?;
+        }
+        Ok(())
     }
 
     /// The positions, where the session knows them and the source is what it was.

@@ -163,6 +163,11 @@ impl ChunkCache {
         Self { shared: Arc::clone(shared), source, user, most, most_offered: most, is_shared: true }
     }
 
+    /// Bytes that this query may put there.
+    pub fn most(&self) -> usize {
+        self.most
+    }
+
     /// Whether what is put there is found by queries to come.
     pub fn is_shared(&self) -> bool {
         self.is_shared

@@ -132,7 +132,7 @@ impl Execution {
     }
 
     /// Whether an array's positions are those of the row space.
-    fn spans_rows(&self, array: usize) -> bool {
+    pub(crate) fn spans_rows(&self, array: usize) -> bool {
         let axes = &self.bound.arrays[array].axes;
         axes.len() == self.bound.rows.shape.len() && axes.is_sorted()
     }
@@ -179,6 +179,12 @@ impl Execution {
         let rows = (path.rows.0 + path.rows.1) as f64 / 2.0;
         let by_slice = self.slice_cost(rows, path.tests.len() as f64 + 1.0);
         by_slice < self.scattered_cost(key, n as f64) / self.options.threads as f64
+    }
+
+    /// Nanoseconds of a thread for finding the rows of a replica that answers a condition.
+    pub(super) fn lookup_cost(&self, path: &ReplicaPath) -> f64 {
+        let rows = (path.rows.0 + path.rows.1) as f64 / 2.0;
+        self.slice_cost(rows, path.tests.len() as f64) * self.options.threads as f64
     }
 
     /// Nanoseconds of reading `rows` rows of a slice: their positions, and so many columns.

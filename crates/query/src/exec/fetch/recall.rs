@@ -1,4 +1,4 @@
-//! Values that an earlier query of the session fetched at the same positions.
+//! Values that an earlier query of the session fetched at the same positions, or that evaluating read there.
 
 use sieva_format::buffer::Buffer;
 use sieva_types::Result;
@@ -16,6 +16,9 @@ impl Gatherer {
         out: &mut Buffer,
     ) -> Result<()> {
         let reader = self.execution().reader(array);
+        if reader.recall_hits(own, out.bytes_mut()) {
+            return Ok(());
+        }
         let key = reader.values_key(own);
         if key.is_some_and(|key| reader.recall(key, out.bytes_mut())) {
             return Ok(());

@@ -9,6 +9,7 @@ use sieva_types::{Bx, Result, Selection, SelectionBuilder};
 
 use crate::exec::Execution;
 use crate::exec::select::bands::Bands;
+use crate::exec::select::caught::Catch;
 use crate::exec::tile::Tiles;
 use crate::exec::tile::windows::Window;
 use crate::mask::Mask;
@@ -20,6 +21,8 @@ const TILE_BYTES: u64 = 64;
 pub struct Found {
     tiles: Tiles,
     steps: Vec<Step>,
+    /// Values there.
+    caught: Option<Catch>,
 }
 
 /// Consecutive tiles.
@@ -121,7 +124,7 @@ impl Keeping {
 impl Found {
     /// Nothing yet.
     pub(in crate::exec) fn new(tiles: Tiles) -> Self {
-        Self { tiles, steps: Vec::new() }
+        Self { tiles, steps: Vec::new(), caught: None }
     }
 
     /// Adds a window: `hits` are the positions of those of its tiles that were tested, in any order.
@@ -172,7 +175,16 @@ impl Found {
                 }
             }
         }
-        bands.finish()
+        let selection = bands.finish()?;
+        if let Some(caught) = &self.caught {
+            caught.keep(execution, &selection);
+        }
+        Ok(selection)
+    }
+
+    /// Adds the values that were read at the positions.
+    pub(in crate::exec) fn with(self, caught: Option<Catch>) -> Self {
+        Self { caught, ..self }
     }
 }
 

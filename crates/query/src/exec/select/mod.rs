@@ -1,6 +1,7 @@
 //! Counting and selecting: the positions of the row space that satisfy the condition.
 
 pub(super) mod bands;
+mod caught;
 pub(super) mod kept;
 mod picked;
 
@@ -11,6 +12,7 @@ use crate::exec::access_path::zone_map::Candidate;
 use crate::exec::pool::{Flow, check, fold, in_order_batched};
 use crate::exec::prefetch::{Ahead, Work};
 use crate::exec::select::bands::Bands;
+use crate::exec::select::caught::Catch;
 use crate::exec::select::kept::{Found, Hits, Keeping};
 use crate::exec::select::picked::Picked;
 use crate::exec::tile::arrays::Leaves;
@@ -176,19 +178,21 @@ pub fn count(execution: &Execution, keep: u64) -> Result<Counted> {
     }
     let tiles = execution.tiles(&prepared, &[]);
     let (keeping, mut found) = (Keeping::new(keep), Found::new(tiles.clone()));
+    let catch = if keep > 0 { Catch::new(execution, &prepared, &tiles) } else { None };
     let mut total: u64 = 0;
     for window in execution.windows(&prepared, &tiles) {
         check(&execution.options.cancel)?;
         total += stats.decided(&tiles, &window);
         let mut hits = Vec::new();
         if let Window::Open(_, candidates) = &window {
-            let (n, here) = count_open(execution, &prepared, (&tiles, candidates), &keeping, &mut stats)?;
+            let kept = (&keeping, catch.as_ref());
+            let (n, here) = count_open(execution, &prepared, (&tiles, candidates), kept, &mut stats)?;
             total += n;
             hits = here;
         }
         found.add(&window, hits, &keeping);
     }
-    Ok(Counted { count: total, found: keeping.goes_on().then_some(found), did: stats })
+    Ok(Counted { count: total, found: keeping.goes_on().then(|| found.with(catch)), did: stats })
 }
 
 /// The number of selected positions of those tiles of a window that are to be tested, and the positions as far as they are
@@ -197,7 +201,7 @@ fn count_open(
     execution: &Execution,
     prepared: &Prepared,
     (tiles, candidates): (&Tiles, &[Candidate]),
-    keeping: &Keeping,
+    (keeping, catch): (&Keeping, Option<&Catch>),
     stats: &mut ExecStats,
 ) -> Result<(u64, Vec<(usize, Hits)>)> {
     let open: Vec<usize> = candidates.iter().filter(|c| !c.all).map(|c| c.tile).collect();
@@ -216,6 +220,9 @@ fn count_open(
             let (mask, did) = execution.tile_mask(&prepared.node, &tile, leaves)?;
             if let Some(ahead) = &ahead {
                 ahead.after(&tile, leaves);
+            }
+            if let Some(catch) = catch {
+                catch.take(open[i], &tile, &mask, leaves);
             }
             let hits = mask.count();
             *total += hits;
@@ -322,6 +329,7 @@ fn selected<'e>(
         return Ok((Selection::all(rows.names.clone(), rows.shape.clone())?, None, stats));
     }
     let mut bands = how(Bands::new(execution, builder, tiles.band(), None));
+    let catch = if bands.enough.is_none() { Catch::new(execution, &prepared, &tiles) } else { None };
     for window in execution.windows(&prepared, &tiles) {
         check(&execution.options.cancel)?;
         stats.decided(&tiles, &window);
@@ -330,7 +338,8 @@ fn selected<'e>(
             Window::All(_, n, bx) => bands.take(n, &bx)?,
             Window::Open(n, candidates) => {
                 let end = bands.next + n as usize;
-                select_open(execution, &prepared, &tiles, (&candidates, end), &mut bands, &mut stats)?
+                let state = (&mut bands, &mut stats);
+                select_open(execution, &prepared, (&tiles, catch.as_ref()), (&candidates, end), state)?
             }
         };
         if flow.is_break() {
@@ -338,17 +347,20 @@ fn selected<'e>(
         }
     }
     let halted = bands.halted.take();
-    Ok((bands.finish()?, halted, stats))
+    let selection = bands.finish()?;
+    if let Some(catch) = &catch {
+        catch.keep(execution, &selection);
+    }
+    Ok((selection, halted, stats))
 }
 
 /// Adds the positions of a window's candidates, behind which the tile `end` comes.
 fn select_open(
     execution: &Execution,
     prepared: &Prepared,
-    tiles: &Tiles,
+    (tiles, catch): (&Tiles, Option<&Catch>),
     (candidates, end): (&[Candidate], usize),
-    bands: &mut Bands<'_>,
-    stats: &mut ExecStats,
+    (bands, stats): (&mut Bands<'_>, &mut ExecStats),
 ) -> Result<Flow> {
     let ahead = Ahead::new(execution, prepared, &[], bands.enough.is_none());
     let packs = bands.takes_blocks();
@@ -373,6 +385,9 @@ fn select_open(
                 ahead.before(i, &work);
             }
             let (mask, failure, did) = execution.tile_until(&prepared.node, &bx, leaves)?;
+            if let Some(catch) = catch {
+                catch.take(tile, &bx, &mask, leaves);
+            }
             if let Some(ahead) = &ahead {
                 ahead.after(&bx, leaves);
             }

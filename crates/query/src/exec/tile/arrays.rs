@@ -118,6 +118,11 @@ impl<'e> Leaves<'e> {
         Ok(buffer)
     }
 
+    /// The stored elements over a box of an array whose positions are those of the row space, if they are held.
+    pub(in crate::exec) fn held(&self, array: usize, bx: &Bx) -> Option<&Buffer> {
+        self.held[array].as_ref().filter(|(held, _)| held == bx).map(|(_, buffer)| &**buffer)
+    }
+
     /// Whether the box `own` of an array is what was read of it last, or lies on the shelf.
     pub(in crate::exec) fn holds(&self, array: usize, own: &Bx) -> bool {
         self.held[array].as_ref().is_some_and(|(held, _)| held == own) || self.is_shared(array, own)
