@@ -45,6 +45,8 @@ class EngineCollectionQuery(CollectionQuery):
 
     def _finished(self, kind: str | None) -> _native.CollectionQuery:
         engine, catalog = self.engine, self.source
+        if getattr(engine, "is_here", False):
+            return self._native
         tell_price(engine, self._native, self._running)
         n = engine.workers() * int(getattr(engine, "parts_of_each", PARTS))
         try:

@@ -57,6 +57,11 @@ class MpiEngine:
         """The number of this process."""
         return int(self.comm.rank)
 
+    @property
+    def is_here(self) -> bool:
+        """Whether this process does all of the work, which need not be cut then."""
+        return self.workers() == 1
+
     def workers(self) -> int:
         """Return how many ranks there are."""
         return int(self.comm.size)
