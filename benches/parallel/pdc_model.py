@@ -11,16 +11,17 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 
 import numpy as np
-
-# As the engine has it: parts for each worker, and partial results that are merged at once.
-PARTS = 4
-FAN_IN = 8
+from sieva.engines import _effort
+from sieva.engines.dask import FAN_IN, PARTS
 
 
 def levels(parts: int) -> int:
-    """Return how many times partial results are merged, one level after the other, until one is left."""
+    """Return how many times workers merge partial results, one level after the other, until one is left.
+
+    Few are merged by the client.
+    """
     found = 0
-    while parts > 1:
+    while parts > (1 if found else FAN_IN):
         parts = -(-parts // FAN_IN)
         found += 1
     return found
@@ -104,19 +105,22 @@ class Model:
     overhead: Overhead
     work: Work
 
+    def parts(self, workers: int) -> int:
+        """Return into how many parts the query is cut, were its price what it takes."""
+        return _effort.parts(self.work.of(1), workers, PARTS)
+
     def seconds(self, workers: int) -> float:
         """Return how long the query takes."""
-        parts = PARTS * workers
+        parts = self.parts(workers)
         return self.overhead.of(parts) + self.work.of(parts) / workers
 
     def best(self, most: int = 512) -> int:
         """Return the number of workers, a power of two, on which it is fastest."""
         return min((1 << i for i in range(most.bit_length())), key=self.seconds)
 
-    def of_more(self, factor: float, *, repeats: bool) -> "Model":
-        """Return the model of so much more data; ``repeats`` where parts do as much more anew."""
-        repeated = self.work.repeated * (factor if repeats else 1)
-        return Model(self.overhead, Work(self.work.work * factor, repeated))
+    def of_more(self, factor: float) -> "Model":
+        """Return the model of so much more data."""
+        return Model(self.overhead, Work(self.work.work * factor, self.work.repeated))
 
     def terms(self) -> dict[str, float]:
         """Return all terms by name."""

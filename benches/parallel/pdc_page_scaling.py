@@ -83,15 +83,15 @@ def more(found: Result, models: dict[str, Model]) -> str:
     """Return the table of more workers, for these particles and for as many as the paper's."""
     rows = []
     for way, by in models.items():
-        for name, one in (("these", by), ("125 billion", grown(found, way, by))):
+        for name, one in (("these", by), ("125 billion", grown(found, by))):
             spent = [f"{1e3 * one.seconds(n):,.0f}" for n in NUMBERS]
             rows.append([way, name, *spent, f"{one.best()}"])
     return table(["model, ms", "particles", *(f"{n}" for n in NUMBERS), "fewest ms on"], rows)
 
 
-def grown(found: Result, way: str, by: Model) -> Model:
-    """Return the model of as many particles as the paper's; each part looks up the whole replica."""
-    return by.of_more(PAPER / found["particles"], repeats=way == "sorted")
+def grown(found: Result, by: Model) -> Model:
+    """Return the model of as many particles as the paper's."""
+    return by.of_more(PAPER / found["particles"])
 
 
 def goals(found: Result, models: dict[str, Model]) -> str:
@@ -126,7 +126,7 @@ def draw(found: Result, models: dict[str, Model]) -> str:
             groups.append((f"{n}", bars))
         panels.append(Panel(f"{way}: ms by workers", groups))
     for way, by in models.items():
-        groups = [(f"{n}", [_bar([grown(found, way, by).seconds(n)])]) for n in NUMBERS]
+        groups = [(f"{n}", [_bar([grown(found, by).seconds(n)])]) for n in NUMBERS]
         panels.append(Panel(f"{way}, 125 billion particles: ms by workers", groups))
     return plots.figure(panels, ("model", "measured"), "ms", is_log=True)
 

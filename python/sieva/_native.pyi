@@ -757,6 +757,10 @@ class Task:
     def shape(self) -> list[int]:
         """How many positions of each dimension its rows have."""
 
+    @property
+    def number(self) -> tuple[int, int] | None:
+        """Its number and how many there are, where it is a part by values of an array, not by a box."""
+
     def __bytes__(self) -> bytes: ...
     def __eq__(self, other: object) -> bool: ...
     def __hash__(self) -> int: ...
@@ -793,6 +797,18 @@ class Partial:
     @property
     def looked_at(self) -> tuple[int, int]:
         """How many rows were looked at, and how many there are."""
+
+    @staticmethod
+    def merged(parts: Sequence[bytes]) -> Partial:
+        """Return what several found, by their bytes; they are read one after the other.
+
+        Raises
+        ------
+        InvalidValue
+            As `from_bytes` and `merge`.
+        MemoryLimit
+            It takes more than 1 GiB.
+        """
 
     def merge(self, other: Partial) -> Partial:
         """Return what both found; in any order, the answer is the same.
@@ -837,11 +853,20 @@ class Query:
     ) -> list[Task]:
         """Return the work in parts: at most ``n``, or of boxes of the rows."""
 
+    def shares(self, n: int, kind: str | None = None) -> list[Task]:
+        """Return the work in about ``n`` parts, by values of a replica's key where it gives the rows."""
+
+    def effort(self, kind: str | None = None) -> float:
+        """Return about how many seconds of one thread finding that takes."""
+
     def at(self, selection: Selection | None) -> Query:
         """Return the query at positions that were found elsewhere; None: at no position."""
 
     def finish(self, parts: Sequence[Partial]) -> Query:
         """Return the query that knows its answer by what all its tasks found."""
+
+    def finish_bytes(self, parts: Sequence[bytes]) -> Query:
+        """Return the same by the bytes of what they found."""
 
     def estimate(self) -> tuple[int, int]:
         """Return bounds of the number of hits; reads coordinates at most."""

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use numpy::IntoPyArray;
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyDict};
+use pyo3::types::{PyBytes, PyCapsule, PyDict};
 use sieva::ast::Expr;
 
 use crate::convert::{self, whole};
@@ -77,6 +77,25 @@ impl Query {
             self.0.at(selection)
         };
         py.detach(made).map(Self::of).map_err(to_python)
+    }
+
+    #[pyo3(signature = (n, kind=None))]
+    fn shares(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = whole)] n: usize,
+        kind: Option<&str>,
+    ) -> PyResult<Vec<Task>> {
+        tasks::shares_of(py, &self.0, n, kind)
+    }
+
+    #[pyo3(signature = (kind=None))]
+    fn effort(&self, py: Python<'_>, kind: Option<&str>) -> PyResult<f64> {
+        tasks::effort(py, &self.0, kind)
+    }
+
+    fn finish_bytes(&self, py: Python<'_>, parts: Vec<Bound<'_, PyBytes>>) -> PyResult<Self> {
+        tasks::finish_bytes(py, &self.0, &parts)
     }
 
     fn finish(&self, py: Python<'_>, parts: Vec<PyRef<'_, Partial>>) -> PyResult<Self> {

@@ -46,12 +46,17 @@ impl Task {
 
     #[getter]
     fn start(&self) -> Vec<u64> {
-        self.0.rows().start.clone()
+        self.0.rows().start
     }
 
     #[getter]
     fn shape(&self) -> Vec<u64> {
-        self.0.rows().shape.clone()
+        self.0.rows().shape
+    }
+
+    #[getter]
+    fn number(&self) -> Option<(u64, u64)> {
+        self.0.number()
     }
 
     fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
@@ -59,11 +64,14 @@ impl Task {
     }
 
     fn __hash__(&self) -> u64 {
-        let bx = self.0.rows();
-        bx.start.iter().chain(&bx.shape).fold(0, |h, n| h.wrapping_mul(31).wrapping_add(*n))
+        let (bx, number) = (self.0.rows(), self.0.number().map_or(0, |(number, _)| number));
+        bx.start.iter().chain(&bx.shape).chain([&number]).fold(0, |h, n| h.wrapping_mul(31).wrapping_add(*n))
     }
 
     fn __repr__(&self) -> String {
+        if let Some((number, of)) = self.0.number() {
+            return format!("<sieva.Task {} {number} of {of} by values>", self.kind());
+        }
         let bx = self.0.rows();
         format!(
             "<sieva.Task {} of rows {:?} + {:?} of {:?}>",
@@ -132,6 +140,13 @@ impl Partial {
         self.with(|own| Ok(own.looked_at()))
     }
 
+    /// What several found, of their bytes.
+    #[staticmethod]
+    fn merged(py: Python<'_>, parts: Vec<Bound<'_, PyBytes>>) -> PyResult<Self> {
+        let parts: Vec<&[u8]> = parts.iter().map(|part| part.as_bytes()).collect();
+        py.detach(|| merged(&parts, None)).map(Self::of).map_err(to_python)
+    }
+
     /// What both found; neither is changed.
     fn merge(&self, py: Python<'_>, other: &Self) -> PyResult<Self> {
         let merged = || {
@@ -152,6 +167,39 @@ impl Partial {
     }
 }
 
+fn no_parts() -> sieva::Error {
+    sieva::Error::new(sieva::ErrorKind::InvalidValue, "no partial results were given")
+        .hint("run the tasks of the query first")
+}
+
+/// What several partial results found, one after the other: no more than one of them is held besides what they come to.
+fn merged(parts: &[&[u8]], memory: Option<u64>) -> sieva::Result<sieva::Partial> {
+    let read = |data: &&[u8]| match memory {
+        Some(memory) => sieva::Partial::from_bytes_within(data, memory),
+        None => sieva::Partial::from_bytes(data),
+    };
+    let (first, rest) = parts.split_first().ok_or_else(no_parts)?;
+    let mut whole = read(first)?;
+    rest.iter().try_for_each(|part| whole.merge(read(part)?))?;
+    Ok(whole)
+}
+
+/// The work of a query in about `n` parts, cut by values where that spares work.
+pub fn shares_of(py: Python<'_>, query: &sieva::Query, n: usize, kind: Option<&str>) -> PyResult<Vec<Task>> {
+    let made = || {
+        let kind = kind.map_or_else(|| Ok(query.usual_kind()), TaskKind::named)?;
+        query.shares_of(kind, n)
+    };
+    let made: sieva::Result<Vec<sieva::Task>> = py.detach(made);
+    made.map(|all| all.into_iter().map(Task).collect()).map_err(to_python)
+}
+
+/// Seconds of one thread that finding what a kind gives takes, about.
+pub fn effort(py: Python<'_>, query: &sieva::Query, kind: Option<&str>) -> PyResult<f64> {
+    let told = || query.effort(kind.map_or_else(|| Ok(query.usual_kind()), TaskKind::named)?);
+    py.detach(told).map_err(to_python)
+}
+
 /// The tasks of a query: at most `n`, or those of boxes, each a start and a shape.
 pub fn tasks_of(
     py: Python<'_>,
@@ -161,8 +209,7 @@ pub fn tasks_of(
     boxes: Option<Vec<Corners>>,
 ) -> PyResult<Vec<Task>> {
     let made = || {
-        let usual = if query.is_grouped() { TaskKind::Groups } else { TaskKind::Selection };
-        let kind = kind.map_or(Ok(usual), TaskKind::named)?;
+        let kind = kind.map_or_else(|| Ok(query.usual_kind()), TaskKind::named)?;
         let Some(boxes) = boxes else { return query.tasks_of(kind, n) };
         boxes.into_iter().map(|(start, shape)| query.task(kind, bx(start, shape)?)).collect()
     };
@@ -204,14 +251,18 @@ pub fn finish(py: Python<'_>, query: &sieva::Query, parts: Vec<PyRef<'_, Partial
     let copies = parts.iter().map(|part| part.copy()).collect::<PyResult<Vec<_>>>()?;
     let finished = interruptible(py, &query.cancel_flag(), || {
         let mut all = copies.into_iter();
-        let none = || {
-            sieva::Error::new(sieva::ErrorKind::InvalidValue, "no partial results were given")
-                .hint("run the tasks of the query first")
-        };
-        let mut whole = all.next().ok_or_else(none)?;
+        let mut whole = all.next().ok_or_else(no_parts)?;
         whole.limit(query.memory());
         all.try_for_each(|part| whole.merge(part))?;
         query.finish(whole)
     })?;
+    Ok(Query::of(finished))
+}
+
+/// The same of their bytes, which are read one after the other.
+pub fn finish_bytes(py: Python<'_>, query: &sieva::Query, parts: &[Bound<'_, PyBytes>]) -> PyResult<Query> {
+    let parts: Vec<&[u8]> = parts.iter().map(|part| part.as_bytes()).collect();
+    let finished =
+        interruptible(py, &query.cancel_flag(), || query.finish(merged(&parts, Some(query.memory()))?))?;
     Ok(Query::of(finished))
 }

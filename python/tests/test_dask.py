@@ -13,7 +13,7 @@ import pytest
 import sieva
 from engine_cases import ALL, ASKED, CASES, check
 from sieva import errors
-from sieva.engines import _work, engine_of
+from sieva.engines import _effort, _work, engine_of
 from sieva.generate import write_ocean
 from test_conformance import files  # noqa: F401
 
@@ -37,6 +37,12 @@ def cluster():
 def client(cluster):
     with distributed.Client(cluster, set_as_default=False) as client:
         yield client
+
+
+@pytest.fixture(autouse=True)
+def many_parts(monkeypatch):
+    """Cut into as many parts as if work were long, as what is asked here is not."""
+    monkeypatch.setattr(_effort, "parts", lambda _, workers, each: workers * each)
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +71,7 @@ def totals(client):
     """Return what all workers read and evaluated so far."""
     found = sieva.dask.counters(client).values()
     return {
-        name: sum(c[name] for c in found)
+        name: sum(c.get(name, 0) for c in found)
         for name in ("bytes_read", "requests", "chunks_decoded", "evaluations")
     }
 
@@ -89,6 +95,59 @@ def test_a_series_reads_nothing_the_second_time(ocean, client):
     after = totals(client)
     assert after["evaluations"] > before["evaluations"]
     assert {**after, "evaluations": 0} == {**before, "evaluations": 0}
+
+
+def test_values_that_were_read_for_the_condition_are_not_read_again(client, tmp_path, monkeypatch):
+    monkeypatch.undo()
+    path = tmp_path / "plain.h5"
+    with h5py.File(path, "w") as file:
+        # More than a worker keeps whole.
+        file["v"] = np.random.default_rng(1).standard_normal(2_000_000).astype(">f8")
+    os.utime(path, (time.time() - 60,) * 2)
+    query = sieva.dask.open(path, client, learn=False).query("v > 2.5", select=["v"])
+    before = totals(client)["bytes_read"]
+    assert query.count() > 1000
+    evaluated = totals(client)["bytes_read"]
+    assert evaluated - before >= 16_000_000
+    want = sieva.open(path, learn=False).query("v > 2.5", select=["v"])
+    assert query.read("v").tobytes() == want.read("v").tobytes()
+    assert query.to_arrow().equals(want.to_arrow())
+    assert totals(client)["bytes_read"] == evaluated
+
+
+@pytest.mark.parametrize("parts", [1, 3, 8, 9, 65])
+def test_results_are_merged_here_or_by_workers(parts, ocean, client, monkeypatch):
+    monkeypatch.setattr(_effort, "parts", lambda *_: parts)
+    monkeypatch.setattr(type(engine_of(client)), "parts_of_each", 100)
+    src, here = sieva.dask.open(ocean, client, learn=False), sieva.open(ocean, learn=False)
+    sql = "SELECT z_t, median(TEMP), quantile(SALT, 0.9), count(*) GROUP BY z_t"
+    assert src.sql(sql).to_arrow().equals(here.sql(sql).to_arrow())
+    assert src.query("TEMP > 3").count() == here.query("TEMP > 3").count()
+    got = src.query("TEMP > 3").selection().positions()
+    np.testing.assert_array_equal(got, here.query("TEMP > 3").selection().positions())
+
+
+def test_what_is_sent_at_once_is_bounded(ocean, client, monkeypatch):
+    monkeypatch.setattr("sieva.engines.dask.GRAPH_BYTES", 1000)
+    src, here = sieva.dask.open(ocean, client, learn=False), sieva.open(ocean, learn=False)
+    wanted = here.query("TEMP > 2", select=["SALT"])
+    query = src.query("TEMP > 2", select=["SALT"])
+    assert query.read("SALT").tobytes() == wanted.read("SALT").tobytes()
+    assert list(engine_of(client).run([])) == []
+
+
+def test_rows_of_a_replica_are_shared_out(client, tmp_path):
+    path, store = tmp_path / "sorted.h5", tmp_path / "store"
+    values = np.random.default_rng(1).standard_normal(300_000).round(3)
+    values[::5] = np.nan
+    with h5py.File(path, "w") as file:
+        file["v"] = values
+    sieva.open(path, store=store).build_index("v", kinds=["sorted"])
+    src = sieva.dask.open(path, client, store=store, learn=False)
+    query = src.query("v > -0.3", select=["v"], access="sorted")
+    np.testing.assert_array_equal(query.selection().positions(), np.flatnonzero(values > -0.3))
+    np.testing.assert_array_equal(query.read("v"), values[values > -0.3])
+    assert query.count() == np.count_nonzero(values > -0.3)
 
 
 def test_nothing_is_gathered_on_the_scheduler(ocean, client, cluster, monkeypatch):
@@ -268,5 +327,6 @@ def test_a_closed_client_is_told(cluster):
     closed = distributed.Client(cluster, set_as_default=False)
     engine = engine_of(closed)
     closed.close()
-    with pytest.raises(errors.Unsupported, match="client of this engine is closed"):
+    with pytest.raises(errors.Unsupported, match="client of this engine is closed") as told:
         engine.workers()
+    assert "before client.close()" in told.value.hint

@@ -141,8 +141,8 @@ def test_the_model_finds_the_terms_that_seconds_were_made_of(model):
     assert 0.1 < falling.work < 0.3
 
 
-def test_the_model_merges_eight_at_a_time(model):
-    assert [model.levels(parts) for parts in (1, 2, 8, 9, 64, 65, 2048)] == [0, 1, 1, 2, 2, 3, 4]
+def test_the_model_merges_eight_at_a_time_where_there_are_more(model):
+    assert [model.levels(parts) for parts in (1, 2, 8, 9, 64, 65, 2048)] == [0, 0, 0, 2, 2, 3, 4]
 
 
 def test_the_model_shares_work_and_not_what_parts_repeat(model):
@@ -150,7 +150,7 @@ def test_the_model_shares_work_and_not_what_parts_repeat(model):
     # Four parts for each worker: 4 * 0.001 are handed out, each takes 0.002 anew.
     assert by.seconds(1) == pytest.approx(0.01 + 0.004 + 1.0 + 0.008)
     assert by.seconds(2) == pytest.approx(0.01 + 0.008 + 0.5 + 0.008)
-    # The square root of work over what handing out four parts costs is 15.8.
-    assert by.best() == 16
-    assert by.of_more(10, repeats=False).seconds(1) == pytest.approx(0.01 + 0.004 + 10.0 + 0.008)
-    assert by.of_more(10, repeats=True).seconds(1) == pytest.approx(0.01 + 0.004 + 10.0 + 0.08)
+    # From 0.25 s of each worker on there is one part of each, and no more than have 4 ms to do.
+    assert [by.parts(n) for n in (1, 2, 4, 8, 64, 512)] == [4, 8, 16, 8, 64, 128]
+    assert by.seconds(8) == pytest.approx(0.01 + 0.008 + 0.125 + 0.002)
+    assert by.of_more(10).seconds(1) == pytest.approx(0.01 + 0.004 + 10.0 + 0.008)

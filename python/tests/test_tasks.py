@@ -413,3 +413,89 @@ def test_different_groups_are_counted(tmp_path):
         "SELECT DISTINCT a > 1 AS b, min(a) > 0 AS c GROUP BY a > 1",
     ):
         assert source.sql(sql).count() == source.sql(sql).to_arrow().num_rows > 0
+
+
+def hostile(path):
+    """Write rows of which some keys are equal, NaN, infinite or zeros of both signs, in several types."""
+    rng = np.random.default_rng(5)
+    n = 120_000
+    floats = rng.standard_normal(n).round(2)
+    floats[::7], floats[1::11], floats[2::13], floats[3::17] = np.nan, -0.0, 0.0, np.inf
+    floats[4::19] = -np.inf
+    with h5py.File(path, "w") as file:
+        file["f"] = floats
+        file["big"] = floats.astype(">f4")
+        file["u"] = rng.integers(0, 2**64, n, dtype=np.uint64) | np.uint64(1 << 63)
+        file["packed"] = rng.integers(-100, 100, n, dtype=np.int16)
+        file["packed"].attrs.update(scale_factor=0.5, add_offset=3.0, _FillValue=np.int16(-7))
+        file["other"] = rng.integers(0, 9, n)
+        for name in file:
+            file[name].dims[0].label = "n"
+    return path
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "f > -0.5",
+        "f >= 0 AND other < 5",
+        "NOT f < 1e9",
+        "f != 0.25",
+        "big < 0.1",
+        "u > 9300000000000000000",
+        "packed > 10 OR packed < -20",
+        "f > 1e300 AND f < 1e305",
+    ],
+)
+def test_parts_by_values_of_a_replica_have_each_row_once(condition, tmp_path):
+    path, store = hostile(tmp_path / "hostile.h5"), tmp_path / "store"
+    plain = sieva.open(path)
+    want = plain.query(condition, access="scan").selection().positions()
+    key = condition.replace("NOT ", "").split()[0]
+    sieva.open(path, store=store).build_index(key, kinds=["sorted"], columns=["other"])
+    src = sieva.open(path, store=store)
+    for n in (2, 3, 7, 50):
+        for kind in ("selection", "count"):
+            query = src.query(condition, access="sorted")._native
+            tasks = [Task.from_bytes(bytes(task)) for task in query.shares(n, kind)]
+            # Who has no replica finds the same; in any order.
+            ran = [(src if i % 2 else plain).run_task(task) for i, task in enumerate(tasks)]
+            found = query.finish_bytes([bytes(part) for part in reversed(ran)])
+            assert found.count() == len(want)
+            if kind == "selection":
+                np.testing.assert_array_equal(found.selection().positions(), want)
+            assert len(tasks) <= n
+    assert len(want) == 0 or (len(tasks) == 1) == (kind == "count" and tasks[0].number is None)
+
+
+def test_parts_by_values_are_told_apart(tmp_path):
+    path, store = hostile(tmp_path / "hostile.h5"), tmp_path / "store"
+    sieva.open(path, store=store).build_index("f", kinds=["sorted"], columns=["other"])
+    src = sieva.open(path, store=store)
+    query = src.query("f > -0.5 AND other < 5", access="sorted")
+    two, three = (query._native.shares(n, "selection") for n in (2, 3))
+    assert [task.number for task in three] == [(0, 3), (1, 3), (2, 3)]
+    assert len({hash(task) for task in three}) == 3
+    assert pickle.loads(pickle.dumps(three[1])) == three[1] != three[2]  # noqa: S301
+    assert three[1].shape == [120_000]
+    assert "1 of 3 by values" in repr(three[1])
+    parts = [src.run_task(task) for task in three]
+    with pytest.raises(errors.InvalidValue, match="are in both"):
+        parts[0].merge(parts[0])
+    with pytest.raises(errors.InvalidValue, match="of 2 parts of 3"):
+        query.finish(parts[:2])
+    for others in (two, query.tasks(2, kind="selection")):
+        with pytest.raises(errors.InvalidValue, match="cut in different ways"):
+            parts[0].merge(src.run_task(others[0]))
+    merged = Partial.merged([bytes(part) for part in parts])
+    assert merged.looked_at == (3, 3)
+    want = src.query("f > -0.5 AND other < 5", access="scan").count()
+    assert query.finish([merged]).count() == want
+    with pytest.raises(errors.InvalidValue, match="no partial results"):
+        Partial.merged([])
+    damaged = bytearray(bytes(three[1]))
+    for at in range(0, len(damaged), 5):
+        damaged[at] ^= 1
+        with pytest.raises(errors.InvalidValue, match="damaged"):
+            Task.from_bytes(bytes(damaged))
+        damaged[at] ^= 1

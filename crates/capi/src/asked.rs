@@ -146,7 +146,7 @@ impl Asked {
         match self {
             Self::File(file) => {
                 let query = file.source.query_plan(plan, options)?;
-                Ok(TasksHandle::of(kind.map_or_else(|| query.tasks(parts), |k| query.tasks_of(k, parts))?))
+                Ok(TasksHandle::of(query.shares_of(kind.unwrap_or_else(|| query.usual_kind()), parts)?))
             }
             Self::Collection(all) => {
                 let query = all.planned(plan)?.again(options.cancel.clone());

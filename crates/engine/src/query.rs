@@ -21,14 +21,14 @@ use sieva_query::exec::{
 use sieva_query::logical::select_of;
 use sieva_query::values::Scalar;
 use sieva_store::CountersSnapshot;
-use sieva_types::{Bx, Error, ErrorKind, Result};
+use sieva_types::{Error, ErrorKind, Result};
 
 use crate::advise;
 use crate::open::Source;
 use crate::session::{Session, Turn};
 use crate::stats::{Phase, QueryStats};
 use crate::subqueries::Subqueries;
-pub(crate) use parts::Known;
+pub(crate) use parts::{Known, Part};
 use positions::Evaluated;
 
 /// Positions that are fetched at once.
@@ -74,8 +74,8 @@ pub struct Query {
     subqueries: Arc<Subqueries>,
     /// The plans of its subqueries.
     open: Vec<Plan>,
-    /// The box of its rows, where it is a part of another query.
-    within: Option<Bx>,
+    /// Which rows it has, where it is a part of another query.
+    within: Option<Part>,
     /// Without the values of its subqueries; where there are none this is what is run.
     known: Arc<Execution>,
     /// With the values of its subqueries, once something was asked that takes them, or with the chunks of a run.

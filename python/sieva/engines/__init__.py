@@ -28,8 +28,16 @@ class Engine(Protocol):
 
     An engine may have more, which is used where it is there:
 
-    ``reduce(work) -> bytes``
-        Runs work of the kind ``"query"`` and merges the partial results where they are: one comes back.
+    ``reduce(work) -> list of bytes``
+        Runs work of the kind ``"query"`` and merges the partial results where they are, if they are many:
+        few come back.
+    ``is_here``
+        True where the process that asks does all of the work: collections are asked without cutting it.
+    ``parts_of_each``
+        The most parts for each worker; by default `_driver.PARTS`.
+    ``at_once``
+        How many parts run at once, where handing one out takes milliseconds: short work is cut into fewer
+        then (`_effort.parts`).
     ``priced(price, memory)``
         Is told what the query that comes next is expected to take, and the bytes that it may.
     ``reads_here``

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from sieva import _native, errors
 from sieva._memory import memory_bytes
 from sieva._price import Price
+from sieva.engines import _effort
 from sieva.engines._frames import pack, unpack_columns, unpack_values
 from sieva.engines._places import affinity_of
 from sieva.engines._work import Work
@@ -57,10 +58,16 @@ class Asking:
         self.engine = engine
         self._running = {name: value for name, value in running.items() if name != "cross"}
         self.is_stopped: Callable[[], bool] = lambda: False
+        # Into how many parts the rows were cut to find the positions.
+        self._found_in: int | None = None
 
-    def parts(self) -> int:
-        """Return into how many parts the work is cut."""
-        return self.engine.workers() * int(getattr(self.engine, "parts_of_each", PARTS))
+    def parts(self, native: _native.Query, kind: str | None) -> int:
+        """Return into how many parts the work of a query is cut."""
+        most = self.engine.workers() * int(getattr(self.engine, "parts_of_each", PARTS))
+        at_once = int(getattr(self.engine, "at_once", 0))
+        if not at_once:
+            return most
+        return min(most, _effort.parts(native.effort(kind), at_once, -(-most // at_once)))
 
     def finished(self, kind: str | None, native: _native.Query | None = None) -> _native.Query:
         """Return a query that knows its answer by what workers found.
@@ -79,16 +86,17 @@ class Asking:
         """
         query = self.native if native is None else native
         tell_price(self.engine, query, self._running)
-        work = [self._work_of(task) for task in query.tasks(self.parts(), kind)]
+        parts = self.parts(query, kind)
+        if query is self.native:
+            self._found_in = parts
+        work = [self._work_of(task) for task in query.shares(parts, kind)]
         reduce = getattr(self.engine, "reduce", None)
-        found = [reduce(work)] if reduce is not None else [found for _, found in self._run(work)]
-
-        def finish() -> _native.Query:
-            return query.finish([_native.Partial.from_bytes(data) for data in found])
-
+        found = reduce(work) if reduce is not None else [found for _, found in self._run(work)]
         # Where several processes finish it, what one of them meets is raised on all.
         agreed = getattr(self.engine, "agreed", None)
-        return finish() if agreed is None else agreed(finish)
+        finish = partial(query.finish_bytes, found)
+        finished: _native.Query = finish() if agreed is None else agreed(finish)
+        return finished
 
     def reads_here(self, selection: _native.Selection) -> bool:
         """Return whether values at these positions are better read here than by workers."""
@@ -99,8 +107,8 @@ class Asking:
         return Work(
             "query",
             bytes(task),
-            affinity_of(path, task.start, task.shape),
-            math.prod(task.shape),
+            affinity_of(path, [*task.start, *(task.number or ())], task.shape),
+            math.prod(task.shape) // (task.number[1] if task.number else 1),
             how_of(self.source, self._running),
         )
 
@@ -147,7 +155,8 @@ class Asking:
         """Return the ranks of each region's positions; none where regions are no runs of rows."""
         found = []
         path = "\n".join(self.source.files)
-        for task in self.native.tasks(self.parts(), "selection"):
+        parts = self.parts(self.native, "selection") if self._found_in is None else self._found_in
+        for task in self.native.tasks(parts, "selection"):
             run = run_of(task.start, task.shape, selection.shape)
             if run is None:
                 return []

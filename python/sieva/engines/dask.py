@@ -24,6 +24,8 @@ FAN_IN = 8
 LOOK = 2.0
 # Parts for each thread of a worker.
 PARTS = 4
+# What one message to the scheduler carries, about: Dask warns of 10 MB.
+GRAPH_BYTES = 8_000_000
 
 
 def make(
@@ -91,6 +93,11 @@ class DaskEngine:
         return len(self._threads())
 
     @property
+    def at_once(self) -> int:
+        """How many parts run at once."""
+        return max(1, sum(self._threads().values()))
+
+    @property
     def parts_of_each(self) -> int:
         """Parts for each worker, so that all of its threads have some."""
         threads = self._threads()
@@ -99,7 +106,8 @@ class DaskEngine:
     def _threads(self) -> dict[str, int]:
         if self.client.status in ("closed", "closing"):
             raise errors.Unsupported(
-                "the Dask client of this engine is closed", "ask while it is open, or give another"
+                "the Dask client of this engine is closed",
+                "ask before client.close(), or open the source by another: sieva.dask.open(path, client)",
             )
         threads: dict[str, int] = self.client.nthreads()
         while not threads:
@@ -117,26 +125,30 @@ class DaskEngine:
         IoError
             Workers were lost over the same work several times.
         """
-        leaves = self._submitted(work)
+        if not work:
+            return
+        leaves, _ = self._submitted(work, [])
         numbers = {leaf: number for number, leaf in enumerate(leaves)}
         try:
-            for leaf in self._as_they_end(leaves):
-                yield numbers[leaf], self._result(leaf)
+            for some in self._as_they_end(leaves):
+                yield from zip([numbers[leaf] for leaf in some], self._results(some), strict=True)
         finally:
             self._cancel([leaf.future for leaf in leaves])
 
-    def reduce(self, work: Sequence[Work]) -> bytes:
-        """Return the partial results of work of the kind ``"query"``, merged in a tree on the workers."""
-        leaves = self._submitted(work)
+    def reduce(self, work: Sequence[Work]) -> list[bytes]:
+        """Return partial results of work of the kind ``"query"``, more than `FAN_IN` merged by workers."""
+        if len(work) <= FAN_IN:
+            return [found for _, found in sorted(self.run(work))]
+        leaves, future = self._submitted(work, _levels(len(work)))
+        root = _Leaf(self, None, None, future)
         try:
-            while True:
-                for leaf in self._as_they_end(leaves):
-                    if leaf.future.status == "error":
-                        return self._result(leaf)  # which raises
+            # A result that is lost with its worker is made again, which may need help.
+            while not self._comes(root, leaves):
+                for some in self._as_they_end(leaves):
+                    if any(leaf.future.status == "error" for leaf in some):
+                        self._results(some)  # which raises
                 root = _Leaf(self, None, None, self._merged([leaf.future for leaf in leaves]))
-                # A result that is lost with its worker is made again, which may need help.
-                if self._comes(root, leaves):
-                    return self._result(root)
+            return self._results([root])
         finally:
             self._cancel([leaf.future for leaf in leaves])
 
@@ -148,27 +160,62 @@ class DaskEngine:
             ]
         return level[0]
 
-    def _submitted(self, work: Sequence[Work]) -> list[_Leaf]:
-        addresses = sorted(self._threads())
-        placed = place([w.affinity for w in work], addresses)
-        return [_Leaf(self, w, address) for w, address in zip(work, placed, strict=True)]
+    def _submitted(self, work: Sequence[Work], levels: Sequence[Sequence[range]]) -> tuple[list[_Leaf], Any]:
+        """Submit work and what merges it; return the work, and the future of the last merge."""
+        placed = place([w.affinity for w in work], sorted(self._threads()))
+        return self._graph(list(zip(work, placed, strict=True)), levels)
 
-    def _as_they_end(self, leaves: Sequence[_Leaf]) -> Iterator[_Leaf]:
-        """Yield work that has ended, each once."""
+    def _graph(
+        self, work: Sequence[tuple[Work, str]], levels: Sequence[Sequence[range]]
+    ) -> tuple[list[_Leaf], Any]:
+        """Submit work for workers as one graph, or as several where it is large."""
+        from dask.highlevelgraph import HighLevelGraph, MaterializedLayer
+
+        data = [bytes(one) for one, _ in work]
+        if not levels and len(work) > 1 and sum(map(len, data)) > GRAPH_BYTES:
+            halves = work[: len(work) // 2], work[len(work) // 2 :]
+            return [leaf for half in halves for leaf in self._graph(half, [])[0]], None
+        keys = [_key(one.kind) for one, _ in work]
+        of_address: dict[str, dict[str, Any]] = {}
+        for key, one, (_, address) in zip(keys, data, work, strict=True):
+            of_address.setdefault(address, {})[key] = (run_work, one)
+        layers = {}
+        for address, tasks in of_address.items():
+            where = {"workers": [address], "allow_other_workers": True}
+            layers[next(iter(tasks))] = MaterializedLayer(tasks, annotations=where)
+        needs: dict[str, set[str]] = {name: set() for name in layers}
+        merges: dict[str, Any] = {}
+        level = keys
+        for ranges in levels:
+            above = [_key("merge") for _ in ranges]
+            merges |= {key: (merged, level[r.start : r.stop]) for key, r in zip(above, ranges, strict=True)}
+            level = above
+        if merges:
+            needs[level[0]] = set(layers)
+            layers[level[0]] = MaterializedLayer(merges)
+        wanted = [*keys, level[0]] if merges else keys
+        futures = self.client.get(HighLevelGraph(layers, needs), wanted, sync=False)
+        leaves = [_Leaf(self, *one, future) for one, future in zip(work, futures[: len(keys)], strict=True)]
+        return leaves, futures[-1]
+
+    def _as_they_end(self, leaves: Sequence[_Leaf]) -> Iterator[list[_Leaf]]:
+        """Yield work that has ended, each once; together what ended meanwhile."""
         ended: queue.SimpleQueue[_Leaf] = queue.SimpleQueue()
         waited = set(leaves)
         for leaf in leaves:
             leaf.tell(ended)
         while waited:
             try:
-                leaf = ended.get(timeout=LOOK)
+                some = [ended.get(timeout=LOOK)]
             except queue.Empty:
                 for leaf in [leaf for leaf in waited if leaf.rescue()]:
                     leaf.tell(ended)
                 continue
-            if leaf in waited:
-                waited.discard(leaf)
-                yield leaf
+            while not ended.empty():
+                some.append(ended.get())
+            if some := [leaf for leaf in dict.fromkeys(some) if leaf in waited]:
+                waited.difference_update(some)
+                yield some
 
     def _comes(self, root: _Leaf, leaves: Sequence[_Leaf]) -> bool:
         """Wait for what needs all leaves; False where some of them had to be submitted anew."""
@@ -184,18 +231,20 @@ class DaskEngine:
             else:
                 return True
 
-    def _result(self, leaf: _Leaf) -> bytes:
+    def _results(self, leaves: Sequence[_Leaf]) -> list[bytes]:
         from distributed.scheduler import KilledWorker
 
         patience = LOOK
         while True:
             try:
                 # Straight from the worker, not through the scheduler.
-                found: bytes = self.client.sync(
-                    self.client._gather, leaf.future, direct=True, callback_timeout=patience
+                futures = [leaf.future for leaf in leaves]
+                found: list[bytes] = self.client.sync(
+                    self.client._gather, futures, direct=True, callback_timeout=patience
                 )
             except TimeoutError:
-                leaf.rescue()
+                for leaf in leaves:
+                    leaf.rescue()
                 patience *= 2
             except KilledWorker as error:
                 raise errors.IoError(
@@ -273,6 +322,15 @@ class _Leaf:
         return True
 
 
+def _levels(n: int) -> list[list[range]]:
+    """Return which of the results of one level each merge of the next takes, until one is left."""
+    levels = []
+    while n > 1:
+        levels.append([range(i, min(n, i + FAN_IN)) for i in range(0, n, FAN_IN)])
+        n = len(levels[-1])
+    return levels
+
+
 def _key(kind: str) -> str:
     return f"sieva-{kind}-{uuid4().hex}"
 
@@ -303,10 +361,7 @@ def merged(parts: Sequence[bytes]) -> bytes:
     """Return partial results as one."""
     from sieva import Partial
 
-    first, *rest = (Partial.from_bytes(part) for part in parts)
-    for part in rest:
-        first = first.merge(part)
-    return bytes(first)
+    return bytes(Partial.merged(list(parts)))
 
 
 def counters(dask_worker: Any) -> dict[str, int]:  # noqa: ANN401 - Dask hands it in by this name

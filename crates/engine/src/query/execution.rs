@@ -29,7 +29,7 @@ impl Query {
         let started = Instant::now();
         let bound = self.source.lowered_to_run(&self.plan, &self.subqueries, &self.subquery_options())?;
         let bound = match &self.within {
-            Some(bx) => bound.within(bx),
+            Some(part) => part.of(bound)?,
             None => bound,
         };
         let options = exec_options(self.source.session(), &self.options, &self.cancel, self.cache());

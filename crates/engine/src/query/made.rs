@@ -10,8 +10,9 @@ use sieva_query::ast::{Expr, Projection, Select, SelectItem};
 use sieva_query::bind::{Bound, column_name};
 use sieva_query::exec::Access;
 use sieva_query::lower::Answer;
-use sieva_types::{Bx, Result};
+use sieva_types::Result;
 
+use super::parts::Part;
 use super::positions::{Evaluated, positions_key};
 use super::{Query, QueryOptions, exec_options};
 use crate::open::Source;
@@ -23,7 +24,7 @@ use crate::subqueries::Subqueries;
 pub(super) struct Asked {
     pub(super) plan: Arc<Plan>,
     pub(super) bound: Bound,
-    pub(super) within: Option<Bx>,
+    pub(super) within: Option<Part>,
     pub(super) select: Option<Select>,
     pub(super) subqueries: Arc<Subqueries>,
     pub(super) open: Vec<Plan>,

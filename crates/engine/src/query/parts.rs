@@ -2,8 +2,9 @@
 
 use std::sync::{Arc, Mutex};
 
+use sieva_query::bind::Bound;
 use sieva_query::exec::GroupTable;
-use sieva_types::{Bx, Error, ErrorKind, Result, Selection};
+use sieva_types::{Bx, Error, ErrorKind, KeySet, Result, Selection};
 
 use super::Query;
 use super::made::Asked;
@@ -19,12 +20,37 @@ pub(crate) enum Known {
     Groups(GroupTable),
 }
 
+/// Which of a query's rows are looked at.
+#[derive(Clone, Debug)]
+pub(crate) enum Part {
+    /// Those in a box.
+    Rows(Bx),
+    /// Those whose value of an array of the schema has one of these keys.
+    Keys(usize, KeySet),
+}
+
+impl Part {
+    /// A bound query of these rows alone.
+    ///
+    /// # Errors
+    /// `invalid-value` where the query asks for no range of the array.
+    pub(super) fn of(&self, bound: Bound) -> Result<Bound> {
+        match self {
+            Self::Rows(bx) => Ok(bound.within(bx)),
+            Self::Keys(array, keys) => bound.of_keys(*array, keys).ok_or_else(|| {
+                let message = "a task by values of an array of which its query asks for no range";
+                Error::new(ErrorKind::InvalidValue, message)
+            }),
+        }
+    }
+}
+
 impl Query {
-    /// The query of the rows in a box, all that satisfy its condition.
-    pub(crate) fn within(&self, bx: &Bx) -> Result<Self> {
+    /// The query of a part of the rows, all of it that satisfy its condition.
+    pub(crate) fn within(&self, part: Part) -> Result<Self> {
         let asked = self.asked((Arc::default(), Arc::clone(self.cache())));
-        let bound = asked.bound.clone().within(bx);
-        Self::alone(&self.source, Asked { bound, within: Some(bx.clone()), ..asked }, &self.options)
+        let bound = part.of(asked.bound.clone())?;
+        Self::alone(&self.source, Asked { bound, within: Some(part), ..asked }, &self.options)
     }
 
     /// The same query at these positions: its condition was evaluated elsewhere, and is not looked at here. ORDER BY, OFFSET,

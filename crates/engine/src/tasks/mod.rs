@@ -10,7 +10,7 @@ mod run;
 pub(crate) mod wire;
 
 use sieva_plan::{Plan, SourceRef};
-use sieva_types::{Bx, Error, ErrorKind, Result};
+use sieva_types::{Bx, Error, ErrorKind, KeySet, Result};
 
 pub use kind::TaskKind;
 pub use partial::Partial;
@@ -32,6 +32,30 @@ struct Question {
     meaning: u64,
     /// Lengths of the rows' dimensions.
     rows: Vec<u64>,
+    /// How the rows are cut, where that is by values.
+    cut: Option<Cut>,
+}
+
+/// Rows cut by the values of an array, into parts with numbers: boxes are of these then.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Cut {
+    /// Its path in the schema.
+    array: String,
+    /// The first key of each part but the first, ascending. NaN is in the last.
+    first: Vec<i128>,
+}
+
+impl Cut {
+    /// The keys of the parts in a box of their numbers.
+    fn keys(&self, bx: &Bx) -> KeySet {
+        if bx.is_empty() {
+            return KeySet::EMPTY;
+        }
+        let (from, end) = (bx.start[0] as usize, bx.end(0) as usize);
+        let low = from.checked_sub(1).map_or(i128::MIN, |k| self.first[k]);
+        let high = self.first.get(end.saturating_sub(1)).map_or(i128::MAX, |next| next.saturating_sub(1));
+        KeySet { nan: end > self.first.len(), ..KeySet::interval(low, high) }
+    }
 }
 
 impl Question {
@@ -43,7 +67,13 @@ impl Question {
             state: state_of(source)?,
             meaning: meaning_of(source),
             rows: query.bound().rows.shape.clone(),
+            cut: None,
         })
+    }
+
+    /// What boxes of tasks are of: the rows, or the numbers of parts.
+    fn space(&self) -> Vec<u64> {
+        self.cut.as_ref().map_or_else(|| self.rows.clone(), |cut| vec![cut.first.len() as u64 + 1])
     }
 
     /// That the source is the one that was asked of, in its state of then.
@@ -110,9 +140,14 @@ impl Task {
         }
     }
 
-    /// The box of the rows that it looks at.
-    pub fn rows(&self) -> &Bx {
-        &self.bx
+    /// The box of the rows that it looks at: all of them, where it is a part by values.
+    pub fn rows(&self) -> Bx {
+        if self.question.cut.is_some() { Bx::whole(&self.question.rows) } else { self.bx.clone() }
+    }
+
+    /// Its number and how many there are, where it is a part by values of an array rather than by a box.
+    pub fn number(&self) -> Option<(u64, u64)> {
+        self.question.cut.as_ref().map(|cut| (self.bx.start[0], cut.first.len() as u64 + 1))
     }
 
     /// Lengths of the dimensions of all rows.
@@ -145,6 +180,44 @@ impl Query {
         Ok(self.known().cuts(n).into_iter().map(|bx| Task { bx, ..whole.clone() }).collect())
     }
 
+    /// The work in about `n` parts, for whoever runs each of them once and merges what they give: as [`Query::tasks_of`], but
+    /// that rows which a sorted replica gives are cut by its key, so that no part looks up the rows of another. Such parts have
+    /// no boxes; where a replica tells the number alone, there is one. The answer does not depend on who has which index.
+    ///
+    /// # Errors
+    /// As [`Query::tasks_of`].
+    pub fn shares_of(&self, kind: TaskKind, n: usize) -> Result<Vec<Task>> {
+        if kind == TaskKind::Groups || n < 2 || self.has_open_subqueries() {
+            return self.tasks_of(kind, n);
+        }
+        if kind == TaskKind::Count && self.known().is_counted() {
+            return self.tasks_of(kind, 1);
+        }
+        let Some((array, first)) = self.known().key_cuts(n) else { return self.tasks_of(kind, n) };
+        let mut whole = self.task(kind, Bx::whole(&self.bound().rows.shape))?;
+        let parts = first.len() as u64 + 1;
+        let array = self.source().schema().arrays[array].path.clone();
+        whole.question.cut = Some(Cut { array, first });
+        let part = |k| Task { bx: Bx::new(vec![k], vec![1]), ..whole.clone() };
+        Ok((0..parts).map(part).collect())
+    }
+
+    /// Seconds of one thread that finding this takes, about: by how much is worth sharing it out.
+    ///
+    /// # Errors
+    /// `cancelled`.
+    pub fn effort(&self, kind: TaskKind) -> Result<f64> {
+        if self.has_open_subqueries() {
+            return Ok(f64::INFINITY);
+        }
+        self.known().effort(kind == TaskKind::Count)
+    }
+
+    /// The kind of what answers all that may be asked of it.
+    pub fn usual_kind(&self) -> TaskKind {
+        TaskKind::of(self)
+    }
+
     /// The part of the work that are the rows in a box. The boxes of all tasks must have each row once.
     ///
     /// # Errors
@@ -159,7 +232,7 @@ impl Query {
     }
 }
 
-/// That a box lies in rows of a shape.
+/// That a box lies in what is cut, of a shape.
 fn check_box(bx: &Bx, rows: &[u64]) -> Result<()> {
     let fits = |d: usize| bx.start[d].checked_add(bx.shape[d]).is_some_and(|end| end <= rows[d]);
     if bx.start.len() == rows.len() && bx.rank() == rows.len() && (0..rows.len()).all(fits) {

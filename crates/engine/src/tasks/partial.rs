@@ -9,7 +9,7 @@ use super::{Question, TaskKind};
 #[derive(Debug)]
 pub struct Partial {
     pub(super) question: Question,
-    /// The rows that were looked at, each once.
+    /// The rows that were looked at, each once; or the numbers of parts by values.
     pub(super) boxes: Vec<Bx>,
     pub(super) found: Found,
     /// Bytes that it and what is merged with it may take.
@@ -29,14 +29,9 @@ impl Partial {
         self.question.kind
     }
 
-    /// The boxes of the rows that were looked at.
-    pub fn boxes(&self) -> &[Bx] {
-        &self.boxes
-    }
-
-    /// How many rows were looked at, and of how many.
+    /// How many rows were looked at, and of how many; of parts by values how many parts.
     pub fn looked_at(&self) -> (u64, u64) {
-        (self.boxes.iter().map(Bx::len).sum(), Bx::whole(&self.question.rows).len())
+        (self.boxes.iter().map(Bx::len).sum(), Bx::whole(&self.question.space()).len())
     }
 
     /// Sets how many bytes it and what is merged with it may take.
@@ -85,6 +80,8 @@ impl Partial {
                 "of different questions"
             } else if a.kind != b.kind {
                 "of different kinds"
+            } else if a.cut != b.cut {
+                "of rows that were cut in different ways"
             } else {
                 "of different states of the source, or ways of opening it"
             };
@@ -95,8 +92,9 @@ impl Partial {
         }
         for bx in &other.boxes {
             if let Some(twice) = self.boxes.iter().find_map(|own| own.intersect(bx)) {
+                let what = if self.question.cut.is_some() { "parts" } else { "rows" };
                 let message =
-                    format!("the rows {:?} + {:?} are in both partial results", twice.start, twice.shape);
+                    format!("the {what} {:?} + {:?} are in both partial results", twice.start, twice.shape);
                 return Err(
                     Error::new(ErrorKind::InvalidValue, message).hint("merge the result of each task once")
                 );
@@ -111,7 +109,8 @@ impl Partial {
         if seen == all {
             return Ok(());
         }
-        let message = format!("the partial result is of {seen} rows of {all}");
+        let what = if self.question.cut.is_some() { "parts" } else { "rows" };
+        let message = format!("the partial result is of {seen} {what} of {all}");
         Err(Error::new(ErrorKind::InvalidValue, message).hint("merge the results of all tasks first"))
     }
 }

@@ -8,7 +8,7 @@ use super::partial::{Found, Partial};
 use super::{Question, Task, TaskKind};
 use crate::augment::state_of;
 use crate::open::Source;
-use crate::query::{Known, Query, QueryOptions};
+use crate::query::{Known, Part, Query, QueryOptions};
 
 impl Source {
     /// Runs a task of this source, wherever it was made.
@@ -53,15 +53,27 @@ impl Source {
         Ok(self.start_task(task, options)?.query)
     }
 
+    /// The number of the array with a path in the schema.
+    fn number_of(&self, path: &str) -> Result<usize> {
+        self.schema().arrays.iter().position(|array| array.path == path).ok_or_else(|| {
+            let message = format!("a task by values of '{path}', which '{}' does not have", self.name());
+            Error::new(ErrorKind::InvalidValue, message)
+        })
+    }
+
     /// The work of a task, to be run or stopped.
     ///
     /// # Errors
     /// As [`Source::run_task`].
     pub fn start_task(&self, task: &Task, options: &QueryOptions) -> Result<Work> {
         let query = self.query_of(task, options)?;
-        super::check_box(&task.bx, &task.question.rows)?;
+        super::check_box(&task.bx, &task.question.space())?;
         task.question.kind.check(&query)?;
-        Ok(Work { query: query.within(&task.bx)?, task: task.clone() })
+        let part = match &task.question.cut {
+            Some(cut) => Part::Keys(self.number_of(&cut.array)?, cut.keys(&task.bx)),
+            None => Part::Rows(task.bx.clone()),
+        };
+        Ok(Work { query: query.within(part)?, task: task.clone() })
     }
 }
 
@@ -84,7 +96,11 @@ impl Work {
     pub fn run(&self) -> Result<Partial> {
         let query = &self.query;
         let found = match self.task.kind() {
-            TaskKind::Count => Found::Count(query.count()?),
+            TaskKind::Count => {
+                let n = query.count()?;
+                query.keep_counted()?;
+                Found::Count(n)
+            }
             TaskKind::Selection => Found::Selection(query.selection()?.as_ref().clone()),
             TaskKind::Groups => {
                 let _entered = query.enter()?;
@@ -110,7 +126,8 @@ impl Query {
                 .hint("finish it by the query that made the tasks, or an equal one"));
         }
         partial.question.check(self.source())?;
-        let own = Question::of(self, &plan, partial.kind())?;
+        let own =
+            Question { cut: partial.question.cut.clone(), ..Question::of(self, &plan, partial.kind())? };
         if own != partial.question {
             return Err(Error::new(ErrorKind::InvalidValue, "the partial result is of other rows"));
         }

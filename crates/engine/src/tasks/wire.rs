@@ -6,7 +6,7 @@ use sieva_types::wire::{Reader, Subject, Writer};
 use sieva_types::{Bx, Error, ErrorKind, Result, Selection, checked_len};
 
 use super::partial::{Found, Partial};
-use super::{Question, Task, TaskKind, check_box};
+use super::{Cut, Question, Task, TaskKind, check_box};
 use crate::frame::{framed, opened};
 
 const TASK: [u8; 4] = *b"SVTK";
@@ -48,7 +48,7 @@ impl Task {
         let mut r = opened(TASK, "SVTK", &TASK_SUBJECT, bytes, TASK_MEMORY)?;
         let question = read_question(&mut r)?;
         let plan = Plan::from_bytes(r.blob()?)?;
-        let bx = read_box(&mut r, &question.rows)?;
+        let bx = read_box(&mut r, &question.space())?;
         if plan.id()? != question.plan {
             return Err(r.damaged("its plan is another"));
         }
@@ -107,14 +107,18 @@ impl Partial {
 
     fn read(r: &mut Reader<'_>, memory: u64) -> Result<Self> {
         let question = read_question(r)?;
-        let boxes = r.list(|r| read_box(r, &question.rows))?;
+        let space = question.space();
+        let boxes = r.list(|r| read_box(r, &space))?;
         for (i, bx) in boxes.iter().enumerate() {
             if boxes[..i].iter().any(|other| other.intersect(bx).is_some()) {
                 return Err(r.damaged("rows that were looked at twice"));
             }
         }
         // Those of boxes that share none, of rows that can be counted.
-        let rows: u64 = boxes.iter().map(Bx::len).sum();
+        let rows: u64 = match question.cut {
+            Some(_) => Bx::whole(&question.rows).len(),
+            None => boxes.iter().map(Bx::len).sum(),
+        };
         let found = match question.kind {
             TaskKind::Count => match r.uint()? {
                 n if n <= rows => Found::Count(n),
@@ -135,12 +139,16 @@ impl Partial {
 }
 
 fn write_question(w: &mut Writer, question: &Question) {
-    let Question { kind, plan, state, meaning, rows } = question;
+    let Question { kind, plan, state, meaning, rows, cut } = question;
     w.byte(kind.code());
     w.text(plan);
     state.iter().for_each(|&n| w.uint(n));
     w.uint(*meaning);
     w.uints(rows);
+    w.option(cut.as_ref(), |w, cut| {
+        w.text(&cut.array);
+        w.list(&cut.first, |w, &key| w.int(key));
+    });
 }
 
 fn read_question(r: &mut Reader<'_>) -> Result<Question> {
@@ -152,7 +160,11 @@ fn read_question(r: &mut Reader<'_>) -> Result<Question> {
     let meaning = r.uint()?;
     let rows = r.uints()?;
     checked_len(&rows).map_err(|e: Error| r.damaged(e.message()))?;
-    Ok(Question { kind, plan, state, meaning, rows })
+    let cut = r.option(|r| Ok(Cut { array: r.text()?, first: r.list(Reader::int)? }))?;
+    if cut.as_ref().is_some_and(|cut| !cut.first.is_sorted_by(|a, b| a < b)) {
+        return Err(r.damaged("parts by values that do not follow one another"));
+    }
+    Ok(Question { kind, plan, state, meaning, rows, cut })
 }
 
 fn write_box(w: &mut Writer, bx: &Bx) {

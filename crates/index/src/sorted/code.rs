@@ -12,6 +12,14 @@ pub(super) fn code_of_key(dtype: DType, key: i128) -> u64 {
     }
 }
 
+/// The key that [`code_of_key`] was given.
+pub(super) fn key_of_code(dtype: DType, code: u64) -> i128 {
+    match dtype {
+        DType::U64 => code.into(),
+        _ => ((code ^ SIGN) as i64).into(),
+    }
+}
+
 /// The code of NaN, above those of all other values; `None` for integers, which have no NaN.
 pub(super) fn nan_code(dtype: DType) -> Option<u64> {
     match dtype {

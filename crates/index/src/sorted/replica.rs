@@ -9,7 +9,7 @@ use sieva_types::{Buffer, DType, Error, ErrorKind, KeySet, Result, keys};
 
 use super::Column;
 use super::arrays::{Array, Arrays, SHARDS};
-use super::code::{code_at, code_of_key, for_each_code, nan_code};
+use super::code::{code_at, code_of_key, for_each_code, key_of_code, nan_code};
 use super::layout::{FENCE, ROW, swap_little_endian};
 use super::meta::Meta;
 use crate::place::Place;
@@ -130,6 +130,23 @@ impl SortedReplica {
             most = most.saturating_add(to.1.saturating_sub(from.0));
         }
         (least, most.min(self.rows()))
+    }
+
+    /// Keys that cut the rows whose keys are in `set` into about `n` equal parts, ascending: each is the first of its part, none
+    /// is NaN. Of few rows there are fewer; nothing is read, as they are the first keys of chunks.
+    pub fn cuts(&self, set: &KeySet, n: usize) -> Vec<i128> {
+        let within = self.code_ranges(set).flat_map(|(low, high)| {
+            let first = self.fences.partition_point(|&f| f <= low);
+            let end = self.fences.partition_point(|&f| f <= high);
+            &self.fences[first.min(end)..end]
+        });
+        let (inner, n) = (within.copied().collect::<Vec<u64>>(), n.max(1));
+        let parts = n.min(inner.len() + 1);
+        let dtype = self.meta.columns[0].dtype;
+        let at = |k: usize| inner[(k * (inner.len() + 1) / parts).saturating_sub(1)];
+        let mut cuts: Vec<i128> = (1..parts).map(|k| key_of_code(dtype, at(k))).collect();
+        cuts.dedup();
+        cuts
     }
 
     /// The elements `rows` of a column, in native byte order.

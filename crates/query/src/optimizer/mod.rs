@@ -22,6 +22,7 @@ mod bounds;
 mod boxes;
 mod cost_of_boxes;
 mod describe;
+mod effort;
 mod fetch_path;
 mod order;
 mod price;

@@ -4,7 +4,7 @@
 //! known of a region serves one. They depend on the query and on where the source's bytes lie, not on memory or threads.
 
 use sieva_format::layout::Placement;
-use sieva_types::Bx;
+use sieva_types::{Bx, KeySet};
 
 use crate::bind::{Bound, Condition};
 use crate::exec::Execution;
@@ -22,6 +22,15 @@ impl Execution {
         let mut out = Vec::with_capacity(n.min(1 << 20));
         cut(&mut Bx::whole(shape), (area, &steps), 0, n.max(1) as u64, &mut out);
         out
+    }
+
+    /// Values of one array that cut the selected rows into about `n` equal parts, where a sorted replica by it gives all of
+    /// them: its index in the schema, and the first key of each part but the first. No row of the replica is looked up twice
+    /// then. `None` where there is none, or the rows are too few to be cut.
+    pub fn key_cuts(&self, n: usize) -> Option<(usize, Vec<i128>)> {
+        let path = self.physical().replica.as_ref().filter(|path| path.answers_all)?;
+        let cuts = path.replica.replica.cuts(&path.keys, n);
+        (!cuts.is_empty()).then_some((path.replica.key, cuts))
     }
 
     /// What cuts are multiples of, along each axis.
@@ -102,6 +111,35 @@ impl Bound {
             }
             self.condition = if parts.len() == 1 { parts.swap_remove(0) } else { Condition::All(parts) };
         }
+        self.unordered()
+    }
+
+    /// All rows whose value of an array, of a number in the schema, is one of `keys`, as [`Bound::within`]. `None` where the
+    /// condition does not ask for a range of stored values of it, for all rows.
+    #[must_use]
+    pub fn of_keys(mut self, array: usize, keys: &KeySet) -> Option<Self> {
+        let rank = self.rows.shape.len();
+        let cut = |of: usize| {
+            let bound = &self.arrays[of];
+            bound.index == array && bound.axes.len() == rank && bound.axes.is_sorted()
+        };
+        let mut found = false;
+        let parts = match &mut self.condition {
+            Condition::All(parts) => parts.as_mut_slice(),
+            one => std::slice::from_mut(one),
+        };
+        for part in parts {
+            if let Condition::Stored { array, set, .. } = part
+                && cut(*array)
+            {
+                (*set, found) = (set.intersection(keys), true);
+            }
+        }
+        found.then(|| self.unordered())
+    }
+
+    /// All rows that satisfy the condition, in no order.
+    fn unordered(mut self) -> Self {
         self.order_by.clear();
         (self.distinct, self.limit, self.offset) = (false, None, 0);
         self
