@@ -2,7 +2,8 @@
 
 ``benches/read_many.py`` makes a file, asserts that all ways give the values of h5py, and prints a table: each
 thread with a source of its own (nothing is shared), all threads with one source (what overlaps is read
-together), one call of `read_many`, and h5py. ``--page`` writes the table into a page between its markers.
+together), one call of `read_many`, and h5py. ``--page`` writes the table into a page between its markers;
+``--overhead`` tells what part of a batch is its plan, and prints nothing else.
 """
 
 import argparse
@@ -63,7 +64,8 @@ def ways(path: Path, asked: list[Key]) -> dict[str, Callable[[], tuple[float, li
     """Return the ways of reading: seconds, values, and chunks decoded (0: not known)."""
 
     def alone() -> tuple[float, list[Any], int]:
-        sources = [sieva.open(path, learn=False) for _ in asked]
+        # Sources of one session would read together.
+        sources = [sieva.Session(cache=0).open(path, learn=False) for _ in asked]
         took, got = together([lambda s=s, k=k: s["v"][k] for s, k in zip(sources, asked, strict=True)])
         return took, got, sum(map(decoded, sources))
 
@@ -91,18 +93,61 @@ def ways(path: Path, asked: list[Key]) -> dict[str, Callable[[], tuple[float, li
     }
 
 
-def planned(path: Path, n: int) -> float:
-    """Return the seconds of a batch of `n` boxes of an array that was never written: nothing but the plan."""
+def plan_of(source: sieva.Source) -> float:
+    """Return the seconds that the batches of a source took until it was known what is read for whom."""
+    return source._native.traffic()["plan_nanoseconds"] / 1e9  # noqa: SLF001 - counters are not public
+
+
+def planned(path: Path, name: str, n: int) -> tuple[float, float]:
+    """Return the seconds of a batch of `n` boxes of 2 x 2 x 2, of its plan and of all of it: best of 5."""
     source = sieva.open(path, learn=False)
     rng = np.random.default_rng(3)
     starts = rng.integers(0, np.array(SHAPE) - 4, (n, 3)).tolist()
-    asked = [("empty", (s, [2, 2, 2])) for s in starts]
-    best = float("inf")
+    asked = [(name, (s, [2, 2, 2])) for s in starts]
+    plan = whole = float("inf")
     for _ in range(5):
+        before, started = plan_of(source), time.perf_counter()
+        # The list of arrays is dropped after the clock was looked at.
+        got = _native.read_many(source._native, asked, False)  # noqa: SLF001 - boxes without numpy's indices
+        whole = min(whole, time.perf_counter() - started)
+        plan = min(plan, plan_of(source) - before)
+        del got
+    return plan, whole
+
+
+def overhead(path: Path, callers: int, each: int, runs: int) -> str:
+    """Return what part of reading is the plan: of one batch for all callers, and of one for each, at once."""
+    rng = np.random.default_rng(7)
+    shape = np.array([6, 64, 64])
+
+    def boxes(n: int) -> list[tuple[str, Key]]:
+        starts = rng.integers(0, np.array(SHAPE) - shape, (n, 3))
+        ends = starts + shape
+        return [("v", tuple(map(slice, *at))) for at in zip(starts.tolist(), ends.tolist(), strict=True)]
+
+    what = f"{callers} callers, {each} boxes of {' x '.join(map(str, shape))} each"
+    lines = [f"| {what} | plan, ms | all, ms | part |", "|---|---|---|---|"]
+    asked = [boxes(each) for _ in range(callers)]
+
+    def one(source: sieva.Source) -> float:
         started = time.perf_counter()
-        _native.read_many(source._native, asked, False)  # noqa: SLF001 - boxes without numpy's indices
-        best = min(best, time.perf_counter() - started)
-    return best
+        source.read_many([request for own in asked for request in own])
+        return time.perf_counter() - started
+
+    def at_once(source: sieva.Source) -> float:
+        return together([lambda own=own: source.read_many(own) for own in asked])[0]
+
+    for name, way in {"one batch": one, "a batch for each caller": at_once}.items():
+        plan, took = [], []
+        for _ in range(runs):
+            source = sieva.open(path, learn=False, memory="4GiB")
+            source.read_many(asked[0][:1])
+            before = plan_of(source)
+            took.append(way(source))
+            plan.append(plan_of(source) - before)
+        p, t = statistics.median(plan), statistics.median(took)
+        lines.append(f"| {name} | {p * 1e3:.2f} | {t * 1e3:.1f} | {p / t:.2%} |")
+    return "\n".join(lines)
 
 
 def table(path: Path, threads: int, runs: int) -> str:
@@ -126,11 +171,11 @@ def table(path: Path, threads: int, runs: int) -> str:
         spread = f"{middle:.3f} ({min(took):.3f}..{max(took):.3f})"
         lines.append(f"| {name} | {spread} | {count} | {first / middle:.1f} |")
     boxes = 100_000
-    lines += [
-        "",
-        f"{boxes} boxes of an array that was never written: {planned(path, boxes) * 1e3:.0f} ms, best of 5.",
-    ]
-    return "\n".join(lines)
+    lines += ["", f"| {boxes} boxes of 2 x 2 x 2 | plan, ms | all, ms |", "|---|---|---|"]
+    for name, what in {"empty": "never written", "v": "compressed"}.items():
+        plan, whole = planned(path, name, boxes)
+        lines.append(f"| {what} | {plan * 1e3:.0f} | {whole * 1e3:.0f} |")
+    return "\n".join([*lines, "", overhead(path, 50, 50, runs)])
 
 
 def make(path: Path) -> None:
@@ -149,13 +194,15 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=64)
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--page", type=Path, help="the page that is written")
+    parser.add_argument("--overhead", action="store_true", help="only what part of a batch is its plan")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as place:
         path = Path(place) / "many.h5"
         make(path)
-        text = table(path, given.threads, given.runs)
+        only = given.overhead
+        text = overhead(path, 50, 50, given.runs) if only else table(path, given.threads, given.runs)
     print(text)
-    if given.page:
+    if given.page and not given.overhead:
         before, rest = given.page.read_text().split(MARKERS[0])
         after = rest.split(MARKERS[1])[1]
         given.page.write_text(f"{before}{MARKERS[0]}\n{text}\n{MARKERS[1]}{after}")

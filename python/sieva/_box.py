@@ -9,16 +9,21 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
+_WHOLE = slice(None, None, 1)
+"""What cuts nothing away."""
+
+
 class Box(NamedTuple):
     """A box of an array, and the indices that cut the answer out of it."""
 
     start: list[int]
     shape: list[int]
-    inner: tuple[Any, ...]
+    inner: tuple[Any, ...] | None
+    """None where that is all of the box."""
 
     def cut(self, values: NDArray[Any]) -> Any:  # noqa: ANN401 - an array, or a scalar where all axes are indexed
         """Return the part of the box's values that was asked for."""
-        return values[self.inner]
+        return values if self.inner is None else values[self.inner]
 
 
 def as_box(key: object, shape: tuple[int, ...], name: str) -> Box:
@@ -38,7 +43,8 @@ def as_box(key: object, shape: tuple[int, ...], name: str) -> Box:
         start.append(first)
         lengths.append(count)
         inner.append(cut)
-    return Box(start, lengths, tuple(inner))
+    is_whole = bool(inner) and all(cut == _WHOLE for cut in inner)
+    return Box(start, lengths, None if is_whole else tuple(inner))
 
 
 def _expanded(key: object, ndim: int, name: str) -> list[Any]:
@@ -58,7 +64,7 @@ def _axis(part: object, length: int, axis: int, name: str) -> tuple[int, int, An
     if isinstance(part, slice):
         positions = range(*part.indices(length))
         if not positions:
-            return 0, 0, slice(None)
+            return 0, 0, _WHOLE
         low, high = min(positions[0], positions[-1]), max(positions[0], positions[-1])
         step = positions.step
         return low, high - low + 1, slice(None, None, step)

@@ -472,7 +472,10 @@ class Source:
         """Return the files that it is made of."""
 
     def traffic(self) -> dict[str, int]:
-        """Return what was read since it was opened, metadata included: bytes, requests, chunks decoded."""
+        """Return what was read since it was opened, metadata included: bytes, requests, chunks decoded.
+
+        ``plan_nanoseconds`` is the time that batches of reads took until it was known what is read for whom.
+        """
 
     @property
     def path(self) -> str:

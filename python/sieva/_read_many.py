@@ -77,10 +77,13 @@ def read_many(
     asked: list[tuple[str, tuple[list[int], list[int]] | _native.Selection]] = []
     # Of each request the box, an error of its own, or None for a selection.
     boxes: list[Box | Exception | None] = []
+    known: dict[str, Array] = {}
     for request in requests:
         name, key = _pair(request)
         try:
-            array = name if isinstance(name, Array) else self[name]
+            if isinstance(name, str) and name not in known:
+                known[name] = self[name]
+            array = name if isinstance(name, Array) else known[name]
             box = None if isinstance(key, _native.Selection) else as_box(key, array.shape, array.path)
         except Exception as error:
             if errors == "raise" or isinstance(error, TypeError):

@@ -1,8 +1,10 @@
 //! Values between Rust and Python.
 
-use numpy::{IntoPyArray, PyArrayMethods, PyReadonlyArrayDyn};
+use numpy::ndarray::{ArrayView, ShapeError};
+use numpy::{Element, IntoPyArray, PyArrayMethods, PyReadonlyArrayDyn, ToPyArray};
+use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList};
+use pyo3::types::{PyDict, PyList, PyTuple};
 use sieva::{Attr, AttrValue, Column, DType, Data, Error, ErrorKind, Mask, Number};
 
 use crate::errors::to_python;
@@ -40,9 +42,18 @@ pub fn positions<'py>(given: &Bound<'py, PyAny>) -> PyResult<PyReadonlyArrayDyn<
     array.call_method1("astype", ("u8",))?.extract()
 }
 
+/// Bytes up to which values are copied into memory of numpy: that costs less than an object that keeps ours alive.
+const COPIED: usize = 16 << 10;
+
 /// A column as a numpy array of shape `(n,)`. Missing values are NaN: floats keep their type, integers and
 /// bools that have missing values become float64. Text is an object array, missing ones `None`.
 pub fn column<'py>(py: Python<'py>, column: Column) -> PyResult<Bound<'py, PyAny>> {
+    let n = column.len() as u64;
+    shaped(py, column, &[n])
+}
+
+/// The same as an array of this shape.
+pub fn shaped<'py>(py: Python<'py>, column: Column, shape: &[u64]) -> PyResult<Bound<'py, PyAny>> {
     let Column { data, valid } = column;
     match (data, valid) {
         (Data::Str(v), valid) => {
@@ -51,24 +62,35 @@ pub fn column<'py>(py: Python<'py>, column: Column) -> PyResult<Bound<'py, PyAny
             let numpy = py.import("numpy")?;
             let out = numpy.call_method1("empty", (v.len(), "object"))?;
             out.set_item(pyo3::types::PySlice::full(py), PyList::new(py, texts)?)?;
-            Ok(out)
+            out.call_method1("reshape", (PyTuple::new(py, shape)?,))
         }
-        (Data::Bool(v), None) => Ok(v.into_pyarray(py).into_any()),
+        (Data::Bool(v), None) => array(py, v, shape),
         (Data::F32(mut v), valid) => {
             blank(&mut v, valid, f32::NAN);
-            Ok(v.into_pyarray(py).into_any())
+            array(py, v, shape)
         }
         (Data::F64(mut v), valid) => {
             blank(&mut v, valid, f64::NAN);
-            Ok(v.into_pyarray(py).into_any())
+            array(py, v, shape)
         }
         (data, Some(valid)) => {
             let mut wide = as_f64(&data);
             blank(&mut wide, Some(valid), f64::NAN);
-            Ok(wide.into_pyarray(py).into_any())
+            array(py, wide, shape)
         }
-        (data, None) => integers(py, data),
+        (data, None) => integers(py, data, shape),
     }
+}
+
+/// Values as an array: few of them copied, many handed over.
+fn array<'py, T: Element>(py: Python<'py>, values: Vec<T>, shape: &[u64]) -> PyResult<Bound<'py, PyAny>> {
+    let shape: Vec<usize> = shape.iter().map(|n| *n as usize).collect();
+    if size_of_val(values.as_slice()) > COPIED {
+        return Ok(values.into_pyarray(py).reshape(shape)?.into_any());
+    }
+    let disagree = |e: ShapeError| PyRuntimeError::new_err(e.to_string());
+    let values = ArrayView::from_shape(shape, &values).map_err(disagree)?;
+    Ok(values.to_pyarray(py).into_any())
 }
 
 /// float16, which is read as float32, in its own width again (exactly).
@@ -102,18 +124,18 @@ fn as_f64(data: &Data) -> Vec<f64> {
     }
 }
 
-fn integers(py: Python<'_>, data: Data) -> PyResult<Bound<'_, PyAny>> {
-    Ok(match data {
-        Data::I8(v) => v.into_pyarray(py).into_any(),
-        Data::I16(v) => v.into_pyarray(py).into_any(),
-        Data::I32(v) => v.into_pyarray(py).into_any(),
-        Data::I64(v) => v.into_pyarray(py).into_any(),
-        Data::U8(v) => v.into_pyarray(py).into_any(),
-        Data::U16(v) => v.into_pyarray(py).into_any(),
-        Data::U32(v) => v.into_pyarray(py).into_any(),
-        Data::U64(v) => v.into_pyarray(py).into_any(),
-        other => as_f64(&other).into_pyarray(py).into_any(),
-    })
+fn integers<'py>(py: Python<'py>, data: Data, shape: &[u64]) -> PyResult<Bound<'py, PyAny>> {
+    match data {
+        Data::I8(v) => array(py, v, shape),
+        Data::I16(v) => array(py, v, shape),
+        Data::I32(v) => array(py, v, shape),
+        Data::I64(v) => array(py, v, shape),
+        Data::U8(v) => array(py, v, shape),
+        Data::U16(v) => array(py, v, shape),
+        Data::U32(v) => array(py, v, shape),
+        Data::U64(v) => array(py, v, shape),
+        other => array(py, as_f64(&other), shape),
+    }
 }
 
 /// `n * rank` values as an array of shape `(n, rank)`.

@@ -67,6 +67,7 @@ impl Source {
         out.set_item("requests", io.requests)?;
         out.set_item("chunks_decoded", io.chunks_decoded)?;
         out.set_item("library_reads", io.library_reads)?;
+        out.set_item("plan_nanoseconds", io.plan_nanoseconds)?;
         Ok(out)
     }
 

@@ -267,6 +267,20 @@ def test_threads_that_read_at_once_get_their_own_values(chunked, values):
     assert wrong == []
 
 
+def test_plans_are_counted_and_small_arrays_are_of_numpy(chunked, values):
+    source = sieva.open(chunked, learn=False)
+    before = source._native.traffic()["plan_nanoseconds"]
+    asked = [("v", (slice(0, 2), i % 30, slice(None, None, -1))) for i in range(300)]
+    got = source.read_many([*asked, ("v", ...)])
+    assert source._native.traffic()["plan_nanoseconds"] > before
+    for (_, key), own in zip(asked, got, strict=False):
+        np.testing.assert_array_equal(own, values[key])
+        own[...] = 7
+    np.testing.assert_array_equal(got[-1], values)
+    assert got[-1].shape == values.shape
+    assert got[-1].flags.writeable
+
+
 PROGRAM = """
 import sys, sieva
 source = sieva.open(sys.argv[1], learn=False)

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 /// Counters of a source's data path. Cheap to add to from many threads.
 #[derive(Debug, Default)]
@@ -19,6 +20,7 @@ struct Totals {
     library_reads: AtomicU64,
     retries: AtomicU64,
     cache_hits: AtomicU64,
+    plan_nanoseconds: AtomicU64,
 }
 
 /// The counters at one moment.
@@ -36,6 +38,8 @@ pub struct CountersSnapshot {
     pub retries: u64,
     /// Reads of a remote object that needed no request of their own.
     pub cache_hits: u64,
+    /// Time that batches of reads took until it was known what is read for whom.
+    pub plan_nanoseconds: u64,
 }
 
 impl Counters {
@@ -65,6 +69,11 @@ impl Counters {
         self.own.chunks_decoded.fetch_add(1, Relaxed);
     }
 
+    /// Counts time that a batch of reads took to be planned.
+    pub fn add_planning(&self, took: Duration) {
+        self.own.plan_nanoseconds.fetch_add(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX), Relaxed);
+    }
+
     /// Counts one block of `bytes` read through a library.
     pub fn add_library_read(&self, bytes: u64) {
         self.own.bytes_read.fetch_add(bytes, Relaxed);
@@ -87,6 +96,7 @@ impl Counters {
             all.library_reads += t.library_reads.load(Relaxed);
             all.retries += t.retries.load(Relaxed);
             all.cache_hits += t.cache_hits.load(Relaxed);
+            all.plan_nanoseconds += t.plan_nanoseconds.load(Relaxed);
         }
         all
     }
@@ -103,6 +113,7 @@ impl CountersSnapshot {
             library_reads: self.library_reads - earlier.library_reads,
             retries: self.retries - earlier.retries,
             cache_hits: self.cache_hits - earlier.cache_hits,
+            plan_nanoseconds: self.plan_nanoseconds - earlier.plan_nanoseconds,
         }
     }
 }

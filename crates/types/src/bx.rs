@@ -59,6 +59,12 @@ impl Bx {
         Some(out)
     }
 
+    /// Whether it lies wholly within an array of this shape, which is of its rank.
+    pub fn is_within(&self, shape: &[u64]) -> bool {
+        let ends = self.start.iter().zip(&self.shape).map(|(start, n)| start.checked_add(*n));
+        ends.zip(shape).all(|(end, n)| end.is_some_and(|end| end <= *n))
+    }
+
     /// Whether `other` lies wholly inside.
     pub fn contains(&self, other: &Bx) -> bool {
         (0..self.rank()).all(|d| self.start[d] <= other.start[d] && other.end(d) <= self.end(d))

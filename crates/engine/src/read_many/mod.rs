@@ -7,23 +7,27 @@ mod boxes;
 mod check;
 mod crew;
 mod points;
+mod readers;
 mod window;
 
-use std::collections::HashMap;
+use std::borrow::Cow;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use sieva_format::buffer::Buffer;
 use sieva_format::layout::Placement;
 use sieva_format::read::{Ask, BlockReader, ChunkCache, Crew, Wanted, read_together, takes_positions};
-use sieva_query::bind::stored_domain;
 use sieva_query::exec::{Column, Data};
+use sieva_query::raw::StoredDomain;
 use sieva_types::{Bx, DType, Error, ErrorKind, Result, Selection};
 
 use crate::open::Source;
 pub(crate) use boxes::BoxWindow;
 pub(crate) use check::{check_box, need};
 use crew::Threads;
+
+/// Results of small requests that a thread makes at once.
+const RESULTS_AT_ONCE: usize = 256;
 
 /// What of an array is wanted.
 #[derive(Clone, Debug)]
@@ -135,7 +139,7 @@ impl Source {
             if results[i].is_some() {
                 continue;
             }
-            match readers.get(&request.array) {
+            match readers.of(request.array) {
                 Some(Ok(reader)) => match self.wanted(request, reader) {
                     Some(wanted) => {
                         asks.push(Ask { reader, wanted, cancel: &request.cancel });
@@ -147,67 +151,81 @@ impl Source {
                 None => {}
             }
         }
-        let read = read_together(&asks, memory.saturating_sub(need).max(check::LEAST), &crew);
-        let slots: Vec<_> = read.into_iter().map(|read| Mutex::new((Some(read), None))).collect();
-        let lock = |i: usize| slots[i].lock().unwrap_or_else(PoisonError::into_inner);
-        crew.each(slots.len(), crew.threads(), &|i| {
-            let Some(read) = lock(i).0.take() else { return };
-            let column =
-                read.and_then(|stored| self.column_of(&requests[numbers[i]], asks[i].reader, stored));
-            lock(i).1 = Some(column);
-        });
-        for (slot, number) in slots.into_iter().zip(numbers) {
-            results[number] = slot.into_inner().unwrap_or_else(PoisonError::into_inner).1;
+        let spare = memory.saturating_sub(need);
+        let read = read_together(&asks, spare.max(check::LEAST), &crew);
+        let of_number = |i: usize, stored| {
+            let request = &requests[numbers[i]];
+            self.column_of(request, asks[i].reader, readers.domain(request.array, request.raw)?, stored)
+        };
+        for (column, number) in columns(read, &crew, &of_number).into_iter().zip(&numbers) {
+            results[*number] = Some(column);
         }
-        let ended = || Error::new(ErrorKind::Internal, "a worker thread ended unexpectedly");
         results.into_iter().map(|result| result.unwrap_or_else(|| Err(ended()))).collect()
     }
 
-    /// A reader for each array that is asked for.
-    fn readers_of(
-        &self,
-        requests: &[Request],
-        checked: &[Result<u64>],
-        memory: u64,
-        kept: Option<&Arc<ChunkCache>>,
-    ) -> HashMap<usize, Result<BlockReader>> {
-        let good =
-            || requests.iter().zip(checked).filter(|(_, c)| c.is_ok()).map(|(request, _)| request.array);
-        let mut arrays: Vec<usize> = good().collect();
-        arrays.sort_unstable();
-        arrays.dedup();
-        self.while_loading(|| self.reader().will_need_layouts(&arrays));
-        let none = Arc::new(ChunkCache::new(0));
-        let state = self.session().state_of(self, &arrays);
-        let shared = state.is_some().then(|| self.session().chunks(state, memory));
-        let cache = shared.as_ref().or(kept).unwrap_or(&none);
-        let reader = |array| BlockReader::new(Arc::clone(self.reader()), array, Arc::clone(cache), memory);
-        arrays.into_iter().map(|array| (array, reader(array))).collect()
-    }
-
     /// What is asked of the layout; `None` of what has to be read by itself.
-    fn wanted(&self, request: &Request, reader: &BlockReader) -> Option<Wanted> {
+    fn wanted<'a>(&self, request: &'a Request, reader: &BlockReader) -> Option<Wanted<'a>> {
         let (layout, is_text) = (reader.layout(), self.schema().arrays[request.array].dtype == DType::Str);
         match &request.part {
             Part::Box(bx) if is_text => {
                 let is_many = matches!(layout.placement, Placement::Parts(_));
                 let is_stored = layout.char_dim || layout.element_size > 0;
-                (is_stored && !is_many).then(|| reader.text_box(bx)).flatten().map(Wanted::Box)
+                (is_stored && !is_many)
+                    .then(|| reader.text_box(bx))
+                    .flatten()
+                    .map(|bx| Wanted::Box(Cow::Owned(bx)))
             }
-            Part::Box(bx) => Some(Wanted::Box(bx.clone())),
+            Part::Box(bx) => Some(Wanted::Box(Cow::Borrowed(bx))),
             Part::Positions(_) if is_text || !takes_positions(layout) => None,
             Part::Positions(selection) => Some(Wanted::Positions(Arc::clone(selection))),
         }
     }
 
     /// Stored elements as values.
-    fn column_of(&self, request: &Request, reader: &BlockReader, stored: Buffer) -> Result<Column> {
-        let info = &self.schema().arrays[request.array];
-        if info.dtype == DType::Str {
+    fn column_of(
+        &self,
+        request: &Request,
+        reader: &BlockReader,
+        domain: Option<&StoredDomain>,
+        stored: Buffer,
+    ) -> Result<Column> {
+        let Some(domain) = domain else {
             let texts = reader.texts_of(stored.bytes());
             return Ok(Column { data: Data::Str(texts), valid: None });
-        }
-        let domain = stored_domain(info, request.raw, self.valid_range())?;
-        Ok(Column::decode(&stored, request.len() as usize, &domain))
+        };
+        Ok(Column::decode(&stored, request.len() as usize, domain))
     }
+}
+
+/// Makes a value of each of what was read, on all threads.
+fn columns<T: Send>(
+    read: Vec<Result<Buffer>>,
+    crew: &Threads,
+    make: &(dyn Fn(usize, Buffer) -> Result<T> + Sync),
+) -> Vec<Result<T>> {
+    let (n, threads) = (read.len(), crew.threads());
+    let at_once = (n / (16 * threads.max(1))).clamp(1, RESULTS_AT_ONCE);
+    let mut read = read.into_iter();
+    let blocks: Vec<Mutex<(Vec<Result<Buffer>>, Vec<Result<T>>)>> = (0..n.div_ceil(at_once))
+        .map(|_| Mutex::new((read.by_ref().take(at_once).collect(), Vec::new())))
+        .collect();
+    let lock = |block: usize| blocks[block].lock().unwrap_or_else(PoisonError::into_inner);
+    crew.each(blocks.len(), threads, &|block| {
+        let read = std::mem::take(&mut lock(block).0);
+        let each = read.into_iter().zip(block * at_once..);
+        let made = each.map(|(read, i)| read.and_then(|stored| make(i, stored))).collect();
+        lock(block).1 = made;
+    });
+    let mut out = Vec::with_capacity(n);
+    for (block, end) in blocks.into_iter().zip((1..).map(|i| (i * at_once).min(n))) {
+        out.extend(block.into_inner().unwrap_or_else(PoisonError::into_inner).1);
+        // Of a thread that ended before its time.
+        out.resize_with(end, || Err(ended()));
+    }
+    out
+}
+
+/// The error of those whose work ended before its time.
+fn ended() -> Error {
+    Error::new(ErrorKind::Internal, "a worker thread ended unexpectedly")
 }

@@ -15,6 +15,7 @@ mod together;
 mod unwritten;
 mod wants;
 
+use std::borrow::Cow;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -229,7 +230,12 @@ impl BlockReader {
             Placement::Inline(bytes) => (0, bytes.len() as u64),
             _ => return Ok(()),
         };
-        let Some(inside) = bx.intersect(&Bx::whole(&layout.extent)) else { return Ok(()) };
+        let inside = if bx.is_within(&layout.extent) && !bx.is_empty() {
+            Cow::Borrowed(bx)
+        } else {
+            let Some(inside) = bx.intersect(&Bx::whole(&layout.extent)) else { return Ok(()) };
+            Cow::Owned(inside)
+        };
         let (first, span) = (
             dot(&inside.start, &layout.strides).saturating_add(start).saturating_add(layout.base),
             span_bytes(&inside.shape, &layout.strides, layout.element_size),

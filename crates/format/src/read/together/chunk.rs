@@ -1,5 +1,6 @@
 //! Chunks: each stored chunk that any task touches is read once, decoded once, and copied to all.
 
+use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -63,14 +64,9 @@ pub(super) fn serve(wanted: &Wanted, tasks: &[&Task<'_>], stored: Option<&[u8]>,
         let coords = coords_of(wanted.number, &task.reader.layout.grid());
         task.sink.fail(task.reader.locate(e.at(format!("chunk {coords:?}"))));
     };
-    let part_of = |task: &Task<'_>| {
-        let chunk = task.reader.layout.chunk_box(&coords_of(wanted.number, &task.reader.layout.grid()));
-        let part = chunk.intersect(&task.bx)?;
-        let within: Vec<u64> = part.start.iter().zip(&chunk.start).map(|(p, c)| p - c).collect();
-        Some((part, within))
-    };
+    let place = Place::of(reader, wanted.number);
     let fill = |task: &&Task<'_>| {
-        if let Some((part, _)) = part_of(task) {
+        if let Some(part) = place.part(task) {
             task.fill(&part);
         }
     };
@@ -78,7 +74,7 @@ pub(super) fn serve(wanted: &Wanted, tasks: &[&Task<'_>], stored: Option<&[u8]>,
         return tasks.iter().for_each(fill);
     };
     if let Some(offset) = reader.is_plain(piece) {
-        return serve_plain(&tasks, offset, wanted.number, &part_of, bench);
+        return serve_plain(&tasks, offset, wanted.number, &place, bench);
     }
     match decoded(reader, piece, stored, bench) {
         Err(e) => tasks.iter().for_each(|task| told(task, e.clone())),
@@ -86,8 +82,8 @@ pub(super) fn serve(wanted: &Wanted, tasks: &[&Task<'_>], stored: Option<&[u8]>,
         Ok(Some(bytes)) => {
             for task in tasks {
                 let layout = &*task.reader.layout;
-                if let Some((part, within)) = part_of(task) {
-                    let base = layout.base + dot(&within, &layout.strides);
+                if let Some(part) = place.part(task) {
+                    let base = layout.base + dot(&place.within(task, &part), &layout.strides);
                     task.copy(&part, &bytes, base, &layout.strides);
                 }
             }
@@ -95,17 +91,50 @@ pub(super) fn serve(wanted: &Wanted, tasks: &[&Task<'_>], stored: Option<&[u8]>,
     }
 }
 
-/// The part of a chunk that a task wants, and where it begins within the chunk.
-type PartOf<'a> = dyn Fn(&Task<'_>) -> Option<(Bx, Vec<u64>)> + 'a;
+/// Where a chunk lies in the arrays that it is one of.
+struct Place<'a> {
+    reader: &'a BlockReader,
+    number: u64,
+    /// Of that reader's array.
+    bx: Bx,
+}
+
+impl<'a> Place<'a> {
+    fn of(reader: &'a BlockReader, number: u64) -> Self {
+        Self { reader, number, bx: reader.layout.chunk_box(&coords_of(number, &reader.layout.grid())) }
+    }
+
+    /// Its box in the array of a task.
+    fn of_task(&self, task: &Task<'_>) -> Cow<'_, Bx> {
+        if std::ptr::eq(self.reader, task.reader) {
+            return Cow::Borrowed(&self.bx);
+        }
+        Cow::Owned(Place::of(task.reader, self.number).bx)
+    }
+
+    /// The part of it that a task wants.
+    fn part<'t>(&self, task: &'t Task<'_>) -> Option<Cow<'t, Bx>> {
+        let chunk = self.of_task(task);
+        if chunk.contains(&task.bx) {
+            return Some(Cow::Borrowed(&*task.bx));
+        }
+        chunk.intersect(&task.bx).map(Cow::Owned)
+    }
+
+    /// Where a part begins within it.
+    fn within(&self, task: &Task<'_>, part: &Bx) -> Vec<u64> {
+        part.start.iter().zip(&self.of_task(task).start).map(|(p, c)| p - c).collect()
+    }
+}
 
 /// A chunk that is not encoded: of it, too, only what is wanted is read.
-fn serve_plain(tasks: &[&Task<'_>], offset: u64, number: u64, part_of: &PartOf<'_>, bench: &mut Bench) {
-    let parts: Vec<_> = tasks.iter().map(|task| part_of(task)).collect();
-    let with_parts = tasks.iter().zip(&parts).filter_map(|(task, part)| Some((*task, part.as_ref()?)));
+fn serve_plain(tasks: &[&Task<'_>], offset: u64, number: u64, place: &Place<'_>, bench: &mut Bench) {
+    let parts: Vec<_> = tasks.iter().map(|task| place.part(task)).collect();
+    let with_parts = tasks.iter().zip(&parts).filter_map(|(task, part)| Some((*task, part.as_deref()?)));
     let blocks: Vec<Plain<'_, '_>> = with_parts
-        .map(|(task, (part, within))| Plain {
+        .map(|(task, part)| Plain {
             task,
-            first: task.reader.place_in_store(offset, within),
+            first: task.reader.place_in_store(offset, &place.within(task, part)),
             to: task.place_of(part),
             shape: &part.shape,
             chunk: Some(number),

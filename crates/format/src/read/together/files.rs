@@ -1,5 +1,6 @@
 //! Arrays of many files: what a batch wants of each file is read together, file by file or several side by side.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -74,7 +75,7 @@ fn file(piece: usize, shares: &[Share<'_, '_>], memory: u64, crew: &dyn Crew) {
         }
         fill_selected(share, &of.reader.layout.fill);
         let Task { selection, sink, .. } = *share.task;
-        own.extend(Task::stored(&of.reader, bx, base, strides, selection, sink));
+        own.extend(Task::stored(&of.reader, Cow::Owned(bx), base, strides, selection, sink));
     }
     super::run(&own, memory, crew);
 }
@@ -85,7 +86,7 @@ fn converted(piece: usize, shares: &[(&Share<'_, '_>, &PieceReader)], memory: u6
     for (share, of) in shares {
         let own = share.parts.within(piece, &share.part);
         wanted.push(match share.task.selection {
-            None => Ok(Wanted::Box(own)),
+            None => Ok(Wanted::Box(Cow::Owned(own))),
             Some(selection) => positions(share, of, selection).map(Wanted::Positions),
         });
     }
@@ -162,22 +163,22 @@ impl<'a> Task<'a> {
     /// A task for a box that may reach beyond what is stored, which is filled; `None` where nothing is stored of it.
     pub(super) fn stored(
         reader: &'a BlockReader,
-        bx: Bx,
+        bx: Cow<'a, Bx>,
         base: u64,
         strides: Vec<u64>,
         selection: Option<&'a Selection>,
         sink: &'a Sink<'a>,
     ) -> Option<Self> {
-        let inside = bx.intersect(&Bx::whole(&reader.layout.extent)).filter(|inside| !inside.is_empty());
         let task = Task { reader, bx, base, strides, selection, sink };
-        if inside.as_ref() == Some(&task.bx) {
+        if task.bx.is_empty() {
+            return None;
+        }
+        if task.bx.is_within(&reader.layout.extent) {
             return Some(task);
         }
-        if !task.bx.is_empty() {
-            task.fill(&task.bx);
-        }
-        let inside = inside?;
-        Some(Task { base: task.place_of(&inside), bx: inside, ..task })
+        task.fill(&task.bx);
+        let inside = task.bx.intersect(&Bx::whole(&reader.layout.extent))?;
+        Some(Task { base: task.place_of(&inside), bx: Cow::Owned(inside), ..task })
     }
 }
 

@@ -8,7 +8,7 @@ use sieva_types::{Result, try_resize};
 use super::plan::{Kind, Unit, Wave};
 use super::ranges::{self, Plain, Room};
 use super::task::Task;
-use super::{Crew, REQUEST, all_done, cells, chunk, ended};
+use super::{Crew, REQUEST, all_done, cells, chunk, ended, planned};
 use crate::layout::Placement;
 use crate::read::Workspace;
 use crate::read::chunks::Piece;
@@ -31,7 +31,7 @@ pub(super) struct Bench {
 /// Reads the units of a wave.
 pub(super) fn run(wave: &Wave, tasks: &[Task<'_>], memory: u64, crew: &dyn Crew) {
     let work = Work { wave, tasks, benches: Mutex::default() };
-    let jobs = work.jobs(crew.threads());
+    let jobs = planned(tasks.first().map(|task| task.reader), || work.jobs(crew.threads()));
     let threads = work.threads(memory, crew.threads());
     let is_remote = tasks.first().is_some_and(|task| task.reader.is_remote());
     let mut batches = if is_remote { work.batches(&jobs) } else { std::iter::once(0..jobs.len()).collect() };

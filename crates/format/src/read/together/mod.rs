@@ -27,8 +27,10 @@ mod task;
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::time::Instant;
 
 use sieva_types::{Bx, DType, Error, ErrorKind, Result, Selection};
 
@@ -48,9 +50,9 @@ const LEAST_TOUCHES: u64 = 1 << 16;
 
 /// What is wanted of an array.
 #[derive(Clone, Debug)]
-pub enum Wanted {
+pub enum Wanted<'a> {
     /// A box of the layout's rank. It may reach beyond the stored extent.
-    Box(Bx),
+    Box(Cow<'a, Bx>),
     /// The selected positions of an array, in C order of its shape.
     Positions(Arc<Selection>),
 }
@@ -60,7 +62,7 @@ pub struct Ask<'a> {
     /// The array. Requests of one array give the same reader, or pay for finding out.
     pub reader: &'a BlockReader,
     /// What of it.
-    pub wanted: Wanted,
+    pub wanted: Wanted<'a>,
     /// Set to give up this request; the others go on.
     pub cancel: &'a AtomicBool,
 }
@@ -110,7 +112,9 @@ fn read_native(asks: &[Ask<'_>], memory: u64, crew: &dyn Crew) -> Vec<Result<Buf
     let sinks: Vec<Result<Sink<'_>>> =
         asks.iter().map(|ask| Ok(Sink::new(room_of(ask)?, ask.cancel))).collect();
     let with_room = asks.iter().zip(&sinks).filter_map(|(ask, sink)| Some((ask, sink.as_ref().ok()?)));
-    let tasks: Vec<Task<'_>> = with_room.filter_map(|(ask, sink)| task_of(ask, sink)).collect();
+    let tasks: Vec<Task<'_>> = planned(asks.first().map(|ask| ask.reader), || {
+        with_room.filter_map(|(ask, sink)| task_of(ask, sink)).collect()
+    });
     run(&tasks, memory, crew);
     drop(tasks);
     let ends = sinks.into_iter().zip(asks).map(|(sink, ask)| {
@@ -149,10 +153,10 @@ fn room_of(ask: &Ask<'_>) -> Result<Buffer> {
 fn task_of<'a>(ask: &'a Ask<'a>, sink: &'a Sink<'a>) -> Option<Task<'a>> {
     let (reader, size) = (ask.reader, ask.reader.layout.element_size as u64);
     match &ask.wanted {
-        Wanted::Box(bx) => Task::stored(reader, bx.clone(), 0, c_strides(&bx.shape, size), None, sink),
+        Wanted::Box(bx) => Task::stored(reader, Cow::Borrowed(bx), 0, c_strides(&bx.shape, size), None, sink),
         Wanted::Positions(selection) => {
             let shape = &reader.source.schema().arrays[reader.array].shape;
-            let bx = Bx::whole(shape);
+            let bx = Cow::Owned(Bx::whole(shape));
             Task::stored(reader, bx, 0, c_strides(shape, size), Some(selection), sink)
         }
     }
@@ -176,6 +180,16 @@ fn run(tasks: &[Task<'_>], memory: u64, crew: &dyn Crew) {
     plan::each_wave(tasks, usize::try_from(touches).unwrap_or(usize::MAX), |wave| {
         jobs::run(&wave, tasks, memory / 2, crew);
     });
+}
+
+/// Does a part of the planning of a batch, whose time is counted with what the store of one of its arrays brings.
+fn planned<T>(of: Option<&BlockReader>, work: impl FnOnce() -> T) -> T {
+    let started = Instant::now();
+    let done = work();
+    if let Some(reader) = of {
+        reader.source.store().counters().add_planning(started.elapsed());
+    }
+    done
 }
 
 /// Gives a task what lies in memory.

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use sieva_types::Selection;
+use sieva_types::{Bx, Selection};
 
 use super::pieces::{Block, Part};
 use super::task::Task;
@@ -12,9 +12,20 @@ use crate::read::{dot, span_bytes};
 /// Numbers that are noted before those that came twice are left out.
 const MOST_NOTED: usize = 1 << 16;
 
+/// Cells of a box that are counted through one by one; what lies outside of a range is stepped over among more.
+const FEW_CELLS: u64 = 64;
+
 /// The numbers of the chunks, of a grid of cells of this shape, that a task touches, of those in `range`.
 pub(super) fn of_grid(task: &Task<'_>, cell: &[u64], range: &Range<u64>, emit: &mut dyn FnMut(u64)) {
     let extent = &task.reader.layout.extent;
+    if task.selection.is_none() && cells_of(&task.bx, cell) <= FEW_CELLS {
+        let emit = &mut |number| {
+            if range.contains(&number) {
+                emit(number);
+            }
+        };
+        return each_cell((&task.bx.start, &task.bx.shape), extent, cell, 0, emit);
+    }
     let grid: Vec<u64> = extent.iter().zip(cell).map(|(n, c)| n.div_ceil((*c).max(1))).collect();
     let steps = c_strides(&grid, 1);
     if let Some(selection) = task.selection {
@@ -35,6 +46,28 @@ pub(super) fn of_grid(task: &Task<'_>, cell: &[u64], range: &Range<u64>, emit: &
             (from..from + len).for_each(&mut *emit);
         }
     });
+}
+
+/// How many cells of this shape a box touches, which is not empty; 2^64 - 1 where there are more.
+fn cells_of(bx: &Bx, cell: &[u64]) -> u64 {
+    let along = |((start, n), cell): ((&u64, &u64), &u64)| (start + n - 1) / cell - start / cell + 1;
+    bx.start.iter().zip(&bx.shape).zip(cell).map(along).fold(1, u64::saturating_mul)
+}
+
+/// Hands on the numbers of the cells that a box (its start and shape) touches, in ascending order. `before` is the number of the
+/// outer dimensions' cell.
+fn each_cell(
+    (start, shape): (&[u64], &[u64]),
+    extent: &[u64],
+    cell: &[u64],
+    before: u64,
+    emit: &mut dyn FnMut(u64),
+) {
+    let [first, starts @ ..] = start else { return emit(before) };
+    let base = before * extent[0].div_ceil(cell[0]);
+    for index in first / cell[0]..=(first + shape[0] - 1) / cell[0] {
+        each_cell((starts, &shape[1..]), &extent[1..], &cell[1..], base + index, emit);
+    }
 }
 
 /// The numbers of the blocks of `unit` bytes that a task whose elements lie plainly from `first` on touches, about: between

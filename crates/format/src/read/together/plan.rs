@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::chunk::Wanted;
 use super::numbers;
 use super::task::Task;
-use super::{REQUEST, cells};
+use super::{REQUEST, cells, planned};
 use crate::layout::Placement;
 use crate::read::BlockReader;
 use crate::read::chunks::Piece;
@@ -149,24 +149,30 @@ fn numbers_of(task: &Task<'_>, range: &Range<u64>, emit: &mut dyn FnMut(u64)) {
 
 /// Plans a batch: calls `run` for each wave, of which none has more than `most` touches unless one unit has.
 pub(super) fn each_wave(tasks: &[Task<'_>], most: usize, mut run: impl FnMut(Wave)) {
-    let groups = groups_of(tasks);
-    let mut touches = Vec::new();
-    if groups
-        .iter()
-        .enumerate()
-        .all(|(g, group)| collect(tasks, g, group, &(0..u64::MAX), most, &mut touches))
-    {
-        return run(wave_of(tasks, &groups, touches));
+    let of = tasks.first().map(|task| task.reader);
+    let (groups, whole) = planned(of, || {
+        let groups = groups_of(tasks);
+        let mut touches = Vec::new();
+        let fits = |(g, group)| collect(tasks, g, group, &(0..u64::MAX), most, &mut touches);
+        let fit = groups.iter().enumerate().all(fits);
+        let whole = fit.then(|| wave_of(tasks, &groups, touches));
+        (groups, whole)
+    });
+    if let Some(whole) = whole {
+        return run(whole);
     }
+    let mut touches = Vec::new();
     for (g, group) in groups.iter().enumerate() {
         let mut ranges: Vec<Range<u64>> = std::iter::once(0..1 << 63).collect();
         while let Some(range) = ranges.pop() {
             touches.clear();
-            if !collect(tasks, g, group, &range, most, &mut touches) && range.end - range.start > 1 {
+            let fits = planned(of, || collect(tasks, g, group, &range, most, &mut touches));
+            if !fits && range.end - range.start > 1 {
                 let middle = range.start + (range.end - range.start) / 2;
                 ranges.extend([middle..range.end, range.start..middle]);
             } else if !touches.is_empty() {
-                run(wave_of(tasks, &groups, std::mem::take(&mut touches)));
+                let wave = planned(of, || wave_of(tasks, &groups, std::mem::take(&mut touches)));
+                run(wave);
             }
         }
     }
@@ -195,7 +201,7 @@ fn collect(
 
 /// The units of what is touched, in the order of the layout.
 fn wave_of(tasks: &[Task<'_>], groups: &[Group], mut touches: Vec<Touch>) -> Wave {
-    touches.sort_unstable();
+    sort(&mut touches);
     let mut units = Vec::new();
     let mut at = 0;
     while at < touches.len() {
@@ -211,6 +217,30 @@ fn wave_of(tasks: &[Task<'_>], groups: &[Group], mut touches: Vec<Touch>) -> Wav
     }
     units.sort_by_key(Unit::place);
     Wave { units, tasks: touches.into_iter().map(|touch| touch.task).collect() }
+}
+
+/// Sorts what is touched by group, unit and task. Groups, and tasks of one, come in their order; units are mostly few beside what
+/// touches them, and are counted then.
+fn sort(touches: &mut [Touch]) {
+    let mut as_it_came = Vec::new();
+    for of_group in touches.chunk_by_mut(|a, b| a.group == b.group) {
+        let numbers = || of_group.iter().map(|touch| touch.number);
+        let (least, most) = (numbers().min().unwrap_or(0), numbers().max().unwrap_or(0));
+        if most - least > 4 * of_group.len() as u64 {
+            of_group.sort_unstable();
+            continue;
+        }
+        let mut places = vec![0; (most - least) as usize + 2];
+        numbers().for_each(|number| places[(number - least) as usize + 1] += 1);
+        (1..places.len()).for_each(|i| places[i] += places[i - 1]);
+        as_it_came.clear();
+        as_it_came.extend_from_slice(of_group);
+        for touch in &as_it_came {
+            let place: &mut usize = &mut places[(touch.number - least) as usize];
+            of_group[*place] = *touch;
+            *place += 1;
+        }
+    }
 }
 
 /// The units of one number: one, but for damaged files, in which arrays of one grid have different chunks.
@@ -244,5 +274,36 @@ fn add_units(tasks: &[Task<'_>], number: u64, range: Range<usize>, touches: &[To
             _ => units.push(Unit { kind: Kind::Chunk(Wanted { number, piece }), tasks: i..i + 1 }),
         }
         last = Some((reader, piece));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn touches_are_sorted_whether_units_are_counted_or_not() {
+        let mut seed = 5_u64;
+        let mut draw = |n: u64| {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (seed >> 33) % n
+        };
+        for round in 0..200 {
+            let numbers = [1, 7, 300, 1 << 40][round % 4];
+            let mut touches = Vec::new();
+            for group in 0..draw(4) as u32 {
+                let tasks = draw(30) as u32;
+                for task in 0..tasks {
+                    let base = u64::MAX - numbers;
+                    for _ in 0..draw(5) {
+                        touches.push(Touch { group, number: base + draw(numbers), task });
+                    }
+                }
+            }
+            let mut want = touches.clone();
+            want.sort();
+            sort(&mut touches);
+            assert_eq!(touches, want, "round {round}");
+        }
     }
 }

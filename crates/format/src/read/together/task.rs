@@ -1,5 +1,6 @@
 //! A task: a block of one array, and where its elements go. A request is one task, or one for each file that it touches.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use sieva_types::{Bx, Selection};
@@ -13,7 +14,7 @@ use crate::read::strided::{self, Side};
 pub(super) struct Task<'a> {
     pub(super) reader: &'a BlockReader,
     /// Within the stored extent, of the layout's rank, not empty.
-    pub(super) bx: Bx,
+    pub(super) bx: Cow<'a, Bx>,
     /// Where its first element goes, and the byte stride of each dimension: in the sink, or, of a selection, in an array of
     /// all elements, of which those that are selected lie in the sink one after another.
     pub(super) base: u64,

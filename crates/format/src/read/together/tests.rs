@@ -1,5 +1,6 @@
 //! Batches against reading each request by itself and against arithmetic: values, bytes, chunks, faults.
 
+use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -43,10 +44,10 @@ impl RangedRead for Faulty {
 }
 
 /// Arrays with layouts over such bytes.
-struct Made {
-    schema: Schema,
+pub(super) struct Made {
+    pub(super) schema: Schema,
     layouts: Vec<Arc<Layout>>,
-    store: Arc<dyn RangedRead>,
+    pub(super) store: Arc<dyn RangedRead>,
     faulty: Arc<Faulty>,
     /// The files of an array of many.
     files: Vec<Arc<Made>>,
@@ -117,8 +118,16 @@ fn each_position(bx: &Bx, f: &mut dyn FnMut(usize, &[u64])) {
     }
 }
 
-fn made(layouts: Vec<(Vec<u64>, Layout)>, bytes: Vec<u8>, bad: Vec<Range<u64>>) -> Arc<Made> {
+pub(super) fn made(layouts: Vec<(Vec<u64>, Layout)>, bytes: Vec<u8>, bad: Vec<Range<u64>>) -> Arc<Made> {
     let faulty = Arc::new(Faulty { inner: MemoryStore::new("made", bytes), bad, read: Mutex::default() });
+    let made = made_of(layouts, Arc::clone(&faulty) as _);
+    Arc::new(Made { faulty, ..Arc::into_inner(made).unwrap() })
+}
+
+/// The same over a store of another kind.
+pub(super) fn made_of(layouts: Vec<(Vec<u64>, Layout)>, store: Arc<dyn RangedRead>) -> Arc<Made> {
+    let none = MemoryStore::new("none", Vec::new());
+    let faulty = Arc::new(Faulty { inner: none, bad: Vec::new(), read: Mutex::default() });
     let info = |(n, (shape, layout)): (usize, &(Vec<u64>, Layout))| ArrayInfo {
         path: format!("a{n}"),
         dtype: layout.dtype,
@@ -132,11 +141,10 @@ fn made(layouts: Vec<(Vec<u64>, Layout)>, bytes: Vec<u8>, bad: Vec<Range<u64>>) 
     };
     let schema = Schema { arrays: layouts.iter().enumerate().map(info).collect(), ..Schema::default() };
     let layouts = layouts.into_iter().map(|(_, layout)| Arc::new(layout)).collect();
-    let store: Arc<dyn RangedRead> = Arc::clone(&faulty) as _;
     Arc::new(Made { schema, layouts, store, faulty, files: Vec::new(), boxes: Mutex::default() })
 }
 
-fn layout(dtype: DType, extent: &[u64], chunk: &[u64], placement: Placement) -> Layout {
+pub(super) fn layout(dtype: DType, extent: &[u64], chunk: &[u64], placement: Placement) -> Layout {
     let size = dtype.size();
     Layout {
         dtype,
@@ -155,12 +163,12 @@ fn layout(dtype: DType, extent: &[u64], chunk: &[u64], placement: Placement) -> 
     }
 }
 
-fn reader(source: &Arc<Made>, array: usize) -> BlockReader {
+pub(super) fn reader(source: &Arc<Made>, array: usize) -> BlockReader {
     BlockReader::new(Arc::clone(source) as _, array, Arc::new(ChunkCache::new(0)), 1 << 30).unwrap()
 }
 
 /// Several threads, which take jobs from both ends: the order is about that of the layout, not exactly.
-struct Several;
+pub(super) struct Several;
 
 impl Crew for Several {
     fn threads(&self) -> usize {
@@ -180,10 +188,10 @@ impl Crew for Several {
     }
 }
 
-struct Draw(u64);
+pub(super) struct Draw(pub(super) u64);
 
 impl Draw {
-    fn below(&mut self, n: u64) -> u64 {
+    pub(super) fn below(&mut self, n: u64) -> u64 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % n
     }
@@ -203,9 +211,16 @@ impl Draw {
     }
 }
 
+/// A request: the array, what of it, and what that is.
+pub(super) type Drawn = (usize, Wanted<'static>, Vec<u8>);
+
+pub(super) fn boxed(bx: Bx) -> Wanted<'static> {
+    Wanted::Box(Cow::Owned(bx))
+}
+
 /// Requests of all arrays, and what each gives when it is read by itself: a box by the reader of boxes, a selection cut
 /// out of the whole.
-fn drawn(draw: &mut Draw, source: &Arc<Made>, n: usize) -> Vec<(usize, Wanted, Vec<u8>)> {
+pub(super) fn drawn(draw: &mut Draw, source: &Arc<Made>, n: usize) -> Vec<Drawn> {
     let mut ws = Workspace::default();
     let mut all = Vec::new();
     for _ in 0..n {
@@ -215,7 +230,7 @@ fn drawn(draw: &mut Draw, source: &Arc<Made>, n: usize) -> Vec<(usize, Wanted, V
         if draw.below(3) > 0 {
             let bx = draw.bx(&shape);
             reader.read(&bx, &mut out, &mut ws).unwrap();
-            all.push((array, Wanted::Box(bx), out.bytes().to_vec()));
+            all.push((array, boxed(bx), out.bytes().to_vec()));
             continue;
         }
         let selection = draw.selection(&shape);
@@ -228,14 +243,11 @@ fn drawn(draw: &mut Draw, source: &Arc<Made>, n: usize) -> Vec<(usize, Wanted, V
     all
 }
 
-fn read(source: &Arc<Made>, wanted: &[(usize, Wanted, Vec<u8>)], crew: &dyn Crew) -> Vec<Result<Vec<u8>>> {
+pub(super) fn read(source: &Arc<Made>, wanted: &[Drawn], crew: &dyn Crew) -> Vec<Result<Vec<u8>>> {
     let (readers, never): (Vec<_>, _) =
         ((0..source.layouts.len()).map(|a| reader(source, a)).collect(), AtomicBool::new(false));
-    let ask = |(array, wanted, _): &(usize, Wanted, Vec<u8>)| Ask {
-        reader: &readers[*array],
-        wanted: wanted.clone(),
-        cancel: &never,
-    };
+    let ask =
+        |(array, wanted, _): &Drawn| Ask { reader: &readers[*array], wanted: wanted.clone(), cancel: &never };
     let asks: Vec<Ask<'_>> = wanted.iter().map(ask).collect();
     source.faulty.read.lock().unwrap().clear();
     read_together(&asks, 1 << 20, crew).into_iter().map(|r| r.map(|b| b.bytes().to_vec())).collect()
@@ -247,7 +259,7 @@ fn no_byte_was_read_twice(source: &Made) {
     assert!(read.windows(2).all(|two| two[0].end <= two[1].start), "{read:?}");
 }
 
-fn varied(draw: &mut Draw) -> Arc<Made> {
+pub(super) fn varied(draw: &mut Draw) -> Arc<Made> {
     let bytes: Vec<u8> = (0..40_000_u32).map(|i| (i * 31 % 251) as u8).collect();
     let rank = draw.below(4) as usize;
     let extent: Vec<u64> = (0..rank).map(|_| 1 + draw.below(9)).collect();
@@ -336,7 +348,7 @@ fn plain_bytes_of_many_requests_are_read_in_few_requests_across_blocks() {
         let (from, to) = (22 + bx.start[0] as usize * 4, 22 + bx.end(0) as usize * 4);
         let mut want = bytes[from..to].to_vec();
         crate::buffer::swap_bytes(&mut want, 4);
-        wanted.push((0, Wanted::Box(bx), want));
+        wanted.push((0, boxed(bx), want));
     }
     let got = read(&source, &wanted, &Several);
     assert!(got.into_iter().zip(&wanted).all(|(got, (_, _, want))| got.unwrap() == *want));
@@ -362,11 +374,11 @@ fn chunks_are_decoded_once_whoever_wants_them_and_by_many_arrays() {
     let members = vec![(vec![12, 15], member(0, DType::F64)), (vec![12, 15], member(8, DType::I32))];
     let source = made(members, (0..2160_u32).map(|i| (i % 249) as u8).collect(), vec![]);
     let boxes = [(0, [0, 0], [5, 6]), (1, [0, 0], [12, 5]), (0, [3, 4], [2, 2]), (1, [11, 14], [1, 1])];
-    let mut wanted: Vec<(usize, Wanted, Vec<u8>)> = Vec::new();
+    let mut wanted: Vec<Drawn> = Vec::new();
     for (array, start, shape) in boxes {
         let (bx, mut out) = (Bx::new(start.into(), shape.into()), crate::buffer::Buffer::default());
         reader(&source, array).read(&bx, &mut out, &mut Workspace::default()).unwrap();
-        wanted.push((array, Wanted::Box(bx), out.bytes().to_vec()));
+        wanted.push((array, boxed(bx), out.bytes().to_vec()));
     }
     let before = source.store.counters().snapshot();
     let got = read(&source, &wanted, &Several);
@@ -392,7 +404,7 @@ fn an_error_reaches_those_who_need_what_fails() {
     let boxes =
         [(0, 0, 10_000), (0, 10_000, 200), (0, 10_101, 9), (1, 9_999, 2), (1, 0, 10_000), (1, 11_000, 5000)];
     let wanted: Vec<_> =
-        boxes.map(|(a, start, len)| (a, Wanted::Box(Bx::new(vec![start], vec![len])), Vec::new())).into();
+        boxes.map(|(a, start, len)| (a, boxed(Bx::new(vec![start], vec![len])), Vec::new())).into();
     for crew in [&Alone as &dyn Crew, &Several] {
         let got = read(&source, &wanted, crew);
         let is_good: Vec<bool> = got.iter().map(Result::is_ok).collect();
@@ -415,8 +427,7 @@ fn who_gives_up_costs_the_others_nothing_and_gets_nothing() {
     let source = made(vec![(vec![64], plain)], (0..64).collect(), std::iter::once(40..64).collect());
     let (reader, gone, never) = (reader(&source, 0), AtomicBool::new(false), AtomicBool::new(false));
     gone.store(true, Ordering::Relaxed);
-    let ask =
-        |start, cancel| Ask { reader: &reader, wanted: Wanted::Box(Bx::new(vec![start], vec![20])), cancel };
+    let ask = |start, cancel| Ask { reader: &reader, wanted: boxed(Bx::new(vec![start], vec![20])), cancel };
     let got = read_together(&[ask(44, &gone), ask(20, &never)], 1 << 20, &Alone);
     assert_eq!(got[0].as_ref().unwrap_err().kind(), ErrorKind::Cancelled);
     assert_eq!(got[1].as_ref().unwrap().bytes(), (20..40).collect::<Vec<u8>>());
@@ -478,7 +489,7 @@ fn boxes_of_a_library_are_read_once_where_they_overlap() {
             let bx = Bx::new(start.into(), shape.into());
             let mut want = vec![0; bx.len() as usize];
             each_position(&bx, &mut |i, at| want[i] = (at[0] * 10 + at[1]) as u8);
-            (0, Wanted::Box(bx), want)
+            (0, boxed(bx), want)
         })
         .into();
     let got = read(&source, &wanted, &Alone);
