@@ -1,6 +1,7 @@
 """Many reads as one: the values of numpy, each chunk and byte once, errors where they belong."""
 
 import itertools
+import os
 import re
 import shutil
 import subprocess
@@ -265,6 +266,43 @@ def test_threads_that_read_at_once_get_their_own_values(chunked, values):
     for thread in threads:
         thread.join()
     assert wrong == []
+
+
+def touched(keys, shape, chunks):
+    """Return how many chunks indices of slices touch."""
+    grid = np.zeros([-(-n // c) for n, c in zip(shape, chunks, strict=True)], bool)
+    for key in keys:
+        grid[tuple(slice(k.start // c, -(-k.stop // c)) for k, c in zip(key, chunks, strict=True))] = True
+    return int(grid.sum())
+
+
+@pytest.mark.parametrize("sources", [1, 64])
+def test_64_threads_decode_each_chunk_once(sources, values, tmp_path):
+    path = tmp_path / "shared.h5"
+    with h5py.File(path, "w") as file:
+        file.create_dataset("v", data=values, chunks=(2, 5, 10), compression="gzip", shuffle=True)
+    # One that is still being written is not shared.
+    os.utime(path, (1e9, 1e9))
+    keys = [(slice(i // 8, i // 8 + 4), slice(i % 12, i % 12 + 15), slice(i % 5, 30)) for i in range(64)]
+    with sieva.Session(memory="1GiB") as session:
+        opened = [session.open(path, learn=False) for _ in range(sources)]
+        barrier, wrong = threading.Barrier(64), []
+
+        def work(i):
+            source = opened[i % sources]
+            barrier.wait()
+            got = source["v"][keys[i]] if i % 2 else source.read_many([("v", keys[i])] * 2)[1]
+            if not np.array_equal(got, values[keys[i]], equal_nan=True):
+                wrong.append(keys[i])
+
+        threads = [threading.Thread(target=work, args=(i,)) for i in range(64)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert wrong == []
+        decoded = sum(source._native.traffic()["chunks_decoded"] for source in opened)
+    assert decoded == touched(keys, values.shape, (2, 5, 10))
 
 
 def test_plans_are_counted_and_small_arrays_are_of_numpy(chunked, values):

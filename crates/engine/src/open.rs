@@ -149,7 +149,8 @@ pub struct Source {
     many: Option<Many>,
     striping: Arc<OnceLock<Striping>>,
     sets: Arc<Mutex<HashMap<usize, Option<Arc<SubCorrelation>>>>>,
-    window: Arc<BoxWindow>,
+    /// Its own, and that which it has in common with others of its session, once it is known.
+    windows: (Arc<BoxWindow>, Arc<OnceLock<Arc<BoxWindow>>>),
     opened_in: f64,
 }
 
@@ -186,9 +187,9 @@ impl Source {
         started: Instant,
     ) -> Self {
         let (path, options, augmented) = (Arc::new(path), Arc::new(options.clone()), Arc::default());
-        let (striping, sets, window) = (Arc::default(), Arc::default(), Arc::default());
+        let (striping, sets, windows) = (Arc::default(), Arc::default(), Default::default());
         let opened_in = started.elapsed().as_secs_f64();
-        Self { inner, path, options, augmented, many, striping, sets, window, opened_in }
+        Self { inner, path, options, augmented, many, striping, sets, windows, opened_in }
     }
 
     /// The files that it is made of, where there are many.
@@ -217,8 +218,8 @@ impl Source {
     }
 
     /// Where those meet who read boxes of it at the same time.
-    pub(crate) fn window(&self) -> &BoxWindow {
-        &self.window
+    pub(crate) fn windows(&self) -> (&Arc<BoxWindow>, &OnceLock<Arc<BoxWindow>>) {
+        (&self.windows.0, &self.windows.1)
     }
 
     /// How it was opened, as far as that changes what names and values mean; the same text for the same meaning.

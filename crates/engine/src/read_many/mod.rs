@@ -21,8 +21,8 @@ use sieva_query::exec::{Column, Data};
 use sieva_query::raw::StoredDomain;
 use sieva_types::{Bx, DType, Error, ErrorKind, Result, Selection};
 
-use crate::open::Source;
-pub(crate) use boxes::BoxWindow;
+use crate::open::{BOX_MEMORY, Source};
+pub(crate) use boxes::{BoxWindow, Windows};
 pub(crate) use check::{check_box, need};
 use crew::Threads;
 
@@ -118,7 +118,11 @@ impl Source {
             return Err(Error::new(ErrorKind::MemoryLimit, message)
                 .hint("ask for fewer at once, or open the source with more: memory= in Python"));
         }
-        Ok(self.read_batch(requests, needs, (memory, need), None))
+        // What others who read at the same time decode is decoded for these, too.
+        let kept = self
+            .box_window(None)
+            .chunks_within(memory.saturating_sub(need), || self.session().chunks(None, BOX_MEMORY));
+        Ok(self.read_batch(requests, needs, (memory, need), kept.as_ref()))
     }
 
     /// Reads requests that were checked, of which some may be in error. `kept` is the cache of decoded chunks for arrays of
@@ -151,7 +155,8 @@ impl Source {
                 None => {}
             }
         }
-        let spare = memory.saturating_sub(need);
+        let others = if kept.is_some() { memory.min(BOX_MEMORY) / 4 } else { 0 };
+        let spare = memory.saturating_sub(need).saturating_sub(others);
         let read = read_together(&asks, spare.max(check::LEAST), &crew);
         let of_number = |i: usize, stored| {
             let request = &requests[numbers[i]];

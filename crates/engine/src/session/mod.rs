@@ -22,6 +22,7 @@ use sieva_types::{Error, ErrorKind, Result, Selection};
 use crate::memory;
 use crate::open::{OpenOptions, Source};
 use crate::query::{Query, QueryOptions};
+use crate::read_many::Windows;
 use admission::{Admission, AdmissionLimits, Permit};
 use found::Selections;
 use sources::Sources;
@@ -104,6 +105,7 @@ struct Inner {
     chunks: Arc<SharedCache>,
     selections: Selections,
     sources: Sources,
+    windows: Windows,
     queries: AtomicU64,
     evaluations: AtomicU64,
     reused: AtomicU64,
@@ -164,6 +166,7 @@ impl Session {
             chunks: Arc::new(SharedCache::new((cache - cache / SELECTIONS_SHARE) as usize)),
             selections: Selections::new(cache / SELECTIONS_SHARE),
             sources: Sources::default(),
+            windows: Windows::default(),
             queries: AtomicU64::new(0),
             evaluations: AtomicU64::new(0),
             reused: AtomicU64::new(0),
@@ -272,6 +275,11 @@ impl Session {
     /// The number of a source's state, whether something is kept of it or not; `None` where that cannot be told surely.
     pub(crate) fn number_of(&self, source: &Source, arrays: &[usize]) -> Option<u64> {
         self.0.sources.state_of(source, arrays)
+    }
+
+    /// Where readers of its sources meet.
+    pub(crate) fn windows(&self) -> &Windows {
+        &self.0.windows
     }
 
     /// The cache of decoded chunks for a query: the session's, or one of its own.

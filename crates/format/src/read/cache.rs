@@ -4,13 +4,17 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use sieva_types::Result;
+
+use super::flight::{Claim, Flight, Lease};
+
 /// What a decoded chunk is known by: its file's number where there are many, its offset in it, and how it is decoded
 /// (members of one compound share chunks, so the array is no part of the key; but arrays of a damaged file may claim
 /// one chunk, and decode it each in its own way).
 pub type ChunkKey = (u32, u64, u64);
 
 /// A chunk's key with the number of the state of the source that it was read of.
-type Key = (u64, ChunkKey);
+pub(super) type Key = (u64, ChunkKey);
 
 /// What the table takes for each chunk, besides its bytes.
 const ENTRY_BYTES: usize = 256;
@@ -38,6 +42,8 @@ struct State {
     users: HashMap<u64, (usize, BTreeMap<u64, Key>)>,
     bytes: usize,
     clock: u64,
+    /// Chunks that are being decoded.
+    flights: HashMap<Key, Arc<Flight>>,
 }
 
 #[derive(Debug)]
@@ -80,7 +86,8 @@ impl SharedCache {
     /// Drops all of it.
     pub fn clear(&self) {
         let mut state = self.lock();
-        *state = State { clock: state.clock, ..State::default() };
+        let flights = std::mem::take(&mut state.flights);
+        *state = State { clock: state.clock, flights, ..State::default() };
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -132,8 +139,7 @@ impl State {
 
 /// The decoded chunks of one source as one query sees them: its own, or its part of a [`SharedCache`].
 ///
-/// Two threads that miss the same chunk at once both decode it: waiting for one another would cost
-/// more than the rare double decode.
+/// Of threads that miss the same chunk at once one decodes it, and the others wait for it (`flight.rs`).
 #[derive(Clone, Debug)]
 pub struct ChunkCache {
     shared: Arc<SharedCache>,
@@ -190,6 +196,64 @@ impl ChunkCache {
         Some(chunk)
     }
 
+    /// The chunk, if it is held or comes of another thread that is decoding it, for which this one waits; or else that this one
+    /// is to decode it. `check` is called now and then while it waits.
+    ///
+    /// # Errors
+    /// Those of the other thread's reading; what `check` says.
+    pub(super) fn claim(&self, key: ChunkKey, check: &mut dyn FnMut() -> Result<()>) -> Result<Claim<'_>> {
+        let key = (self.source, key);
+        if self.shared.limit == 0 {
+            return Ok(Claim::Own(Lease::new(self, key, None)));
+        }
+        loop {
+            if let Some(chunk) = self.get(key.1) {
+                return Ok(Claim::Given(Some(chunk)));
+            }
+            let flight = {
+                let mut state = self.shared.lock();
+                if state.chunks.contains_key(&key) {
+                    // It landed just now.
+                    continue;
+                }
+                match state.flights.get(&key).filter(|flight| flight.is_here()) {
+                    Some(flight) => Arc::clone(flight),
+                    None => {
+                        let own = Arc::new(Flight::new());
+                        state.flights.insert(key, Arc::clone(&own));
+                        return Ok(Claim::Own(Lease::new(self, key, Some(own))));
+                    }
+                }
+            };
+            if let Some(chunk) = flight.wait(check)? {
+                return Ok(Claim::Given(chunk));
+            }
+        }
+    }
+
+    /// Drops what it and its likes hold.
+    #[cfg(test)]
+    pub(super) fn clear(&self) {
+        self.shared.clear();
+    }
+
+    /// Ends that others wait for a chunk.
+    pub(super) fn forget(&self, key: Key, flight: &Arc<Flight>) {
+        let mut state = self.shared.lock();
+        if state.flights.get(&key).is_some_and(|known| Arc::ptr_eq(known, flight)) {
+            state.flights.remove(&key);
+        }
+    }
+
+    /// Whether the chunk need not be read: it is held, or about to be.
+    pub(super) fn is_at_hand(&self, key: ChunkKey) -> bool {
+        let key = (self.source, key);
+        let is_at_hand = |state: &State| {
+            state.chunks.contains_key(&key) || state.flights.get(&key).is_some_and(|flight| flight.is_here())
+        };
+        self.shared.limit > 0 && is_at_hand(&self.shared.lock())
+    }
+
     /// Whether the chunk is held.
     pub fn holds(&self, key: ChunkKey) -> bool {
         self.shared.limit > 0 && self.shared.lock().chunks.contains_key(&(self.source, key))
@@ -217,21 +281,31 @@ impl ChunkCache {
     /// Keeps a chunk that a scan passes, which may be asked for later: where there is room, or others left some. Chunks
     /// of the same scan stay, as the next one begins with those that came first.
     pub fn offer(&self, key: ChunkKey, chunk: &[u8]) {
+        self.offer_copy(key, chunk, false);
+    }
+
+    /// The same. The copy is given back; one is made where it is kept, or `is_awaited`.
+    pub(super) fn offer_copy(&self, key: ChunkKey, chunk: &[u8], is_awaited: bool) -> Option<Arc<Vec<u8>>> {
         let need = chunk.len() + ENTRY_BYTES;
         let fits = |state: &State| state.owned(self.user) + need <= self.most_offered;
-        if need > self.most_offered || !fits(&self.shared.lock()) {
-            return;
+        let is_kept = need <= self.most_offered && fits(&self.shared.lock());
+        if !is_kept && !is_awaited {
+            return None;
         }
         // The copy is made with the others going on.
         let chunk = Arc::new(chunk.to_vec());
+        if !is_kept {
+            return Some(chunk);
+        }
         let mut state = self.shared.lock();
         while state.bytes + need > self.shared.limit {
-            let Some(oldest) = state.oldest_of_others(self.user) else { return };
+            let Some(oldest) = state.oldest_of_others(self.user) else { return Some(chunk) };
             state.remove(&oldest);
         }
         if fits(&state) {
-            state.insert((self.source, key), chunk, self.user);
+            state.insert((self.source, key), Arc::clone(&chunk), self.user);
         }
+        Some(chunk)
     }
 }
 

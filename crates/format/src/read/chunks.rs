@@ -5,6 +5,7 @@ use std::sync::Arc;
 use sieva_types::{Bx, Error, ErrorKind, Result, try_resize, try_zeros};
 
 use super::cache::ChunkKey;
+use super::flight::Claim;
 use super::strided::{self, Side};
 use super::{BlockReader, Workspace, dot};
 use crate::layout::ChunkRef;
@@ -81,9 +82,9 @@ impl BlockReader {
         }
     }
 
-    /// Whether the decoded chunk is held.
+    /// Whether the decoded chunk is held, or being made.
     pub(super) fn is_cached(&self, chunk: Piece) -> bool {
-        self.cache.holds(self.key(chunk))
+        self.cache.is_at_hand(self.key(chunk))
     }
 
     /// What its decoded chunk is known by.
@@ -148,16 +149,28 @@ impl BlockReader {
         to: Side,
         ws: &mut Workspace,
     ) -> Result<()> {
-        let key = self.key(chunk);
-        if let Some(bytes) = self.cache.get(key).filter(|bytes| bytes.len() == out.len()) {
-            ws.cached += 1;
-            out.copy_from_slice(&bytes);
-            return Ok(());
-        }
-        if self.decode(chunk, out, ws)? {
-            self.cache.offer(key, out);
-        } else {
-            strided::fill(shape, &self.layout.fill, out, to);
+        let lease = match self.cache.claim(self.key(chunk), &mut || ws.check())? {
+            Claim::Given(bytes) => {
+                ws.cached += 1;
+                match bytes {
+                    Some(bytes) if bytes.len() == out.len() => out.copy_from_slice(&bytes),
+                    Some(bytes) => return Err(cut_short(bytes.len(), out.len())),
+                    None => strided::fill(shape, &self.layout.fill, out, to),
+                }
+                return Ok(());
+            }
+            Claim::Own(lease) => lease,
+        };
+        match self.decode(chunk, out, ws) {
+            Ok(true) => lease.land_passed(out),
+            Ok(false) => {
+                lease.land(&Ok(None), false);
+                strided::fill(shape, &self.layout.fill, out, to);
+            }
+            Err(e) => {
+                lease.land(&Err(e.clone()), false);
+                return Err(e);
+            }
         }
         Ok(())
     }
@@ -165,20 +178,18 @@ impl BlockReader {
     /// The decoded chunk, from the cache or decoded now; kept only if more of it may be wanted. `None` where it was
     /// never written.
     fn decoded(&self, chunk: Piece, whole: bool, ws: &mut Workspace) -> Result<Option<Arc<Vec<u8>>>> {
-        let key = self.key(chunk);
-        if let Some(bytes) = self.cache.get(key) {
-            ws.cached += 1;
-            return Ok(Some(bytes));
-        }
+        let lease = match self.cache.claim(self.key(chunk), &mut || ws.check())? {
+            Claim::Given(bytes) => {
+                ws.cached += 1;
+                return Ok(bytes);
+            }
+            Claim::Own(lease) => lease,
+        };
         let mut encoded = std::mem::take(&mut ws.encoded);
-        let decoded = self.decode_new(chunk, &mut encoded, ws);
+        let decoded = self.decode_new(chunk, &mut encoded, ws).map(|bytes| bytes.map(Arc::new));
         ws.encoded = encoded;
-        let Some(bytes) = decoded? else { return Ok(None) };
-        let bytes = Arc::new(bytes);
-        if !whole || self.layout.base != 0 || self.shares_chunks() {
-            self.cache.put(key, Arc::clone(&bytes));
-        }
-        Ok(Some(bytes))
+        lease.land(&decoded, !whole || self.layout.base != 0 || self.shares_chunks());
+        decoded
     }
 
     /// The same, made now. Memory for it is taken when it is there: of a chunk that was never written none is.
@@ -196,8 +207,7 @@ impl BlockReader {
     pub(super) fn decode_stored(&self, mask: u32, encoded: &[u8], ws: &mut Workspace) -> Result<Vec<u8>> {
         let (need, pipeline) = (self.layout.chunk_bytes, &self.layout.pipeline);
         if pipeline.filters.is_empty() && encoded.len() as u64 != need {
-            let have = encoded.len();
-            return Err(Error::corrupt(format!("decoded to {have} bytes, expected {need}")));
+            return Err(cut_short(encoded.len(), need as usize));
         }
         let Some(size) = usize::try_from(need).ok().filter(|_| need <= self.memory) else {
             let message = format!("one decoded chunk takes {need} bytes, the limit is {}", self.memory);
@@ -253,6 +263,10 @@ impl BlockReader {
             }
         }
     }
+}
+
+fn cut_short(have: usize, need: usize) -> Error {
+    Error::corrupt(format!("decoded to {have} bytes, expected {need}"))
 }
 
 /// The next grid position in C order between `first` and `last` (inclusive); false after the last one.

@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 use sieva_types::{Bx, Result, try_zeros};
 
 use super::cache::ChunkKey;
+use super::flight::Claim;
 use super::strided::{self, Side};
 use super::{BlockReader, Workspace, span_bytes};
 use crate::layout::{Placement, c_strides};
@@ -72,23 +73,28 @@ impl BlockReader {
         let layout = &*self.layout;
         let bytes = span_bytes(&layout.extent, &layout.strides, layout.element_size);
         let key = (WHOLE, offset, bytes);
-        let whole = match self.cache.get(key) {
-            Some(whole) => {
+        let whole = match self.cache.claim(key, &mut || ws.check())? {
+            Claim::Given(whole) => {
                 ws.cached += 1;
                 whole
             }
-            None => {
-                let mut whole = try_zeros(bytes as usize)?;
-                self.source.store().read_exact_at(offset, &mut whole)?;
-                let whole = Arc::new(whole);
-                self.cache.put(key, Arc::clone(&whole));
-                whole
+            Claim::Own(lease) => {
+                let read = self.whole_bytes(offset, bytes as usize).map(|whole| Some(Arc::new(whole)));
+                lease.land(&read, true);
+                read?
             }
         };
+        let Some(whole) = whole else { return Ok(()) };
         let base = bx.start.iter().zip(&layout.strides).map(|(i, s)| i * s).sum::<u64>() as usize;
         let from = Side { base, strides: &layout.strides };
         strided::copy(&bx.shape, layout.element_size, &whole, from, out, to);
         Ok(())
+    }
+
+    fn whole_bytes(&self, offset: u64, len: usize) -> Result<Vec<u8>> {
+        let mut whole = try_zeros(len)?;
+        self.source.store().read_exact_at(offset, &mut whole)?;
+        Ok(whole)
     }
 }
 

@@ -6,6 +6,7 @@
 mod cache;
 mod chunks;
 mod direct;
+mod flight;
 mod hits;
 mod kept;
 mod parts;

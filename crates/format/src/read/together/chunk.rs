@@ -10,6 +10,7 @@ use super::jobs::Bench;
 use super::ranges::{self, Plain};
 use super::task::Task;
 use crate::read::chunks::Piece;
+use crate::read::flight::{Claim, given_up};
 use crate::read::{BlockReader, dot};
 
 /// A chunk that tasks touch, and its tasks.
@@ -76,7 +77,7 @@ pub(super) fn serve(wanted: &Wanted, tasks: &[&Task<'_>], stored: Option<&[u8]>,
     if let Some(offset) = reader.is_plain(piece) {
         return serve_plain(&tasks, offset, wanted.number, &place, bench);
     }
-    match decoded(reader, piece, stored, bench) {
+    match decoded(&tasks, reader, piece, stored, bench) {
         Err(e) => tasks.iter().for_each(|task| told(task, e.clone())),
         Ok(None) => tasks.iter().for_each(fill),
         Ok(Some(bytes)) => {
@@ -150,28 +151,31 @@ fn serve_plain(tasks: &[&Task<'_>], offset: u64, number: u64, place: &Place<'_>,
     }
 }
 
-/// The decoded chunk, from the cache or decoded now; `None` where it was never written.
+/// The decoded chunk, of the cache, of another thread or decoded now; `None` where it was never written.
 fn decoded(
+    tasks: &[&Task<'_>],
     reader: &BlockReader,
     piece: Piece,
     stored: Option<&[u8]>,
     bench: &mut Bench,
 ) -> Result<Option<Arc<Vec<u8>>>> {
-    let key = reader.key(piece);
-    if let Some(bytes) = reader.cache.get(key) {
-        return Ok(Some(bytes));
-    }
+    let is_wanted = || tasks.iter().any(|task| task.sink.is_wanted());
+    let check = &mut || if is_wanted() { Ok(()) } else { Err(given_up()) };
+    let lease = match reader.cache.claim(reader.key(piece), check)? {
+        Claim::Given(bytes) => return Ok(bytes),
+        Claim::Own(lease) => lease,
+    };
     let ws = &mut bench.workspace;
     let decoded = match (stored, piece) {
-        (Some(stored), Piece::In(chunk)) => Some(reader.decode_stored(chunk.filter_mask, stored, ws)?),
+        (Some(stored), Piece::In(chunk)) => reader.decode_stored(chunk.filter_mask, stored, ws).map(Some),
         _ => {
             let mut encoded = std::mem::take(&mut ws.encoded);
             let decoded = reader.decode_new(piece, &mut encoded, ws);
             ws.encoded = encoded;
-            decoded?
+            decoded
         }
     };
-    let Some(bytes) = decoded.map(Arc::new) else { return Ok(None) };
-    reader.cache.put(key, Arc::clone(&bytes));
-    Ok(Some(bytes))
+    let decoded = decoded.map(|bytes| bytes.map(Arc::new));
+    lease.land(&decoded, true);
+    decoded
 }
