@@ -305,6 +305,21 @@ def test_64_threads_decode_each_chunk_once(sources, values, tmp_path):
     assert decoded == touched(keys, values.shape, (2, 5, 10))
 
 
+def test_batches_on_given_servers_are_the_same(chunked, values):
+    rng = np.random.default_rng(9)
+    for striping in ("stripe_size=64KiB,stripe_count=4", "stripe_size=100,stripe_count=3"):
+        source = sieva.open(chunked, learn=False, striping=striping)
+        asked = []
+        for i in range(40):
+            start = rng.integers(0, values.shape)
+            key = tuple(slice(int(s), int(s + 1 + rng.integers(0, 20))) for s in start)
+            asked.append((("v", "plain")[i % 2], key))
+        for (_, key), got in zip(asked, source.read_many(asked), strict=True):
+            np.testing.assert_array_equal(got, values[key])
+        kinds = [type(g) for g in source.read_many([("bad", 0), ("bad", 5)], errors="return")]
+        assert kinds == [np.ndarray, sieva.errors.CorruptFile]
+
+
 def test_plans_are_counted_and_small_arrays_are_of_numpy(chunked, values):
     source = sieva.open(chunked, learn=False)
     before = source._native.traffic()["plan_nanoseconds"]

@@ -134,7 +134,7 @@ impl Source {
         (memory, need): (u64, u64),
         kept: Option<&Arc<ChunkCache>>,
     ) -> Vec<Result<Column>> {
-        let crew = Threads(self.session().threads());
+        let crew = Threads(self);
         let readers = self.readers_of(requests, &checked, memory, kept);
         let mut results: Vec<Option<Result<Column>>> =
             checked.into_iter().map(|checked| checked.err().map(Err)).collect();
@@ -205,7 +205,7 @@ impl Source {
 /// Makes a value of each of what was read, on all threads.
 fn columns<T: Send>(
     read: Vec<Result<Buffer>>,
-    crew: &Threads,
+    crew: &Threads<'_>,
     make: &(dyn Fn(usize, Buffer) -> Result<T> + Sync),
 ) -> Vec<Result<T>> {
     let (n, threads) = (read.len(), crew.threads());

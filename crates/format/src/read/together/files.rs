@@ -8,7 +8,7 @@ use sieva_types::{Bx, Result, Selection, try_zeros};
 
 use super::sink::Sink;
 use super::task::Task;
-use super::{Alone, Ask, Crew, Wanted};
+use super::{Ask, Crew, OneOf, Wanted};
 use crate::buffer::Buffer;
 use crate::layout::{Parts, Placement, c_strides};
 use crate::read::BlockReader;
@@ -40,7 +40,7 @@ pub(super) fn run(tasks: &[Task<'_>], memory: u64, crew: &dyn Crew) {
     let each = memory / threads as u64;
     crew.each(files.len(), threads, &|i| {
         let (piece, shares) = &files[i];
-        file(*piece, shares, each, &Alone);
+        file(*piece, shares, each, &OneOf(crew));
     });
 }
 

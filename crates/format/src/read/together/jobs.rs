@@ -3,15 +3,17 @@
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
+use sieva_store::Striping;
 use sieva_types::{Result, try_resize};
 
 use super::plan::{Kind, Unit, Wave};
 use super::ranges::{self, Plain, Room};
+use super::servers::{LEAST_STRIPE, Queue, Ticket};
 use super::task::Task;
 use super::{Crew, REQUEST, all_done, cells, chunk, ended, planned};
 use crate::layout::Placement;
-use crate::read::Workspace;
 use crate::read::chunks::Piece;
+use crate::read::{BlockReader, Workspace};
 
 /// Bytes that a network is told of at once; while they are worked on, the next so many come.
 const AHEAD: u64 = 16 << 20;
@@ -29,11 +31,20 @@ pub(super) struct Bench {
 }
 
 /// Reads the units of a wave.
-pub(super) fn run(wave: &Wave, tasks: &[Task<'_>], memory: u64, crew: &dyn Crew) {
-    let work = Work { wave, tasks, benches: Mutex::default() };
-    let jobs = planned(tasks.first().map(|task| task.reader), || work.jobs(crew.threads()));
+pub(super) fn run(mut wave: Wave, tasks: &[Task<'_>], memory: u64, crew: &dyn Crew) {
+    let reader = tasks.first().map(|task| task.reader);
+    let is_remote = reader.is_some_and(BlockReader::is_remote);
+    let striping = reader.filter(|_| !is_remote).and_then(|reader| crew.striping(reader.source.store()));
+    if let Some(striping) = &striping {
+        cut_at_stripes(&mut wave, striping);
+    }
+    let striped = striping.as_ref().filter(|striping| !striping.is_single());
+    let work = Work { wave: &wave, tasks, striped, benches: Mutex::default() };
+    let jobs = planned(reader, || work.jobs(crew.threads()));
+    if let Some(striping) = &striping {
+        return work.by_servers(striping, &jobs, memory, crew);
+    }
     let threads = work.threads(memory, crew.threads());
-    let is_remote = tasks.first().is_some_and(|task| task.reader.is_remote());
     let mut batches = if is_remote { work.batches(&jobs) } else { std::iter::once(0..jobs.len()).collect() };
     batches.reverse();
     if is_remote && let Some(first) = batches.last() {
@@ -44,15 +55,34 @@ pub(super) fn run(wave: &Wave, tasks: &[Task<'_>], memory: u64, crew: &dyn Crew)
             work.announce(&jobs[next.clone()]);
         }
         let own = &jobs[batch];
-        if !all_done(crew, own.len(), threads, &|job| work.serve(own[job].clone())) {
+        if !all_done(crew, own.len(), threads, &|job| work.serve(own[job].clone(), None)) {
             tasks.iter().for_each(|task| task.sink.fail(ended()));
         }
     }
 }
 
+/// Cuts ranges of plain bytes where stripes end, so that each is on one server.
+fn cut_at_stripes(wave: &mut Wave, striping: &Striping) {
+    if striping.is_single() || striping.stripe_size() < LEAST_STRIPE {
+        return;
+    }
+    let units = std::mem::take(&mut wave.units).into_iter();
+    wave.units = units
+        .flat_map(|unit| match &unit.kind {
+            Kind::Plain(range) => {
+                let of = |piece: sieva_store::Piece| Unit { kind: Kind::Plain(piece.range), ..unit.clone() };
+                striping.pieces(range.clone()).map(of).collect()
+            }
+            _ => vec![unit],
+        })
+        .collect();
+}
+
 struct Work<'a, 'b> {
     wave: &'b Wave,
     tasks: &'b [Task<'a>],
+    /// Where the bytes lie, if not all on one server.
+    striped: Option<&'b Striping>,
     benches: Mutex<Vec<Bench>>,
 }
 
@@ -87,6 +117,7 @@ impl<'a> Work<'a, '_> {
             if let (Some(range), Some(own), Some(job)) = (&mut open, &own, jobs.last_mut())
                 && own.start == range.end
                 && own.end - range.start <= most
+                && self.is_of_one_stripe(range.start..own.end)
                 && self.is_of_one_store(units[job.start].tasks.start, unit)
             {
                 (range.end, job.end) = (own.end, i + 1);
@@ -96,6 +127,43 @@ impl<'a> Work<'a, '_> {
             jobs.push(i..i + 1);
         }
         jobs
+    }
+
+    /// Whether one server has all of a range.
+    fn is_of_one_stripe(&self, range: Range<u64>) -> bool {
+        self.striped.is_none_or(|striping| striping.pieces(range).nth(1).is_none())
+    }
+
+    /// Reads all jobs in the order of their servers.
+    fn by_servers(&self, striping: &Striping, jobs: &[Range<usize>], memory: u64, crew: &dyn Crew) {
+        let of = self.tasks.first().map(|task| task.reader);
+        let queue = planned(of, || {
+            let bytes: Vec<_> = jobs.iter().map(|job| self.bytes_of(&self.wave.units[job.clone()])).collect();
+            Queue::new(striping, &bytes)
+        });
+        let wanted = if striping.is_single() { crew.threads() } else { queue.threads(crew.threads()) };
+        let threads = self.threads(memory, wanted);
+        let next = |_: usize| {
+            if let Some((job, ticket)) = queue.next() {
+                self.serve(jobs[job].clone(), Some(ticket));
+            }
+        };
+        if !all_done(crew, jobs.len(), threads, &next) {
+            self.tasks.iter().for_each(|task| task.sink.fail(ended()));
+        }
+    }
+
+    /// The bytes of the source's object that a job reads.
+    fn bytes_of(&self, units: &[Unit]) -> Option<Range<u64>> {
+        let is_of_store = |unit: &&Unit| match &unit.kind {
+            Kind::Chunk(wanted) => {
+                wanted.piece.is_some_and(|piece| !self.first_of(unit).reader.is_cached(piece))
+            }
+            Kind::Plain(_) => true,
+            Kind::Cell(_) => false,
+        };
+        let ranges = units.iter().filter(is_of_store).filter_map(Unit::stored);
+        ranges.reduce(|a, b| a.start.min(b.start)..a.end.max(b.end))
     }
 
     fn is_of_one_store(&self, first: usize, unit: &Unit) -> bool {
@@ -168,14 +236,21 @@ impl<'a> Work<'a, '_> {
         }
     }
 
-    /// Reads a job, and gives all their parts.
-    fn serve(&self, job: Range<usize>) {
+    /// Reads a job, and gives all their parts. What is to be asked of servers is asked while there is a ticket for it.
+    fn serve(&self, job: Range<usize>, ticket: Option<Ticket<'_>>) {
         let lock = || self.benches.lock().unwrap_or_else(PoisonError::into_inner);
         let mut bench = lock().pop().unwrap_or_default();
         let units = &self.wave.units[job];
+        let is_wanted = |unit: &Unit| self.tasks_of(unit).iter().any(|task| task.sink.is_wanted());
+        if !units.iter().any(is_wanted) {
+            return;
+        }
         let mut stored = std::mem::take(&mut bench.stored);
+        let is_read_first = units.len() > 1 || self.striped.is_some() && self.encoded(&units[0]).is_some();
         // What cannot be read together is read one by one, so that errors reach those alone who need what fails.
-        let begin = (units.len() > 1).then(|| self.read_stored(units, &mut stored).ok()).flatten();
+        let begin = is_read_first.then(|| self.read_stored(units, &mut stored).ok()).flatten();
+        // Decoding asks no server.
+        let ticket = ticket.filter(|_| begin.is_none());
         for unit in units {
             let tasks = self.tasks_of(unit);
             match &unit.kind {
@@ -192,6 +267,7 @@ impl<'a> Work<'a, '_> {
                 Kind::Cell(number) => cells::serve(*number, &tasks),
             }
         }
+        drop(ticket);
         bench.stored = stored;
         lock().push(bench);
     }

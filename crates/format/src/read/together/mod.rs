@@ -11,6 +11,7 @@
 //! | `numbers.rs`, `plan.rs` | which units a task touches; units and waves of a batch |
 //! | `jobs.rs` | units that are read by one request, on threads, and what a network is told before |
 //! | `chunk.rs`, `ranges.rs`, `cells.rs` | a chunk, a block of plain bytes, a cell of a library, for all its tasks |
+//! | `servers.rs` | in which order, and how many at once of each server of a parallel file system |
 //! | `files.rs` | arrays of many files |
 //! | `task.rs`, `sink.rs` | a block and where it goes; the memory of a request and what became of it |
 
@@ -22,6 +23,9 @@ mod numbers;
 mod pieces;
 mod plan;
 mod ranges;
+#[cfg(test)]
+mod server_tests;
+mod servers;
 mod sink;
 mod task;
 #[cfg(test)]
@@ -32,6 +36,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::Instant;
 
+use sieva_store::{RangedRead, Striping};
 use sieva_types::{Bx, DType, Error, ErrorKind, Result, Selection};
 
 use super::BlockReader;
@@ -67,10 +72,16 @@ pub struct Ask<'a> {
     pub cancel: &'a AtomicBool,
 }
 
-/// Who does the work of a batch.
+/// Who does the work of a batch, and what is known of where its bytes are.
 pub trait Crew: Sync {
-    /// How many threads there are.
+    /// How many threads there are cores for.
     fn threads(&self) -> usize;
+
+    /// Where the bytes of a store lie, where somebody knows.
+    fn striping(&self, store: &Arc<dyn RangedRead>) -> Option<Striping> {
+        let _ = store;
+        None
+    }
 
     /// Calls `work` once with each number below `jobs`, in about this order, on at most `threads` threads, and returns when
     /// all calls have.
@@ -88,6 +99,23 @@ impl Crew for Alone {
 
     fn each(&self, jobs: usize, _: usize, work: &(dyn Fn(usize) + Sync)) {
         (0..jobs).for_each(work);
+    }
+}
+
+/// The calling thread alone, which knows what a crew knows.
+struct OneOf<'a>(&'a dyn Crew);
+
+impl Crew for OneOf<'_> {
+    fn threads(&self) -> usize {
+        1
+    }
+
+    fn striping(&self, store: &Arc<dyn RangedRead>) -> Option<Striping> {
+        self.0.striping(store)
+    }
+
+    fn each(&self, jobs: usize, threads: usize, work: &(dyn Fn(usize) + Sync)) {
+        Alone.each(jobs, threads, work);
     }
 }
 
@@ -178,7 +206,7 @@ fn run(tasks: &[Task<'_>], memory: u64, crew: &dyn Crew) {
     }
     let touches = (memory / 4 / TOUCH_BYTES).max(LEAST_TOUCHES);
     plan::each_wave(tasks, usize::try_from(touches).unwrap_or(usize::MAX), |wave| {
-        jobs::run(&wave, tasks, memory / 2, crew);
+        jobs::run(wave, tasks, memory / 2, crew);
     });
 }
 

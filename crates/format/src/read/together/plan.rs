@@ -51,13 +51,18 @@ impl Unit {
         }
     }
 
-    /// Bytes that it takes in the store, at most, where that is known.
-    pub(super) fn stored_bytes(&self) -> u64 {
+    /// Bytes that it has in the store, at most, where that is known.
+    pub(super) fn stored(&self) -> Option<Range<u64>> {
         match &self.kind {
-            Kind::Chunk(wanted) => wanted.stored().map_or(0, |range| range.end - range.start),
-            Kind::Plain(range) => range.end - range.start,
-            Kind::Cell(_) => 0,
+            Kind::Chunk(wanted) => wanted.stored(),
+            Kind::Plain(range) => Some(range.clone()),
+            Kind::Cell(_) => None,
         }
+    }
+
+    /// How many these are.
+    pub(super) fn stored_bytes(&self) -> u64 {
+        self.stored().map_or(0, |range| range.end - range.start)
     }
 }
 
