@@ -297,15 +297,22 @@ impl ChunkCache {
         if !is_kept {
             return Some(chunk);
         }
+        self.offer_made(key, &chunk);
+        Some(chunk)
+    }
+
+    /// The same of a chunk that need not be copied.
+    pub(super) fn offer_made(&self, key: ChunkKey, chunk: &Arc<Vec<u8>>) {
+        let need = chunk.len() + ENTRY_BYTES;
         let mut state = self.shared.lock();
+        if state.owned(self.user) + need > self.most_offered {
+            return;
+        }
         while state.bytes + need > self.shared.limit {
-            let Some(oldest) = state.oldest_of_others(self.user) else { return Some(chunk) };
+            let Some(oldest) = state.oldest_of_others(self.user) else { return };
             state.remove(&oldest);
         }
-        if fits(&state) {
-            state.insert((self.source, key), Arc::clone(&chunk), self.user);
-        }
-        Some(chunk)
+        state.insert((self.source, key), Arc::clone(chunk), self.user);
     }
 }
 

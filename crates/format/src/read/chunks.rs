@@ -175,7 +175,7 @@ impl BlockReader {
         Ok(())
     }
 
-    /// The decoded chunk, from the cache or decoded now; kept only if more of it may be wanted. `None` where it was
+    /// The decoded chunk, from the cache or decoded now; kept in the place of others only if more of it may be wanted. `None` where it was
     /// never written.
     fn decoded(&self, chunk: Piece, whole: bool, ws: &mut Workspace) -> Result<Option<Arc<Vec<u8>>>> {
         let lease = match self.cache.claim(self.key(chunk), &mut || ws.check())? {

@@ -87,10 +87,12 @@ impl<'a> Lease<'a> {
         Self { cache, key, flight }
     }
 
-    /// Tells what came of it; the chunk is kept if `keep` and there is room.
-    pub(super) fn land(mut self, decoded: &Result<Chunk>, keep: bool) {
-        if let (Ok(Some(chunk)), true) = (decoded, keep) {
-            self.cache.put(self.key.1, Arc::clone(chunk));
+    /// Tells what came of it. The chunk is kept: in the place of others if more of it `is_wanted` soon, else where there is room.
+    pub(super) fn land(mut self, decoded: &Result<Chunk>, is_wanted: bool) {
+        match decoded {
+            Ok(Some(chunk)) if is_wanted => self.cache.put(self.key.1, Arc::clone(chunk)),
+            Ok(Some(chunk)) => self.cache.offer_made(self.key.1, chunk),
+            _ => {}
         }
         let outcome = match decoded {
             // Others may have more memory, and have not given up.
@@ -180,11 +182,11 @@ mod tests {
 
     #[test]
     fn those_who_wait_get_the_chunk_or_the_error_of_who_decodes_it() {
-        for keep in [true, false] {
-            let cache = ChunkCache::new(1 << 20);
-            let got = while_others_wait(&cache, 5, |lease| lease.land(&Ok(Some(Arc::new(vec![7; 9]))), keep));
+        for (is_wanted, room) in [(true, 1 << 20), (false, 1 << 20), (true, 9), (false, 9)] {
+            let (cache, chunk) = (ChunkCache::new(room), || Ok(Some(Arc::new(vec![7; 9]))));
+            let got = while_others_wait(&cache, 5, |lease| lease.land(&chunk(), is_wanted));
             assert!(got.into_iter().all(|got| *got.unwrap().unwrap().unwrap() == [7; 9]));
-            assert_eq!(cache.holds(KEY), keep);
+            assert_eq!(cache.holds(KEY), room > 9);
         }
         let cache = ChunkCache::new(1 << 20);
         let got = while_others_wait(&cache, 3, |lease| lease.land(&Ok(None), true));
