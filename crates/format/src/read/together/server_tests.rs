@@ -288,7 +288,7 @@ fn threads_that_read_alone_or_together_decode_each_chunk_once() {
             let reader = BlockReader::new(source, 0, Arc::clone(&cache), 1 << 30).unwrap();
             let never = AtomicBool::new(false);
             begin.wait();
-            if i % 2 == 0 {
+            if i.is_multiple_of(2) {
                 let mut out = Buffer::default();
                 return reader.read(bx, &mut out, &mut Workspace::default()).map(|()| out);
             }

@@ -26,6 +26,8 @@ pub(super) struct Queue {
 }
 
 type Lanes = VecDeque<VecDeque<usize>>;
+/// Jobs with their places.
+type Placed = Vec<(u64, usize)>;
 
 struct State {
     /// Jobs by their server, each in its order; the lane that was taken from goes to the end.
@@ -41,7 +43,7 @@ impl Queue {
     /// Jobs that read these bytes; none where it is not known.
     pub(super) fn new(striping: &Striping, jobs: &[Option<Range<u64>>]) -> Self {
         let servers: Vec<Vec<u32>> = jobs.iter().map(|bytes| servers_of(striping, bytes.as_ref())).collect();
-        let mut lanes: BTreeMap<(bool, Option<u32>), Vec<(u64, usize)>> = BTreeMap::new();
+        let mut lanes: BTreeMap<(bool, Option<u32>), Placed> = BTreeMap::new();
         for (job, (bytes, servers)) in jobs.iter().zip(&servers).enumerate() {
             let begin = bytes.as_ref().map_or(0, |bytes| bytes.start);
             let place = striping.disk_order(begin).unwrap_or(begin);
