@@ -190,25 +190,27 @@ mod tests {
         let dir = std::env::temp_dir().join(format!("sieva-windows-{}", std::process::id()));
         std::fs::create_dir_all(&dir).unwrap();
         let (path, other) = (dir.join("a.nc"), dir.join("b.nc"));
-        (written(&path, 100), written(&other, 100));
+        written(&path, 100);
+        written(&other, 100);
+        let name = |path: &Path| path.to_str().unwrap().to_owned();
+        let (at, beside) = (name(&path), name(&other));
         let options = OpenOptions::default();
         for cache in [0, 1 << 20] {
             let of = || SessionOptions { memory: Some(1 << 30), cache: Some(cache), ..Default::default() };
             let (session, elsewhere) = (Session::new(&of()).unwrap(), Session::new(&of()).unwrap());
-            let first = session.open(&path, &options).unwrap();
-            let again = session.open(&path, &options).unwrap();
+            let first = session.open(&at, &options).unwrap();
+            let again = session.open(&at, &options).unwrap();
             assert!(is_one(&first, &again) && is_one(&first, &first.clone()));
             // Other files, other sessions, and other meanings of values have windows of their own.
             let ranged = OpenOptions { valid_range: true, ..options.clone() };
-            assert!(!is_one(&first, &session.open(&other, &options).unwrap()));
-            assert!(!is_one(&first, &elsewhere.open(&path, &options).unwrap()));
-            assert!(!is_one(&first, &session.open(&path, &ranged).unwrap()));
+            assert!(!is_one(&first, &session.open(&beside, &options).unwrap()));
+            assert!(!is_one(&first, &elsewhere.open(&at, &options).unwrap()));
+            assert!(!is_one(&first, &session.open(&at, &ranged).unwrap()));
             // So has another state of the file, and one of which a change might not be noticed.
             written(&path, 50);
-            assert!(!is_one(&first, &session.open(&path, &options).unwrap()));
+            assert!(!is_one(&first, &session.open(&at, &options).unwrap()));
             written(&path, 0);
-            let (fresh, too) =
-                (session.open(&path, &options).unwrap(), session.open(&path, &options).unwrap());
+            let (fresh, too) = (session.open(&at, &options).unwrap(), session.open(&at, &options).unwrap());
             assert!(!is_one(&fresh, &too) && is_one(&fresh, &fresh.clone()));
             written(&path, 100);
         }

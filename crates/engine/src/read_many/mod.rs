@@ -211,9 +211,9 @@ fn columns<T: Send>(
     let (n, threads) = (read.len(), crew.threads());
     let at_once = (n / (16 * threads.max(1))).clamp(1, RESULTS_AT_ONCE);
     let mut read = read.into_iter();
-    let blocks: Vec<Mutex<(Vec<Result<Buffer>>, Vec<Result<T>>)>> = (0..n.div_ceil(at_once))
-        .map(|_| Mutex::new((read.by_ref().take(at_once).collect(), Vec::new())))
-        .collect();
+    let block =
+        |_| -> (Vec<Result<Buffer>>, Vec<Result<T>>) { (read.by_ref().take(at_once).collect(), Vec::new()) };
+    let blocks: Vec<_> = (0..n.div_ceil(at_once)).map(block).map(Mutex::new).collect();
     let lock = |block: usize| blocks[block].lock().unwrap_or_else(PoisonError::into_inner);
     crew.each(blocks.len(), threads, &|block| {
         let read = std::mem::take(&mut lock(block).0);

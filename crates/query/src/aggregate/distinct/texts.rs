@@ -210,7 +210,7 @@ impl Encoded for DistinctTexts {
         for group in 0..groups {
             for text in r.list(Reader::text)? {
                 // Its places, some of which are held twice for a moment while they grow.
-                r.charge(8 * size_of::<u32>())?;
+                r.charge(size_of::<[u32; 8]>())?;
                 self.insert(group as u32, &text)?;
             }
         }

@@ -289,6 +289,9 @@ impl ExecStats {
     }
 }
 
+/// Where a selection ended before its time: the number of positions before the row that fails, and its error.
+pub type Halt = Option<(u64, Error)>;
+
 /// The positions that satisfy the condition; at least the first `enough` of them, where not all are wanted.
 ///
 /// # Errors
@@ -303,14 +306,14 @@ pub fn select(execution: &Execution, enough: Option<u64>) -> Result<(Selection, 
 ///
 /// # Errors
 /// As [`select`].
-pub fn select_until_failure(execution: &Execution) -> Result<(Selection, Option<(u64, Error)>, ExecStats)> {
+pub fn select_until_failure(execution: &Execution) -> Result<(Selection, Halt, ExecStats)> {
     selected(execution, Bands::halting)
 }
 
 fn selected<'e>(
     execution: &'e Execution,
     how: impl FnOnce(Bands<'e>) -> Bands<'e>,
-) -> Result<(Selection, Option<(u64, Error)>, ExecStats)> {
+) -> Result<(Selection, Halt, ExecStats)> {
     let rows = &execution.bound.rows;
     let mut builder = SelectionBuilder::new(rows.names.clone(), rows.shape.clone())?;
     let prepared = execution.prepare()?;
