@@ -285,6 +285,14 @@ ODD = (
     "SELECT object, count(flux) AS n GROUP BY object HAVING min(x) < 1000 AND max(flux) > 1",
     "SELECT object, count(flux) AS n GROUP BY object HAVING max(x) > 7 AND max(flux) < 7",
     "SELECT count(*) AS n, flux + x AS a, x + flux AS b GROUP BY flux + x, x + flux",
+    # Conditions that fold to a constant: as many are left to the catalog as before, but others.
+    "SELECT object, x WHERE plate >= 0 AND plate < 9 AND flux IN ()",
+    "SELECT object, x WHERE plate IN (0, 3) AND plate <= 5 AND flux IN ()",
+    "SELECT object, x WHERE plate >= 0 AND NOT (flux = 1 OR flux NOT IN ())",
+    "SELECT object, x WHERE plate >= 0 AND plate < 9 AND flux > nan",
+    "SELECT count(if(plate <= 1, x, flux)) AS n WHERE plate >= 0 AND flux IN ()",
+    "SELECT object, x WHERE 9 > plate AND NOT plate < 0 AND flux NOT IN ()",
+    "SELECT object, x WHERE NOT (plate IN (4) OR plate > 5) AND NOT flux <= 1",
 )
 
 

@@ -51,6 +51,11 @@ pub(super) fn rest_of(name: &str, shape: &Shape, cross: bool) -> Result<Plan> {
     made(name, shape, cross, shape.rest.iter().cloned().collect())
 }
 
+/// The same with these conditions alone.
+pub(super) fn pushed_of(name: &str, shape: &Shape, cross: bool) -> Result<Plan> {
+    made(name, shape, cross, shape.pushed.clone())
+}
+
 fn made(name: &str, shape: &Shape, cross: bool, conditions: Vec<Expr>) -> Result<Plan> {
     let mut named = NamedColumns::new(&Meaning::column_of);
     for array in &shape.arrays {

@@ -77,12 +77,12 @@ impl CollectionQuery {
     /// The query of its plan in its one form, where that has other keys, arrays, conditions or aggregates: a condition that
     /// folds (`flux IN ()`) leaves no names, and is answered by the catalog; two names of an aggregate (avg, mean) are one;
     /// parts of HAVING stand in another order, and so do the aggregates in it. Tasks are run by their plans, so that they
-    /// are made of them, too.
+    /// are made of them, too: whoever runs one takes it that its objects satisfy the conditions on keys.
     pub(in crate::collection) fn planned_otherwise(&self) -> Result<Option<Self>> {
         let Inner { collection, options, shape: own, .. } = &*self.inner;
         let plan = self.logical_plan()?;
         let other = Shape::of(&collection.names()?, &collection.select_of(&plan)?)?;
-        let asks = |shape: &Shape| (shape.pushed.len(), shape.rest.is_some());
+        let pushed = |shape: &Shape| plan::pushed_of(collection.name(), shape, options.cross);
         let groups = |shape: &Shape| (shape.by.clone(), shape.calls.clone());
         let are_same = asks(&other) == asks(own) && other.keys == own.keys && other.arrays == own.arrays;
         if are_same && groups(&other) == groups(own) {
