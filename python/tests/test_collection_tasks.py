@@ -315,3 +315,29 @@ def test_plans_of_another_form_have_the_same_answers(tmp_path: Path, sql: str) -
     whole = query.to_arrow()
     assert found.to_arrow().to_pylist() == whole.to_pylist()
     assert found.count() == query.count() == whole.num_rows
+
+
+def test_keys_keep_their_type_where_no_object_is_left(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as f:
+        for n in range(4):
+            group = f.create_group(f"o{n}")
+            group["flux"] = np.arange(3.0)
+            group.attrs["plate"] = n
+            group.attrs["name"] = "star"
+            group.attrs["mixed"] = "text" if n == 0 else n
+    with sieva.Catalog(str(tmp_path / "catalog.sqlite")) as known:
+        known.add(tmp_path / "a.h5", collection="runs")
+    collection = collection_of(tmp_path)
+    query = collection.sql("SELECT name, plate, flux WHERE plate > 99")
+    assert [str(t) for t in query.to_arrow().schema.types] == ["string", "int64", "double"]
+    for sql in (
+        "SELECT name, plate, flux WHERE plate > 99",
+        "SELECT length(name) AS n, flux WHERE plate > 99 AND name LIKE 'st%'",
+        "SELECT count(*) AS n WHERE plate > 99 AND flux > length(name)",
+        "SELECT mixed, flux WHERE plate > 99",
+        "SELECT mixed, flux WHERE plate > 0",
+    ):
+        query = collection.sql(sql)
+        tasks = [CollectionTask.from_bytes(bytes(task)) for task in query.tasks(2)]
+        found = query.finish([collection.run_task(task) for task in tasks]).to_arrow()
+        assert found.equals(query.to_arrow()), sql

@@ -27,7 +27,7 @@ use sieva_types::{Error, ErrorKind, Result};
 use super::keys::{Class, class_of};
 use super::manifests::{self, Hint};
 use super::names::Names;
-use super::objects::{self, SourceObjects};
+use super::objects::{self, Object, SourceObjects};
 use super::paths::array_of;
 use super::plan::shown;
 use super::run::{At, Setting, Walk};

@@ -237,7 +237,9 @@ fn template_of<'a>(
             if let Some((plan, constants)) = plan_of_object(schema, plan, &names, options.cross)? {
                 let query = Query::of_object(&source, plan, &constants, options)?;
                 collection.did.note(&source);
-                let example = SourceObjects { objects: vec![object.clone()], ..found.outline() };
+                // Its keys are no matter, and may be of other types where they are not those of the query's objects.
+                let (group, values) = (object.group.clone(), vec![None; shape.keys.len()]);
+                let example = SourceObjects { objects: vec![Object { group, values }], ..found.outline() };
                 return Ok(Some((query, example)));
             }
         }
