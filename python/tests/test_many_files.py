@@ -298,3 +298,36 @@ def test_sorted_replicas_of_joined_files_are_refused_with_what_to_do(tmp_path):
     assert told in done.stderr
     assert "leave --kind (kinds=) away" in done.stderr
     assert not list(tmp_path.glob("**/*.zarr"))
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i4"])
+@pytest.mark.parametrize("fills", [(7, None), (None, 7), (7, 8), (None, None)])
+def test_coordinates_are_compared_as_numbers(tmp_path, dtype, fills):
+    for number, fill in enumerate(fills):
+        with netCDF4.Dataset(tmp_path / f"{number}.nc", "w") as file:
+            file.createDimension("t", 2)
+            file.createDimension("y", 2)
+            file.createVariable("t", "f8", ("t",))[:] = np.arange(2) + 2 * number
+            y = file.createVariable("y", dtype, ("y",), fill_value=fill)
+            y.set_auto_mask(False)
+            # Both zeros are one number.
+            y[:] = [0.0 if number else -0.0, -2]
+            file.createVariable("a", "f4", ("t", "y"))[:] = np.arange(4).reshape(2, 2)
+    src = sieva.open(str(tmp_path / "*.nc"))
+    found = src.sql("SELECT y, sum(a) AS s GROUP BY y").to_arrow().to_pylist()
+    assert found == [{"y": -2, "s": 8.0}, {"y": 0, "s": 4.0}]
+
+
+@pytest.mark.parametrize("other", [[0, -3], [0, 7], [1, -2]])
+def test_coordinates_of_other_numbers_do_not_fit(tmp_path, other):
+    for number, values in enumerate(([0, -2], other)):
+        with netCDF4.Dataset(tmp_path / f"{number}.nc", "w") as file:
+            file.createDimension("t", 2)
+            file.createDimension("y", 2)
+            file.createVariable("t", "f8", ("t",))[:] = np.arange(2) + 2 * number
+            y = file.createVariable("y", "f4", ("y",), fill_value=7 if number else None)
+            y.set_auto_mask(False)
+            y[:] = values
+            file.createVariable("a", "f4", ("t", "y"))[:] = np.arange(4).reshape(2, 2)
+    with pytest.raises(sieva.errors.DimensionMismatch, match="'y'"):
+        sieva.open(str(tmp_path / "*.nc"))

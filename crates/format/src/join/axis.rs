@@ -112,7 +112,7 @@ impl Files<'_> {
         let (Some(v), Some(w)) = (&one.coords[d], &other.coords[e]) else {
             return format!("without coordinates in '{}' or '{}'", self.names[a], self.names[b]);
         };
-        let at = (0..one.lens[d] as usize).find(|&i| v.number(i) != w.number(i)).unwrap_or(0);
+        let at = (0..one.lens[d] as usize).find(|&i| !v.same_at(w, i)).unwrap_or(0);
         let show = |v: &Values| v.number(at).map_or_else(|| "text".into(), |x| x.to_string());
         format!("value {at} is {} in '{}', {} in '{}'", show(v), self.names[a], show(w), self.names[b])
     }
@@ -120,7 +120,11 @@ impl Files<'_> {
     /// Whether two files have the same values along a dimension, in the same units.
     pub(super) fn same_coordinate(&self, a: usize, d: usize, b: usize, e: usize) -> bool {
         let (one, other) = (&self.outlines[a], &self.outlines[b]);
-        if one.coords[d] != other.coords[e] {
+        let are_same = match (&one.coords[d], &other.coords[e]) {
+            (Some(a), Some(b)) => a.same(b),
+            (a, b) => a.is_none() && b.is_none(),
+        };
+        if !are_same {
             return false;
         }
         let units = |o: &Outline, d: usize| {

@@ -7,6 +7,7 @@ use sieva_types::{Buffer, Bx, DType, Result, Texts};
 
 use super::unpack::Unpack;
 use crate::ArraySource;
+use crate::decoding::Number;
 use crate::read::{BlockReader, ChunkCache, Workspace};
 use crate::schema::{ArrayInfo, AttrValue, Schema, attr};
 
@@ -25,6 +26,49 @@ pub(crate) enum Values {
 }
 
 impl Values {
+    /// Whether values are the same, whatever types hold them. A missing one is the same as another.
+    pub(crate) fn same(&self, other: &Self) -> bool {
+        if self == other {
+            return true;
+        }
+        match (self, other) {
+            (Self::Numbers(..), Self::Numbers(..)) => {
+                self.len() == other.len() && (0..self.len()).all(|i| self.same_at(other, i))
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether value `i` is.
+    pub(crate) fn same_at(&self, other: &Self, i: usize) -> bool {
+        match (self.exact(i), other.exact(i)) {
+            (Some(Number::Int(a)), Some(Number::Int(b))) => a == b,
+            (Some(Number::Float(a)), Some(Number::Float(b))) => a == b || (a.is_nan() && b.is_nan()),
+            (Some(Number::Int(i)), Some(Number::Float(x)))
+            | (Some(Number::Float(x)), Some(Number::Int(i))) => i as f64 == x && x as i128 == i,
+            (a, b) => a.is_none() && b.is_none(),
+        }
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Self::Numbers(DType::F16, bytes) => bytes.len() / DType::F32.size(),
+            Self::Numbers(dtype, bytes) => bytes.len() / dtype.size().max(1),
+            Self::Texts(texts) => texts.len(),
+        }
+    }
+
+    /// Value `i` as the number that it is.
+    fn exact(&self, i: usize) -> Option<Number> {
+        let Self::Numbers(dtype, bytes) = self else { return None };
+        let eight = || bytes.get(i * 8..(i + 1) * 8)?.try_into().ok();
+        match dtype {
+            DType::I64 => Some(Number::Int(i64::from_ne_bytes(eight()?).into())),
+            DType::U64 => Some(Number::Int(u64::from_ne_bytes(eight()?).into())),
+            _ => self.number(i).map(Number::Float),
+        }
+    }
+
     /// Value `i` as a number, for putting files in order.
     pub(crate) fn number(&self, i: usize) -> Option<f64> {
         let Self::Numbers(dtype, bytes) = self else { return None };

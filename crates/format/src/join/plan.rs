@@ -171,7 +171,7 @@ impl Builder<'_> {
         while let Some(known) = self.whole.schema.dims.iter().position(|k| k.path == path) {
             let other = self.coords.get(&known);
             if self.whole.schema.dims[known].len == len
-                && other.is_none_or(|v| values.as_ref().is_none_or(|own| own == v))
+                && other.is_none_or(|v| values.as_ref().is_none_or(|own| own.same(v)))
             {
                 return Ok(known);
             }
