@@ -185,3 +185,19 @@ def test_the_command_line_shows_plans(source):
     assert first == source.sql(sql).plan().id
     assert text == f"SELECT c FROM '{source.path}' WHERE a > 1"
     assert Plan.from_json(printed("plan", sql, "--json")) == source.sql(sql).plan()
+
+
+@pytest.mark.parametrize("literal", [2**64 + 1, 2**70 + 3, -(2**63) - 1, 10**30 + 1])
+def test_a_number_beyond_64_bits_has_one_form(source, literal):
+    for equal in (
+        (f"a < {literal}", f"a <= {literal}", f"NOT a >= {literal}", f"NOT a > {literal}", f"{literal} > a"),
+        (f"a > {literal}", f"a >= {literal}", f"NOT a <= {literal}", f"NOT a < {literal}", f"{literal} < a"),
+        (f"a = {literal}", f"NOT a <> {literal}", f"{literal} = a"),
+        (f"a <> {literal}", f"NOT a = {literal}", f"{literal} <> a"),
+    ):
+        plans = [source.query(text).plan() for text in equal]
+        assert {plan.id for plan in plans} == {plans[0].id}, equal
+        again = source.sql(plans[0].sql())
+        assert again.plan().id == plans[0].id
+    assert source.query(f"a < {literal}").count() == (12 if literal > 0 else 0)
+    assert source.query(f"a <> {literal}").count() == 12

@@ -1,7 +1,8 @@
 //! Comparisons with integer literals beyond 64 bits, which no constant of a value's type can hold.
 //!
 //! Such a literal lies strictly between two neighbouring float64, and no integer of 64 bits lies between these, so
-//! that any number is below it exactly if it is not above the lower neighbour.
+//! that any number is below it exactly if it is below the upper neighbour. One neighbour does for all comparisons, so that
+//! NOT of one is the other as it would have been written.
 
 use std::cmp::Ordering;
 
@@ -39,20 +40,17 @@ fn order(i: i128) -> Option<Ordering> {
 
 fn with_literal(op: CompareOp, value: Value, literal: i128) -> Result<Value> {
     let nearest = literal as f64;
-    let (below, above) = match order(literal) {
-        Some(Ordering::Less) => (nearest.next_down(), nearest),
-        _ => (nearest, nearest.next_up()),
-    };
-    let side = |op: CompareOp, value: Value, neighbour: f64| -> Result<Value> {
-        let neighbour = Value::Constant(Vector::constant(&Scalar::F64(neighbour))?);
+    let above = if order(literal) == Some(Ordering::Less) { nearest } else { nearest.next_up() };
+    let side = |op: CompareOp, value: Value| -> Result<Value> {
+        let neighbour = Value::Constant(Vector::constant(&Scalar::F64(above))?);
         Ok(Value::Compare(op, Box::new(value), Box::new(neighbour)))
     };
     let both = |value: Value| -> Result<Vec<Value>> {
-        Ok(vec![side(CompareOp::LtEq, value.clone(), below)?, side(CompareOp::GtEq, value, above)?])
+        Ok(vec![side(CompareOp::Lt, value.clone())?, side(CompareOp::GtEq, value)?])
     };
     match op {
-        CompareOp::Lt | CompareOp::LtEq => side(CompareOp::LtEq, value, below),
-        CompareOp::Gt | CompareOp::GtEq => side(CompareOp::GtEq, value, above),
+        CompareOp::Lt | CompareOp::LtEq => side(CompareOp::Lt, value),
+        CompareOp::Gt | CompareOp::GtEq => side(CompareOp::GtEq, value),
         // Nothing is equal to it; where the value is missing, so is the answer.
         CompareOp::Eq => Ok(Value::And(both(value)?)),
         CompareOp::NotEq => Ok(Value::Or(both(value)?)),
