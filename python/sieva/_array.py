@@ -133,7 +133,7 @@ class Array(Expr):
     def __getitem__(self, key: object) -> Any:  # noqa: ANN401 - an array, or a scalar
         """Return decoded values, with the indexing of numpy by integers, slices and ``...``."""
         box = as_box(key, self.shape, self.path)
-        values = self._native.read(self.path, box.start, box.shape, raw=False)
+        values = self._native.read(self.path, box.start, box.shape, raw=False, steps=box.steps)
         return box.cut(values)
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:

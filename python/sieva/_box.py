@@ -18,11 +18,13 @@ class Box(NamedTuple):
 
     start: list[int]
     shape: list[int]
+    steps: list[int] | None
+    """Of each axis the distance of the elements that are wanted, from the first of the box on; None where all are 1."""
     inner: tuple[Any, ...] | None
-    """None where that is all of the box."""
+    """What is left to do with these; None where that is nothing."""
 
     def cut(self, values: NDArray[Any]) -> Any:  # noqa: ANN401 - an array, or a scalar where all axes are indexed
-        """Return the part of the box's values that was asked for."""
+        """Return the wanted elements of the box as they were asked for."""
         return values if self.inner is None else values[self.inner]
 
 
@@ -37,14 +39,16 @@ def as_box(key: object, shape: tuple[int, ...], name: str) -> Box:
         The index is of another kind.
     """
     keys = _expanded(key, len(shape), name)
-    start, lengths, inner = [], [], []
+    start, lengths, steps, inner = [], [], [], []
     for axis, (part, length) in enumerate(zip(keys, shape, strict=True)):
-        first, count, cut = _axis(part, length, axis, name)
+        first, count, step, cut = _axis(part, length, axis, name)
         start.append(first)
         lengths.append(count)
+        steps.append(step)
         inner.append(cut)
     is_whole = bool(inner) and all(cut == _WHOLE for cut in inner)
-    return Box(start, lengths, None if is_whole else tuple(inner))
+    is_dense = all(step == 1 for step in steps)
+    return Box(start, lengths, None if is_dense else steps, None if is_whole else tuple(inner))
 
 
 def _expanded(key: object, ndim: int, name: str) -> list[Any]:
@@ -59,15 +63,15 @@ def _expanded(key: object, ndim: int, name: str) -> list[Any]:
     return keys[:at] + [slice(None)] * (ndim - given) + keys[at + len(dots) :]
 
 
-def _axis(part: object, length: int, axis: int, name: str) -> tuple[int, int, Any]:
-    """Return first position and length of the box along an axis, and the index within."""
+def _axis(part: object, length: int, axis: int, name: str) -> tuple[int, int, int, Any]:
+    """Return first position and length of the box along an axis, its step, and what is left to do."""
     if isinstance(part, slice):
         positions = range(*part.indices(length))
         if not positions:
-            return 0, 0, _WHOLE
+            return 0, 0, 1, _WHOLE
         low, high = min(positions[0], positions[-1]), max(positions[0], positions[-1])
         step = positions.step
-        return low, high - low + 1, slice(None, None, step)
+        return low, high - low + 1, min(abs(step), length), slice(None, None, 1 if step > 0 else -1)
     try:
         position = operator.index(part)  # type: ignore[arg-type]
     except TypeError:
@@ -82,4 +86,4 @@ def _axis(part: object, length: int, axis: int, name: str) -> tuple[int, int, An
         raise IndexError(
             f"index {position} is out of bounds for axis {axis} of array {name!r} with length {length}"
         )
-    return position % length, 1, 0
+    return position % length, 1, 1, 0

@@ -408,10 +408,10 @@ class RankPlan:
 
 def read_many(
     source: Source,
-    requests: list[tuple[str, tuple[list[int], list[int]] | Selection]],
+    requests: list[tuple[str, tuple[list[int], list[int], list[int] | None] | Selection]],
     raw: bool,
 ) -> list[Any]:
-    """Read boxes (start, shape) and selections together; of each an array, or its exception."""
+    """Read boxes (start, shape, steps) and selections together; of each an array, or its exception."""
 
 class Source:
     """An open file."""
@@ -522,14 +522,22 @@ class Source:
     def info(self, path: str) -> dict[str, Any]:
         """Return what is known of the array of exactly this path, without reading its data."""
 
-    def read(self, path: str, start: list[int], shape: list[int], raw: bool = True) -> NDArray[Any]:
-        """Return the values of the box ``start``, ``shape`` of an array.
+    def read(
+        self,
+        path: str,
+        start: list[int],
+        shape: list[int],
+        raw: bool = True,
+        steps: list[int] | None = None,
+    ) -> NDArray[Any]:
+        """Return the values of the box ``start``, ``shape`` of an array, all or in ``steps``.
 
         Returns
         -------
         ndarray
-            Of shape ``shape``, in the machine's byte order. ``raw``: the stored values, texts as an object
-            array of str. Otherwise decoded values, where missing ones are NaN.
+            Of shape ``shape``, divided by the steps and rounded up where there are some, in the machine's
+            byte order. ``raw``: the stored values, texts as an object array of str. Otherwise decoded values,
+            where missing ones are NaN.
 
         Raises
         ------

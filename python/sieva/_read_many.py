@@ -49,8 +49,8 @@ def read_many(
     list of numpy.ndarray
         One for each request, in their order. Of an index its shape is that of numpy, a scalar where all axes
         are indexed; of a selection it is ``(len(selection),)``, in the order of its positions. The type is
-        that of the decoded values, or of the stored ones; integers with missing values are float64, texts
-        objects.
+        that of the decoded values, or of the stored ones; integers are float64 where one of
+        those that are given is missing; texts are objects.
 
     Raises
     ------
@@ -74,7 +74,7 @@ def read_many(
     """
     if errors not in ("raise", "return"):
         raise ValueError(f"errors is 'raise' or 'return', got {errors!r}")
-    asked: list[tuple[str, tuple[list[int], list[int]] | _native.Selection]] = []
+    asked: list[tuple[str, tuple[list[int], list[int], list[int] | None] | _native.Selection]] = []
     # Of each request the box, an error of its own, or None for a selection.
     boxes: list[Box | Exception | None] = []
     known: dict[str, Array] = {}
@@ -91,7 +91,7 @@ def read_many(
             boxes.append(error)
             continue
         boxes.append(box)
-        asked.append((array.path, key if box is None else (box.start, box.shape)))
+        asked.append((array.path, key if box is None else (box.start, box.shape, box.steps)))
     read = iter(_native.read_many(self._native, asked, stored))
     out = [_made(box, read) for box in boxes]
     if errors == "raise":

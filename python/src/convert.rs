@@ -103,6 +103,33 @@ pub fn stored_width<'py>(
     if info.is_some_and(is_half) { values.call_method1("astype", ("float16",)) } else { Ok(values) }
 }
 
+/// The values of a box in their shape, of every so manieth element along each dimension. Their type is decided by those that
+/// are given: integers among which none is missing stay integers.
+pub fn stepped<'py>(
+    py: Python<'py>,
+    values: Column,
+    shape: &[u64],
+    steps: &[u64],
+    info: Option<&sieva::ArrayInfo>,
+    raw: bool,
+) -> PyResult<Bound<'py, PyAny>> {
+    let values = if steps.iter().all(|&s| s <= 1) { values } else { every(&values, shape, steps) };
+    let extent = shape.iter().zip(steps).map(|(n, &s)| n.div_ceil(s.max(1)));
+    let extent = PyTuple::new(py, extent.collect::<Vec<_>>())?;
+    stored_width(column(py, values)?, info, raw)?.call_method1("reshape", (extent,))
+}
+
+/// Every so manieth element of a box along each dimension.
+fn every(values: &Column, shape: &[u64], steps: &[u64]) -> Column {
+    let mut places = vec![0];
+    for (&n, &step) in shape.iter().zip(steps) {
+        let along = (0..n as usize).step_by(step.max(1) as usize);
+        places = places.iter().flat_map(|p| along.clone().map(move |i| p * n as usize + i)).collect();
+    }
+    let Column { data, valid } = values.take(&places);
+    Column { data, valid: valid.filter(|v| v.zeros_iter().next().is_some()) }
+}
+
 fn blank<T: Copy>(values: &mut [T], valid: Option<Mask>, nan: T) {
     valid.iter().flat_map(Mask::zeros_iter).for_each(|i| values[i] = nan);
 }

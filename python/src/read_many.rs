@@ -27,6 +27,7 @@ pub fn read_many<'py>(
     let mut known: HashMap<String, Result<usize>> = HashMap::new();
     // Of each request nothing, or why its name means no array.
     let (mut all, mut unknown) = (Vec::with_capacity(requests.len()), Vec::with_capacity(requests.len()));
+    let mut steps = Vec::with_capacity(requests.len());
     for request in &requests {
         let (name, asked): (Bound<'py, PyString>, Bound<'py, PyAny>) = request.extract()?;
         let name = name.to_str()?;
@@ -34,20 +35,21 @@ pub fn read_many<'py>(
             Some(array) => array.clone(),
             None => known.entry(name.to_owned()).or_insert(opened.resolve(name)).clone(),
         };
-        let part = part(&asked)?;
+        let (part, apart) = part(&asked)?;
         unknown.push(match array {
             Ok(array) => {
                 all.push(Request { array, part, raw, cancel: Arc::clone(&cancel) });
+                steps.push(apart);
                 None
             }
             Err(e) => Some(e),
         });
     }
-    let mut read = interruptible(py, &cancel, || opened.read_many(&all))?.into_iter().zip(&all);
+    let mut read = interruptible(py, &cancel, || opened.read_many(&all))?.into_iter().zip(all.iter().zip(&steps));
     let each = unknown.into_iter().map(|unknown| match unknown {
         Some(e) => Ok(raised(py, e)),
         None => match read.next() {
-            Some((Ok(column), request)) => values(py, opened, column, request),
+            Some((Ok(column), (request, apart))) => values(py, opened, column, request, apart.as_deref()),
             Some((Err(e), _)) => Ok(raised(py, e)),
             None => Ok(py.None().into_bound(py)),
         },
@@ -55,13 +57,13 @@ pub fn read_many<'py>(
     each.collect()
 }
 
-/// What of an array is wanted, as Python says it: start and shape of a box, or a selection.
-fn part(asked: &Bound<'_, PyAny>) -> PyResult<Part> {
+/// What of an array is wanted, as Python says it: start, shape and, where one is not 1, steps of a box, or a selection.
+fn part(asked: &Bound<'_, PyAny>) -> PyResult<(Part, Option<Vec<u64>>)> {
     if let Ok(selection) = asked.cast::<Selection>() {
-        return Ok(Part::Positions(Arc::clone(&selection.borrow().0)));
+        return Ok((Part::Positions(Arc::clone(&selection.borrow().0)), None));
     }
-    let (start, shape) = asked.extract()?;
-    Ok(Part::Box(Bx { start, shape }))
+    let (start, shape, steps) = asked.extract()?;
+    Ok((Part::Box(Bx { start, shape }), steps))
 }
 
 fn raised(py: Python<'_>, e: Error) -> Bound<'_, PyAny> {
@@ -73,11 +75,15 @@ fn values<'py>(
     source: &sieva::Source,
     column: Column,
     request: &Request,
+    steps: Option<&[u64]>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let info = &source.schema().arrays[request.array];
-    let values = match &request.part {
-        Part::Box(bx) => convert::shaped(py, column, &bx.shape),
-        Part::Positions(_) => convert::column(py, column),
+    let values = match (&request.part, steps) {
+        (Part::Box(bx), Some(steps)) => {
+            return convert::stepped(py, column, &bx.shape, steps, Some(info), request.raw);
+        }
+        (Part::Box(bx), None) => convert::shaped(py, column, &bx.shape),
+        (Part::Positions(_), _) => convert::column(py, column),
     };
     convert::stored_width(values?, Some(info), request.raw)
 }

@@ -176,7 +176,8 @@ impl Source {
         Ok(out)
     }
 
-    #[pyo3(signature = (path, start, shape, raw=true))]
+    /// The values of a box; of every so manieth element along each dimension where `steps` are given.
+    #[pyo3(signature = (path, start, shape, raw=true, steps=None))]
     fn read<'py>(
         &self,
         py: Python<'py>,
@@ -184,11 +185,12 @@ impl Source {
         start: Vec<u64>,
         shape: Vec<u64>,
         raw: bool,
+        steps: Option<Vec<u64>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let array = self.0.resolve(path).map_err(to_python)?;
         let cancel = Arc::new(AtomicBool::new(false));
-        let extent = PyTuple::new(py, &shape)?;
-        if start.len() != shape.len() {
+        let steps = steps.unwrap_or_else(|| vec![1; shape.len()]);
+        if start.len() != shape.len() || steps.len() != shape.len() {
             let message = format!("a box needs as many starts as lengths, got {start:?} and {shape:?}");
             return Err(to_python(sieva::Error::new(sieva::ErrorKind::InvalidValue, message)));
         }
@@ -196,8 +198,7 @@ impl Source {
         let column =
             interruptible(py, &cancel, || self.0.read_box_with(array, &bx, raw, self.0.memory(), &cancel))?;
         let info = &self.0.schema().arrays[array];
-        convert::stored_width(convert::column(py, column)?, Some(info), raw)?
-            .call_method1("reshape", (extent,))
+        convert::stepped(py, column, &bx.shape, &steps, Some(info), raw)
     }
 
     fn schema(&self, py: Python<'_>) -> PyResult<String> {

@@ -455,3 +455,30 @@ def test_every_array_of_the_conformance_files_and_of_a_table(files, tmp_path):  
             np.testing.assert_array_equal(every, want.reshape(-1)[::3], err_msg=f"{path.name} {name}")
             compared += 1
     assert compared > 100
+
+
+def test_the_type_is_that_of_what_is_given(tmp_path):
+    values = np.array([[2**62 + 1, -9, 3, -9], [-9, -9, 2**53 + 1, 5]], "i8")
+    with h5py.File(tmp_path / "few.h5", "w") as file:
+        file["b"] = values
+        file["b"].attrs["_FillValue"] = np.int64(-9)
+    source = sieva.open(tmp_path / "few.h5")
+    slices = [
+        slice(None),
+        slice(None, None, 2),
+        slice(None, None, -2),
+        slice(2, None, -2),
+        slice(1, None, 2**70),
+        0,
+        -1,
+    ]
+    for rows in (slice(None), slice(None, None, -1), slice(None, None, 2), 0, 1):
+        for columns in slices:
+            want = values[rows, columns]
+            if np.any(want == -9):
+                want = np.where(want == -9, np.nan, want.astype("f8"))
+            for got in (source["b"][rows, columns], source.read_many([("b", (rows, columns))])[0]):
+                assert np.asarray(got).dtype == np.asarray(want).dtype, (rows, columns)
+                np.testing.assert_array_equal(got, want)
+            stored = source.read_many([("b", (rows, columns))], stored=True)[0]
+            np.testing.assert_array_equal(stored, values[rows, columns])
