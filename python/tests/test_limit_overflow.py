@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import h5py
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 import sieva
 from sieva import errors
+from sieva.engines import LocalEngine
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -141,3 +143,67 @@ def test_a_key_that_no_object_of_a_query_has_is_of_the_type_of_others(collection
     assert table[1].to_pylist() == [None] * 12
     assert rows(collection.sql("SELECT count(*) WHERE key <= 3 AND (site = 'at 4' OR large < 5)")) == [5]
     assert collection.sql("SELECT site, big WHERE key < -5").to_arrow().schema[0].type == "string"
+
+
+def by_tasks(query: Any, kind: str | None = None) -> Any:
+    """Answer a query by tasks that travel, as do the things that they find."""
+    parts = [query.source.run_task(type(t).from_bytes(bytes(t))) for t in query.tasks(4, kind=kind)]
+    parts = [type(part).from_bytes(bytes(part)) for part in parts]
+    first, *others = parts[::-1]
+    for other in others:
+        first = first.merge(other)
+    return query.finish([type(first).from_bytes(bytes(first))])
+
+
+SOUND_SQL = (
+    "SELECT few WHERE big + 1 > 0 LIMIT 10 OFFSET 6",
+    "SELECT DISTINCT few WHERE big + 1 > 0 LIMIT 8",
+)
+UNSOUND_SQL = (
+    "SELECT few WHERE big + 1 > 0 LIMIT 70001",
+    "SELECT few WHERE big + 1 > 0 ORDER BY few LIMIT 10",
+    "SELECT count(*) WHERE big + 1 > 0 LIMIT 10",
+    "SELECT few WHERE big + 1 > 0",
+)
+
+
+@pytest.mark.parametrize("sql", SOUND_SQL)
+def test_tasks_give_what_the_rows_are(source: sieva.Source, sql: str) -> None:
+    query = source.sql(sql)
+    want = rows(source.sql(sql))
+    found = by_tasks(query)
+    assert rows(found) == want
+    assert found.count() == len(want)
+    if "DISTINCT" not in sql:
+        assert by_tasks(query, "count").count() == len(want)
+    with closing(LocalEngine(workers=1)) as engine:
+        there = source.by(engine).sql(sql)
+        assert rows(there) == want
+        assert there.count() == len(want)
+
+
+@pytest.mark.parametrize("sql", UNSOUND_SQL)
+def test_tasks_tell_what_the_answer_depends_on(source: sieva.Source, sql: str) -> None:
+    with pytest.raises(errors.Overflow, match="out of the range"):
+        rows(by_tasks(source.sql(sql)))
+
+
+def test_positions_are_those_without_limit(source: sieva.Source) -> None:
+    sound = source.sql("SELECT few WHERE few >= 0 LIMIT 10")
+    assert (len(sound.selection()), len(sound.read("few")), sound.count()) == (100_000, 100_000, 10)
+    query = source.sql("SELECT few WHERE big + 1 > 0 LIMIT 10")
+    for ask in (query.selection, lambda: query.read("few"), lambda: by_tasks(query).selection()):
+        with pytest.raises(errors.Overflow, match="out of the range"):
+            ask()
+    assert rows(query) == [0] * 10
+
+
+def test_tasks_of_a_collection_give_what_the_rows_are(collection: sieva.Collection) -> None:
+    for limit, offset in ((5, 0), (20, 0), (23, 0), (3, 20), (0, 40)):
+        query = collection.sql(f"SELECT big WHERE big + 1 > 0 LIMIT {limit} OFFSET {offset}")
+        found = by_tasks(query)
+        assert rows(found) == list(range(offset, offset + limit))
+        assert found.count() == by_tasks(query, "count").count() == limit
+    query = collection.sql("SELECT big WHERE big + 1 > 0 LIMIT 24")
+    with pytest.raises(errors.Overflow, match="out of the range"):
+        rows(by_tasks(query))

@@ -216,6 +216,12 @@ impl Query {
         }
     }
 
+    /// Whether LIMIT may want no row behind one whose value cannot be represented.
+    pub(crate) fn may_end_early(&self) -> bool {
+        let bound = self.bound();
+        bound.limit.is_some() && bound.order_by.is_empty() && !self.is_grouped()
+    }
+
     /// The number of different rows, or groups.
     fn count_distinct(&self) -> Result<u64> {
         if self.is_grouped() {

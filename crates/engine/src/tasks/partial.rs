@@ -21,6 +21,8 @@ pub(super) enum Found {
     Count(u64),
     Selection(Selection),
     Groups(Box<Groups>),
+    /// Nothing: a value could not be represented, which LIMIT may want no row behind. Who finishes it looks.
+    Open,
 }
 
 impl Partial {
@@ -61,6 +63,8 @@ impl Partial {
             (Found::Count(n), Found::Count(more)) => *n = n.saturating_add(more),
             (Found::Selection(own), Found::Selection(more)) => *own = own.union(&more)?,
             (Found::Groups(own), Found::Groups(more)) if own.is_like(&more) => own.merge(*more)?,
+            (Found::Open, Found::Count(_) | Found::Selection(_) | Found::Open) => {}
+            (own @ (Found::Count(_) | Found::Selection(_)), Found::Open) => *own = Found::Open,
             _ => {
                 return Err(Error::new(ErrorKind::Internal, "a partial result of another kind than it says"));
             }

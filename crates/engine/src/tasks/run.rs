@@ -73,7 +73,7 @@ impl Source {
             Some(cut) => Part::Keys(self.number_of(&cut.array)?, cut.keys(&task.bx)),
             None => Part::Rows(task.bx.clone()),
         };
-        Ok(Work { query: query.within(part)?, task: task.clone() })
+        Ok(Work { ends_early: query.may_end_early(), query: query.within(part)?, task: task.clone() })
     }
 }
 
@@ -81,6 +81,8 @@ impl Source {
 pub struct Work {
     query: Query,
     task: Task,
+    /// Whether the whole query may want no row behind one that fails.
+    ends_early: bool,
 }
 
 impl Work {
@@ -95,7 +97,17 @@ impl Work {
     /// Reading errors, `memory-limit`, `cancelled`.
     pub fn run(&self) -> Result<Partial> {
         let query = &self.query;
-        let found = match self.task.kind() {
+        let found = match self.found() {
+            Err(e) if self.ends_early && e.kind() == ErrorKind::Overflow => Found::Open,
+            found => found?,
+        };
+        let (question, boxes) = (self.task.question.clone(), vec![self.task.bx.clone()]);
+        Ok(Partial { question, boxes, found, memory: query.memory() })
+    }
+
+    fn found(&self) -> Result<Found> {
+        let query = &self.query;
+        Ok(match self.task.kind() {
             TaskKind::Count => {
                 let n = query.count()?;
                 query.keep_counted()?;
@@ -106,15 +118,14 @@ impl Work {
                 let _entered = query.enter()?;
                 Found::Groups(Box::new(partial_groups(query.execution()?)?.0))
             }
-        };
-        let (question, boxes) = (self.task.question.clone(), vec![self.task.bx.clone()]);
-        Ok(Partial { question, boxes, found, memory: query.memory() })
+        })
     }
 }
 
 impl Query {
     /// This query, which knows its answer by what its tasks found: nothing that they looked at is read again. It counts, gives
-    /// positions, rows and groups as if it had found them itself: HAVING, ORDER BY, OFFSET and LIMIT are applied.
+    /// positions, rows and groups as if it had found them itself: HAVING, ORDER BY, OFFSET and LIMIT are applied. Where a task
+    /// met a value that cannot be represented, and LIMIT may want no row behind it, it is evaluated again as it is.
     ///
     /// # Errors
     /// `invalid-value` where tasks are missing, or were made for another query; `stale-source` where the source is in another
@@ -133,6 +144,7 @@ impl Query {
         }
         partial.check_complete()?;
         let known = match partial.found {
+            Found::Open => return self.again(None),
             Found::Count(n) => Known::Count(n),
             Found::Selection(found) => {
                 self.check_positions(&found)?;

@@ -11,6 +11,8 @@ use crate::frame::{framed, opened};
 
 const TASK: [u8; 4] = *b"SVTK";
 const PARTIAL: [u8; 4] = *b"SVPR";
+/// Where a question begins, before its kind: nothing is said of it.
+pub(crate) const OPEN: u8 = 3;
 /// What reading a task may take.
 pub(crate) const TASK_MEMORY: u64 = 256 << 20;
 /// What a partial result may take, where it is not said: as much as a query.
@@ -64,6 +66,9 @@ impl Partial {
     /// `invalid-value` for dimensions with names of more than 64 KiB.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         let mut w = Writer::default();
+        if matches!(self.found, Found::Open) {
+            w.byte(OPEN);
+        }
         write_question(&mut w, &self.question);
         w.list(&self.boxes, write_box);
         match &self.found {
@@ -74,6 +79,7 @@ impl Partial {
                 w.blob(&bytes);
             }
             Found::Groups(groups) => groups.encode(&mut w),
+            Found::Open => {}
         }
         Ok(framed(PARTIAL, w))
     }
@@ -106,7 +112,8 @@ impl Partial {
     }
 
     fn read(r: &mut Reader<'_>, memory: u64) -> Result<Self> {
-        let question = read_question(r)?;
+        let (is_open, kind) = read_kind(r)?;
+        let question = read_question_of(r, kind)?;
         let space = question.space();
         let boxes = r.list(|r| read_box(r, &space))?;
         for (i, bx) in boxes.iter().enumerate() {
@@ -120,6 +127,7 @@ impl Partial {
             None => boxes.iter().map(Bx::len).sum(),
         };
         let found = match question.kind {
+            _ if is_open => Found::Open,
             TaskKind::Count => match r.uint()? {
                 n if n <= rows => Found::Count(n),
                 n => return Err(r.damaged(format!("{n} rows of {rows}"))),
@@ -153,8 +161,26 @@ fn write_question(w: &mut Writer, question: &Question) {
 
 fn read_question(r: &mut Reader<'_>) -> Result<Question> {
     let code = r.byte()?;
-    let kind =
-        TaskKind::of_code(code).ok_or_else(|| r.damaged(format!("{code} is nothing that tasks give")))?;
+    let kind = kind_of(r, code)?;
+    read_question_of(r, kind)
+}
+
+pub(crate) fn kind_of(r: &Reader<'_>, code: u8) -> Result<TaskKind> {
+    TaskKind::of_code(code).ok_or_else(|| r.damaged(format!("{code} is nothing that tasks give")))
+}
+
+/// Whether a partial result says nothing, and what was asked for.
+pub(crate) fn read_kind(r: &mut Reader<'_>) -> Result<(bool, TaskKind)> {
+    let first = r.byte()?;
+    let is_open = first == OPEN;
+    let code = if is_open { r.byte()? } else { first };
+    match kind_of(r, code)? {
+        TaskKind::Groups if is_open => Err(r.damaged("groups that are not said")),
+        kind => Ok((is_open, kind)),
+    }
+}
+
+fn read_question_of(r: &mut Reader<'_>, kind: TaskKind) -> Result<Question> {
     let plan = r.text()?;
     let state = [r.uint()?, r.uint()?, r.uint()?];
     let meaning = r.uint()?;

@@ -84,7 +84,9 @@ impl CollectionQuery {
         let other = Shape::of(&collection.names()?, &collection.select_of(&plan)?)?;
         let pushed = |shape: &Shape| plan::pushed_of(collection.name(), shape, options.cross);
         let groups = |shape: &Shape| (shape.by.clone(), shape.calls.clone());
-        let are_same = asks(&other) == asks(own) && other.keys == own.keys && other.arrays == own.arrays;
+        let are_same = other.rest.is_some() == own.rest.is_some()
+            && (&other.keys, &other.arrays) == (&own.keys, &own.arrays)
+            && pushed(&other)?.canonical() == pushed(own)?.canonical();
         if are_same && groups(&other) == groups(own) {
             return Ok(None);
         }
@@ -120,6 +122,11 @@ impl CollectionQuery {
     /// An object that has all its arrays.
     pub(in crate::collection) fn example(&self) -> &SourceObjects {
         &self.inner.example
+    }
+
+    /// Whether LIMIT may want no row behind one whose value cannot be represented.
+    pub(in crate::collection) fn may_end_early(&self) -> bool {
+        self.inner.shape.limit.is_some() && !self.inner.shape.grouped
     }
 
     /// What was found of it elsewhere.

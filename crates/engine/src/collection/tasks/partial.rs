@@ -41,6 +41,8 @@ pub(super) enum Found {
     /// Of the objects that have all arrays, by their numbers.
     Rows(BTreeMap<u64, Arc<Selection>>),
     Groups(Box<Groups>),
+    /// Nothing: a value could not be represented, which LIMIT may want no row behind. Who finishes it looks.
+    Open,
 }
 
 impl Seen {
@@ -145,6 +147,8 @@ impl CollectionPartial {
                     .hint("ask for the count or for groups, or allow more memory"));
                 }
             }
+            (Found::Open, Found::Count(_) | Found::Rows(_) | Found::Open) => {}
+            (own @ (Found::Count(_) | Found::Rows(_)), Found::Open) => *own = Found::Open,
             (Found::Groups(own), Found::Groups(more)) if own.is_like(&more) => own.merge(*more)?,
             (Found::Groups(_), Found::Groups(_)) => {
                 let message = "what an aggregate takes in is of another type in some objects than in others";

@@ -76,7 +76,20 @@ impl CollectionWork {
         let end = self.first + self.query.objects().count() as u64;
         let ranges = std::iter::once(self.first..end).filter(|r| !r.is_empty()).collect();
         let mut seen = Seen { ranges, ..Seen::default() };
-        let found = match self.question.kind {
+        let found = match self.found(&mut seen) {
+            Err(e) if self.query.may_end_early() && e.kind() == ErrorKind::Overflow => {
+                let (ranges, evaluated) = (std::mem::take(&mut seen.ranges), end - self.first);
+                seen = Seen { ranges, evaluated, ..Seen::default() };
+                Found::Open
+            }
+            found => found?,
+        };
+        let question = self.question.clone();
+        Ok(CollectionPartial { question, seen, found, memory: self.query.memory() })
+    }
+
+    fn found(&self, seen: &mut Seen) -> Result<Found> {
+        Ok(match self.question.kind {
             TaskKind::Count => {
                 let mut all = 0_u64;
                 self.query.count_each(&mut |found| {
@@ -100,9 +113,7 @@ impl CollectionWork {
                 let groups = self.query.gather(&mut |rows| seen.note(rows))?;
                 Found::Groups(Box::new(groups))
             }
-        };
-        let question = self.question.clone();
-        Ok(CollectionPartial { question, seen, found, memory: self.query.memory() })
+        })
     }
 }
 
@@ -123,7 +134,8 @@ impl Seen {
 impl CollectionQuery {
     /// This query, which knows its answer by what its tasks found: nothing that they looked at is evaluated again. It counts
     /// and gives rows and groups as if it had found them itself: HAVING, ORDER BY, OFFSET and LIMIT are applied. Values of
-    /// rows are read here.
+    /// rows are read here. Where a task met a value that cannot be represented, and LIMIT may want no row behind it, the query
+    /// is evaluated here.
     ///
     /// # Errors
     /// `invalid-value` where tasks are missing, or were made for another query; `stale-source` where sources are in other
@@ -144,7 +156,9 @@ impl CollectionQuery {
         check_same(&own, &partial.question)?;
         partial.check_complete()?;
         let CollectionPartial { seen, found, .. } = partial;
+        let is_open = matches!(found, Found::Open);
         let (known, groups) = match found {
+            Found::Open => (Known::Nothing, None),
             Found::Count(n) => (Known::Count(n), None),
             Found::Rows(all) => {
                 let all = all.into_iter().map(|(n, s)| (n as usize, s)).collect();
@@ -158,7 +172,9 @@ impl CollectionQuery {
         }
         let given = Given { sources, classes, example: Some(self.example().clone()), known };
         let finished = self.given(given, options)?;
-        finished.note_seen(seen.evaluated, seen.lacking);
+        if !is_open {
+            finished.note_seen(seen.evaluated, seen.lacking);
+        }
         if let Some(groups) = groups {
             finished.take_groups(groups)?;
         }

@@ -16,7 +16,9 @@ use super::partial::{CollectionPartial, Found, MOST_ROWS, Seen};
 use super::{CollectionTask, Question, check_range};
 use crate::frame::{framed, opened};
 use crate::tasks::TaskKind;
-use crate::tasks::wire::{PARTIAL_MEMORY, PARTIAL_SUBJECT, TASK_MEMORY, TASK_SUBJECT};
+use crate::tasks::wire::{
+    OPEN, PARTIAL_MEMORY, PARTIAL_SUBJECT, TASK_MEMORY, TASK_SUBJECT, kind_of, read_kind,
+};
 
 const TASK: [u8; 4] = *b"SVCT";
 const PARTIAL: [u8; 4] = *b"SVCP";
@@ -80,6 +82,9 @@ impl CollectionPartial {
     /// `invalid-value` for dimensions with names of more than 64 KiB.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         let mut w = Writer::default();
+        if matches!(self.found, Found::Open) {
+            w.byte(OPEN);
+        }
         write_question(&mut w, &self.question);
         let Seen { ranges, rows, evaluated, lacking } = &self.seen;
         w.list(ranges, |w, range| {
@@ -99,6 +104,7 @@ impl CollectionPartial {
                 }
             }
             Found::Groups(groups) => groups.encode(&mut w),
+            Found::Open => {}
         }
         Ok(framed(PARTIAL, w))
     }
@@ -131,9 +137,11 @@ impl CollectionPartial {
     }
 
     fn read(r: &mut Reader<'_>, memory: u64) -> Result<Self> {
-        let question = read_question(r)?;
+        let (is_open, kind) = read_kind(r)?;
+        let question = read_question_of(r, kind)?;
         let seen = read_seen(r, &question)?;
         let found = match question.kind {
+            _ if is_open => Found::Open,
             TaskKind::Count => match r.uint()? {
                 n if n <= seen.rows => Found::Count(n),
                 n => return Err(r.damaged(format!("{n} rows of {}", seen.rows))),
@@ -199,8 +207,11 @@ fn write_question(w: &mut Writer, question: &Question) {
 
 fn read_question(r: &mut Reader<'_>) -> Result<Question> {
     let code = r.byte()?;
-    let kind =
-        TaskKind::of_code(code).ok_or_else(|| r.damaged(format!("{code} is nothing that tasks give")))?;
+    let kind = kind_of(r, code)?;
+    read_question_of(r, kind)
+}
+
+fn read_question_of(r: &mut Reader<'_>, kind: TaskKind) -> Result<Question> {
     let plan = r.text()?;
     let [objects, states, meaning, count] = [r.uint()?, r.uint()?, r.uint()?, r.uint()?];
     Ok(Question { kind, plan, objects, states, meaning, count })
