@@ -242,3 +242,30 @@ def test_many_groups_stay_under_the_limit_or_are_refused(tmp_path, limit, megaby
     assert (rows == 490_000) == is_done
     # The result itself is on top of what the query holds.
     assert grown < megabytes + (60 if is_done else 0)
+
+
+def test_medians_and_quantiles_of_large_integers_are_those_of_numpy(tmp_path):
+    values = np.array([321199303848878443, 1742591937245834956, -(2**63), 2**63 - 1, 5], "i8")
+    for n in range(2, 6):
+        with netCDF4.Dataset(tmp_path / f"{n}.nc", "w") as file:
+            file.createDimension("x", n)
+            file.createVariable("a", "i8", ("x",))[:] = values[:n]
+        source = sieva.open(tmp_path / f"{n}.nc")
+        found = source.sql("SELECT median(a), quantile(float64(a), 0.5)").to_arrow().to_pydict()
+        got = [column[0] for column in found.values()]
+        assert got == [np.median(values[:n]), np.quantile(values[:n].astype("f8"), 0.5)]
+    pair = sieva.open(tmp_path / "2.nc").sql("SELECT quantile(a, 0.5) AS q, median(a) AS m").to_arrow()
+    assert pair.to_pylist() == [{"q": np.quantile(values[:2], 0.5), "m": np.median(values[:2])}]
+
+
+def test_histograms_of_groups_have_the_same_edges(tmp_path):
+    with netCDF4.Dataset(tmp_path / "h.nc", "w") as file:
+        file.createDimension("x", 4)
+        file.createVariable("g", "i4", ("x",))[:] = [0, 0, 1, 1]
+        file.createVariable("v", "f8", ("x",))[:] = [0.0, 1.0, 10.0, 20.0]
+    source = sieva.open(tmp_path / "h.nc")
+    found = source.sql("SELECT g, histogram(v, 2) AS h GROUP BY g").to_arrow().to_pylist()
+    assert [f["h"]["edges"] for f in found] == [[0.0, 10.0, 20.0]] * 2
+    assert [f["h"]["counts"] for f in found] == [[2, 0], [0, 2]]
+    one = source.sql("SELECT g, histogram(v, 2) AS h WHERE v < 15 GROUP BY g HAVING g = 0").to_arrow()
+    assert one.to_pylist() == [{"g": 0, "h": {"edges": [0.0, 5.0, 10.0], "counts": [2, 0]}}]
