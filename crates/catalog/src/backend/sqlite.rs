@@ -13,7 +13,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::limits::Limit;
 use rusqlite::types::{ToSqlOutput, Value as SqlValue, ValueRef};
 use rusqlite::{Connection, ErrorCode, OpenFlags};
-use sieva_store::local::user;
+use sieva_store::local::{OpenDatabase, user};
 use sieva_types::{Error, ErrorKind, Result};
 
 use super::schema::{self, Dialect};
@@ -170,12 +170,18 @@ impl Place {
 
     fn connect(&self, path: &Path, flags: OpenFlags) -> Result<SqliteSession> {
         let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let held = match self.in_memory() {
+            true => None,
+            false => Some(OpenDatabase::new(&self.path).map_err(|e| {
+                Error::io(format!("cannot open catalog '{}'", self.name), &e)
+            })?),
+        };
         let mut connection = Connection::open_with_flags(path, flags).map_err(|e| error(&self.name, &e))?;
         connection.busy_handler(Some(wait)).map_err(|e| error(&self.name, &e))?;
         connection.set_prepared_statement_cache_capacity(128);
         let started = Started::default();
         defend(&mut connection, &started).map_err(|e| error(&self.name, &e))?;
-        Ok(SqliteSession { connection, name: self.name.clone(), started })
+        Ok(SqliteSession { connection, name: self.name.clone(), started, _held: held })
     }
 
     /// Makes the file, readable by nobody else: it tells what its owner has and asked.
@@ -296,6 +302,8 @@ pub(super) struct SqliteSession {
     pub(super) connection: Connection,
     name: String,
     started: Started,
+    /// Until the connection, which is dropped first, is closed.
+    _held: Option<OpenDatabase>,
 }
 
 impl SqliteSession {

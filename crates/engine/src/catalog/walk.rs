@@ -145,6 +145,10 @@ impl Walk<'_> {
                 break;
             }
             self.done.fetch_add(1, Relaxed);
+            if sieva_store::local::is_open_database(Path::new(path)) {
+                self.report().others += 1;
+                continue;
+            }
             let Some(state) = self.state(path) else { continue };
             match known.get(path) {
                 Some(known) if (known.size, &known.version) == (state.0, &state.1) => {

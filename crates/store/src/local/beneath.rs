@@ -47,6 +47,7 @@ impl Dir {
     pub fn open_inside(&self, name: &Path) -> io::Result<File> {
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
         let how = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
+        self.refuse_database(name, AtFlags::empty())?;
         let file = match rustix::fs::openat2(&self.fd, name, flags, Mode::empty(), how) {
             // Something was renamed while the kernel looked; kernels before 5.6, and sandboxes.
             Err(Errno::AGAIN | Errno::NOSYS | Errno::PERM) => Err(io::ErrorKind::Unsupported.into()),
@@ -54,6 +55,14 @@ impl Dir {
         }?;
         super::regular(&file)?;
         Ok(file)
+    }
+
+    /// Refuses a database that this process has open.
+    fn refuse_database(&self, name: &Path, flags: AtFlags) -> io::Result<()> {
+        super::databases::refuse_file(|| {
+            let found = rustix::fs::statat(&self.fd, name, flags).ok()?;
+            Some((found.st_dev, found.st_ino))
+        })
     }
 
     /// Opens the directory at `path`, which itself must be no link.
@@ -125,6 +134,7 @@ impl Dir {
     pub fn open_file(&self, name: &Path, flags: OFlags, mode: Mode) -> io::Result<File> {
         let flags = flags | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::NOFOLLOW;
         let how = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+        self.refuse_database(name, AtFlags::SYMLINK_NOFOLLOW)?;
         for _ in 0..16 {
             match rustix::fs::openat2(&self.fd, name, flags, mode, how) {
                 Ok(fd) => return Ok(File::from(fd)),

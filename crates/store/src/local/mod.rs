@@ -6,6 +6,7 @@
 
 mod aside;
 mod beneath;
+mod databases;
 mod network;
 mod readers;
 mod trust;
@@ -21,15 +22,16 @@ use sieva_types::{Error, ErrorKind, Result};
 
 pub use aside::Aside;
 pub use beneath::Dir;
+pub use databases::{OpenDatabase, is_open_database};
 pub use network::{is_on_network, network_name};
 pub use readers::Readers;
 pub use trust::{Trust, user};
 
 /// Opens the regular file at `path` for reading, links followed, without waiting for anybody: a pipe, a socket or a device
-/// is refused.
+/// is refused, and so is a database that this process has open ([`OpenDatabase`]).
 ///
 /// # Errors
-/// Those of the system; `InvalidData` where it is no regular file.
+/// Those of the system; `InvalidData` where it is no regular file; `ResourceBusy` of a database.
 ///
 /// ```
 /// let e = sieva_store::local::open_regular(std::path::Path::new("/dev/null")).unwrap_err();
@@ -38,6 +40,7 @@ pub use trust::{Trust, user};
 pub fn open_regular(path: &Path) -> io::Result<File> {
     // O_NONBLOCK: opening a pipe without it waits for a writer. It changes nothing for regular files.
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+    databases::refuse(path)?;
     let file = File::from(rustix::fs::open(path, flags, Mode::empty()).map_err(opening)?);
     regular(&file)?;
     Ok(file)
