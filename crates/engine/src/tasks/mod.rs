@@ -4,6 +4,7 @@
 //! of it, in any process that can open the source. Partial results are merged in any order, and [`Query::finish`] gives the
 //! answer of the whole query, to the bit. Both are bytes where they travel.
 
+mod disjoint;
 mod kind;
 mod partial;
 mod run;

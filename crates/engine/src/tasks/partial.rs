@@ -3,7 +3,11 @@
 use sieva_query::exec::Groups;
 use sieva_types::{Bx, Error, ErrorKind, Result, Selection};
 
+use super::disjoint::{Found as Disjointness, disjoint};
 use super::{Question, TaskKind};
+
+/// Pairs of boxes that are compared one by one.
+const FEW_PAIRS: usize = 1 << 16;
 
 /// What one task or several found: the answer as far as their rows tell it.
 #[derive(Debug)]
@@ -93,6 +97,16 @@ impl Partial {
             return Err(
                 Error::new(ErrorKind::InvalidValue, message).hint("merge those of the tasks of one query")
             );
+        }
+        let few = self.boxes.len().saturating_mul(other.boxes.len()) <= FEW_PAIRS;
+        match if few { None } else { Some(disjoint(self.boxes.iter().chain(&other.boxes))) } {
+            Some(Disjointness::Disjoint) => return Ok(()),
+            Some(Disjointness::TooMuch) => {
+                let message = "the boxes of two partial results are none of tasks of one query";
+                return Err(Error::new(ErrorKind::InvalidValue, message)
+                    .hint("merge the results of tasks that one query was cut into"));
+            }
+            Some(Disjointness::Overlapping) | None => {}
         }
         for bx in &other.boxes {
             if let Some(twice) = self.boxes.iter().find_map(|own| own.intersect(bx)) {

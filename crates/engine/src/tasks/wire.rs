@@ -5,6 +5,7 @@ use sieva_query::exec::Groups;
 use sieva_types::wire::{Reader, Subject, Writer};
 use sieva_types::{Bx, Error, ErrorKind, Result, Selection, checked_len};
 
+use super::disjoint::{Found as Disjointness, disjoint};
 use super::partial::{Found, Partial};
 use super::{Cut, Question, Task, TaskKind, check_box};
 use crate::frame::{framed, opened};
@@ -116,10 +117,10 @@ impl Partial {
         let question = read_question_of(r, kind)?;
         let space = question.space();
         let boxes = r.list(|r| read_box(r, &space))?;
-        for (i, bx) in boxes.iter().enumerate() {
-            if boxes[..i].iter().any(|other| other.intersect(bx).is_some()) {
-                return Err(r.damaged("rows that were looked at twice"));
-            }
+        match disjoint(boxes.iter()) {
+            Disjointness::Disjoint => {}
+            Disjointness::Overlapping => return Err(r.damaged("rows that were looked at twice")),
+            Disjointness::TooMuch => return Err(r.damaged("boxes that are none of tasks")),
         }
         // Those of boxes that share none, of rows that can be counted.
         let rows: u64 = match question.cut {
