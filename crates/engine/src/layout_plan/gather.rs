@@ -9,7 +9,7 @@ use sieva_format::read::{BlockReader, ChunkCache, Wants};
 use sieva_query::optimizer::Touched;
 use sieva_types::{Bx, Result};
 
-use super::merge::merged;
+use super::merge::{Limits, merged};
 use super::{FileTouched, LayoutPlan};
 use crate::open::Source;
 
@@ -36,7 +36,7 @@ struct File {
 
 impl Gathered {
     /// Adds what is read of an array of a source.
-    pub(super) fn add(&mut self, source: &Source, touched: &Touched) -> Result<()> {
+    pub(super) fn add(&mut self, source: &Source, touched: &Touched, limits: &Limits<'_>) -> Result<()> {
         if touched.boxes.is_empty() {
             return Ok(());
         }
@@ -47,7 +47,7 @@ impl Gathered {
             self.note(format!("'{path}' is read in too many boxes to tell them apart: all of it is counted"));
         }
         let Placement::Parts(parts) = &layout.placement else {
-            return self.add_boxes(0, reader, touched.array, &layout, touched.boxes.iter());
+            return self.add_boxes((0, reader, touched.array), &layout, touched.boxes.iter(), limits);
         };
         for (piece, part) in touched.boxes.iter().flat_map(|bx| parts.cut(bx)) {
             let opened = reader.needs_parts(touched.array)?.part(touched.array, piece)?;
@@ -58,18 +58,18 @@ impl Gathered {
             }
             let own = opened.source.layout(opened.array)?;
             let own_box = parts.within(piece, &part);
-            self.add_boxes(opened.file, &opened.source, opened.array, &own, std::iter::once(&own_box))?;
+            let array = (opened.file, &opened.source, opened.array);
+            self.add_boxes(array, &own, std::iter::once(&own_box), limits)?;
         }
         Ok(())
     }
 
     fn add_boxes<'b>(
         &mut self,
-        number: u32,
-        source: &Arc<dyn ArraySource>,
-        array: usize,
+        (number, source, array): (u32, &Arc<dyn ArraySource>, usize),
         layout: &Layout,
         boxes: impl Iterator<Item = &'b Bx>,
+        limits: &Limits<'_>,
     ) -> Result<()> {
         let path = &source.schema().arrays[array].path;
         match &layout.placement {
@@ -94,6 +94,7 @@ impl Gathered {
             }
         };
         for bx in boxes {
+            limits.check()?;
             let mut wants = Wants::default();
             reader.wants(&with_characters(layout, bx), &mut wants);
             self.objects += wants.objects() as u64;
@@ -114,17 +115,23 @@ impl Gathered {
     }
 
     /// The plan that they make.
-    pub(super) fn merged(self, source: &Source) -> LayoutPlan {
+    ///
+    /// # Errors
+    /// `memory-limit`, `cancelled`.
+    pub(super) fn merged(self, source: &Source, limits: &Limits<'_>) -> Result<LayoutPlan> {
+        let share = limits.memory / self.files.len().max(1) as u64;
+        let limits = Limits { memory: share, ..*limits };
         let files = self.files.into_iter().map(|file| {
             let store = &**file.source.store();
             let striping = match file.number {
                 0 => source.striping().clone(),
                 _ => source.striping_of(store),
             };
-            let stripes = merged(&striping, &file.ranges);
-            FileTouched { name: store.name().to_owned(), length: store.len(), striping, stripes }
+            let stripes = merged(&striping, &file.ranges, &limits)?;
+            Ok(FileTouched { name: store.name().to_owned(), length: store.len(), striping, stripes })
         });
-        LayoutPlan { files: files.collect(), objects: self.objects, notes: self.notes }
+        let files = files.collect::<Result<_>>()?;
+        Ok(LayoutPlan { files, objects: self.objects, notes: self.notes })
     }
 }
 

@@ -2,17 +2,73 @@
 
 use std::ops::Range;
 
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
 use sieva_store::{Piece, Striping};
+use sieva_types::{Error, ErrorKind, Result};
 
 use super::{GAP, REQUEST_BYTES, StripeTouched, Traffic};
 
+/// What a piece takes at most: itself, its stripe, and the one request of that; lists have twice the room when they grow.
+const PIECE_BYTES: u64 =
+    2 * (size_of::<Piece>() + size_of::<StripeTouched>() + size_of::<Range<u64>>()) as u64;
+/// Pieces between two looks at whether they are still wanted.
+const PIECES: usize = 1 << 12;
+
+/// What it may take, and what ends it.
+pub(super) struct Limits<'a> {
+    pub(super) memory: u64,
+    pub(super) cancel: &'a AtomicBool,
+}
+
+impl Limits<'_> {
+    /// # Errors
+    /// `cancelled`.
+    pub(super) fn check(&self) -> Result<()> {
+        match self.cancel.load(Relaxed) {
+            true => Err(Error::new(ErrorKind::Cancelled, "the plan was interrupted")),
+            false => Ok(()),
+        }
+    }
+}
+
 /// What ranges of a file, which may overlap, are of its stripes: by server, then in the order of the file.
-pub(super) fn merged(striping: &Striping, ranges: &[Range<u64>]) -> Vec<StripeTouched> {
-    let mut pieces: Vec<Piece> = ranges.iter().flat_map(|range| striping.pieces(range.clone())).collect();
+///
+/// # Errors
+/// `memory-limit` where they are too many, `cancelled`.
+pub(super) fn merged(
+    striping: &Striping,
+    ranges: &[Range<u64>],
+    limits: &Limits<'_>,
+) -> Result<Vec<StripeTouched>> {
+    let most = usize::try_from(limits.memory / PIECE_BYTES).unwrap_or(usize::MAX);
+    let (mut pieces, mut done): (Vec<Piece>, u64) = (Vec::new(), 0);
+    for piece in ranges.iter().flat_map(|range| striping.pieces(range.clone())) {
+        if pieces.len().is_multiple_of(PIECES) {
+            limits.check()?;
+        }
+        if pieces.len() >= most {
+            return Err(too_many(pieces.len(), done, ranges, limits.memory));
+        }
+        done += piece.range.end - piece.range.start;
+        pieces.push(piece);
+    }
+    limits.check()?;
     // The key of the paper's pairs is the server; a stripe is a range of the file, so that its order is that of offsets.
     pieces.sort_unstable_by_key(|p| (p.server, p.stripe, p.range.start));
     let of_stripes = pieces.chunk_by(|a, b| (a.server, a.stripe) == (b.server, b.stripe));
-    of_stripes.map(stripe).collect()
+    Ok(of_stripes.map(stripe).collect())
+}
+
+/// What all pieces would take, where so many were made of the first bytes.
+fn too_many(pieces: usize, done: u64, ranges: &[Range<u64>], memory: u64) -> Error {
+    let all: u128 = ranges.iter().map(|range| u128::from(range.end - range.start)).sum();
+    let need = all * pieces as u128 / u128::from(done.max(1)) * u128::from(PIECE_BYTES);
+    let message = format!(
+        "the stripes that the query touches take about {need} bytes to list, the limit of a query is {memory}"
+    );
+    Error::new(ErrorKind::MemoryLimit, message)
+        .hint("give a larger stripe_size, a narrower condition, or the query more memory")
 }
 
 fn stripe(pieces: &[Piece]) -> StripeTouched {
@@ -50,6 +106,26 @@ fn cut(range: Range<u64>) -> impl Iterator<Item = Range<u64>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn merged(striping: &Striping, ranges: &[Range<u64>]) -> Vec<StripeTouched> {
+        let limits = Limits { memory: 1 << 30, cancel: &AtomicBool::new(false) };
+        super::merged(striping, ranges, &limits).unwrap()
+    }
+
+    #[test]
+    fn stripes_that_are_too_many_are_refused_and_who_gives_up_is_heard() {
+        let striping = Striping::given(1, 7, 0).unwrap();
+        let found = |memory, is_over| {
+            let cancel = AtomicBool::new(is_over);
+            super::merged(&striping, &[0..1 << 40], &Limits { memory, cancel: &cancel }).unwrap_err()
+        };
+        let e = found(1 << 20, false);
+        assert_eq!(e.kind(), ErrorKind::MemoryLimit);
+        let need = u128::from(PIECE_BYTES) << 40;
+        assert!(e.message().contains(&format!("about {need} bytes")), "{e}");
+        assert_eq!(found(1 << 20, true).kind(), ErrorKind::Cancelled);
+        assert_eq!(merged(&striping, &[0..700]).len(), 700);
+    }
 
     #[test]
     fn overlaps_are_read_once_and_neighbours_together() {

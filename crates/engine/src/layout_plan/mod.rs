@@ -14,6 +14,7 @@ use sieva_types::{Result, printable_lines};
 
 use crate::query::Query;
 use gather::Gathered;
+use merge::Limits;
 
 /// The most bytes of a request of neighbours put together: what a disk or a server gives at its full speed.
 pub(crate) const REQUEST_BYTES: u64 = 8 << 20;
@@ -115,14 +116,17 @@ impl Query {
     /// reading a value. Subqueries are not in it, nor what augmentations are read for.
     ///
     /// # Errors
-    /// `cancelled`; those of opening the files of a source of many, whose metadata are read.
+    /// `cancelled`; `memory-limit` where stripes are so many that listing them takes more than the query may; those of
+    /// opening the files of a source of many, whose metadata are read.
     pub fn layout_plan(&self) -> Result<LayoutPlan> {
         let touched = self.known().touched()?;
+        let cancel = self.cancel_flag();
+        let limits = Limits { memory: self.memory(), cancel: &cancel };
         let mut gathered = Gathered::default();
         for each in &touched {
-            gathered.add(self.source(), each)?;
+            gathered.add(self.source(), each, &limits)?;
         }
-        let mut plan = gathered.merged(self.source());
+        let mut plan = gathered.merged(self.source(), &limits)?;
         if self.has_open_subqueries() {
             plan.notes
                 .push("subqueries were not answered yet: what they read, and spare, is not in it".into());
