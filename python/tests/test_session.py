@@ -1,12 +1,14 @@
 """Sessions: what is kept from query to query, who may run, and that answers are the same all the while."""
 
 import os
+import signal
 import threading
 
 import h5py
 import numpy as np
 import pytest
 import sieva
+from sieva import errors
 
 N = 400_000
 LONG_AGO = 1_000_000_000
@@ -242,3 +244,47 @@ def test_a_forked_process_has_threads_of_its_own(particles):
             os._exit(code)
     assert os.waitpid(child, 0)[1] == 0
     assert source.query("Energy > 0.5", threads=4).count() == expected
+
+
+def test_a_forked_process_reads_boxes_while_threads_of_its_parent_do(particles):
+    path, values = particles
+    with sieva.open(path, learn=False) as source:
+        over = threading.Event()
+
+        def read():
+            while not over.is_set():
+                source["Energy"][10:5000]
+
+        threads = [threading.Thread(target=read) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        try:
+            for _ in range(40):
+                child = os.fork()
+                if child == 0:
+                    code = 1
+                    try:
+                        signal.alarm(60)  # a child that waits for ever is ended
+                        own = source["Energy"][10:5000]
+                        code = 0 if np.array_equal(own, values["Energy"][10:5000]) else 2
+                    finally:
+                        os._exit(code)
+                assert os.waitpid(child, 0)[1] == 0
+        finally:
+            over.set()
+            for thread in threads:
+                thread.join()
+
+
+def test_boxes_and_texts_of_a_session_have_what_its_queries_have(tmp_path):
+    path = tmp_path / "texts.h5"
+    texts = np.array([f"t{i % 7}".encode() for i in range(3000)])
+    with h5py.File(path, "w") as file:
+        file["n"], file["wide"] = texts, np.zeros(4_000_000)
+    with sieva.Session(memory="64MiB", cache="1MiB") as session:
+        source = session.open(path, dims={"/n": ["x"]})
+        selection = source.query("n = 't3'").selection()
+        assert [str(t) for t in source.read_many([("n", selection)])[0]] == ["t3"] * (3000 // 7)
+        with pytest.raises(errors.MemoryLimit):
+            session.open(path, memory="1GiB")["wide"][:]
+    assert len(sieva.open(path)["wide"][:]) == 4_000_000

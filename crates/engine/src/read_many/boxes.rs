@@ -48,6 +48,10 @@ impl Source {
         cancel: &Arc<AtomicBool>,
         alone: impl FnOnce(&Arc<ChunkCache>) -> Result<Column>,
     ) -> Result<Column> {
+        if self.window().window.is_of_parent() {
+            // Its locks may be held by threads that are not here, and what is kept with them.
+            return alone(&Arc::new(ChunkCache::new((memory.min(BOX_MEMORY) / 4) as usize)));
+        }
         let layout = self.reader().layout(array)?;
         let state = self.session().state_of(self, &[array]);
         let make = || self.session().chunks(state, memory.min(BOX_MEMORY));

@@ -72,6 +72,11 @@ impl<W: Want, T> Window<W, T> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Whether it was made by the process that this one was forked from: then nothing of it may be waited for.
+    pub(crate) fn is_of_parent(&self) -> bool {
+        self.process != std::process::id()
+    }
+
     /// Reads what a caller wants: by `alone`, or with others by `together`, which one of them calls and which gives a result
     /// for each, in their order. `cores` read side by side; no more than `memory` is wanted together.
     ///
@@ -84,7 +89,7 @@ impl<W: Want, T> Window<W, T> {
         alone: impl FnOnce() -> Result<T>,
         together: impl FnOnce(Vec<Caller<W>>) -> Vec<Result<T>>,
     ) -> Result<T> {
-        if self.process != std::process::id() {
+        if self.is_of_parent() {
             return alone();
         }
         let mut state = self.lock();
@@ -243,6 +248,14 @@ mod tests {
             then(&go_on);
         });
         assert!(window.lock().running.is_empty() && window.lock().waiting.is_empty());
+    }
+
+    #[test]
+    fn a_forked_process_reads_without_the_locks_of_its_parent() {
+        let window = Ranges { process: std::process::id() ^ 1, ..Ranges::default() };
+        let _held = window.lock();
+        assert!(window.is_of_parent() && !Ranges::default().is_of_parent());
+        assert_eq!(window.read(caller(1..4), (1, 9), || Ok(6), |_| vec![]).unwrap(), 6);
     }
 
     #[test]
