@@ -316,3 +316,39 @@ def test_a_result_on_disk_is_written_in_order(measured, tmp_path):
         want = np.argsort(-file["v"][:].astype("f8"), kind="stable")
     with h5py.File(tmp_path / "out.nc") as file:
         np.testing.assert_array_equal(file["n"][:], want)
+
+
+@pytest.mark.parametrize("kind", ["f8", ">f4", "u8", "packed", "text"])
+@pytest.mark.parametrize("window", ["", " LIMIT 3", " LIMIT 4 OFFSET 2", " LIMIT 0", " LIMIT 9 OFFSET 90"])
+def test_duplicates_go_first_where_the_order_is_of_what_is_selected(tmp_path, kind, window):
+    rng = np.random.default_rng(11)
+    path = tmp_path / "d.h5"
+    with h5py.File(path, "w") as file:
+        t = file.create_dataset("t", data=rng.integers(0, 3, 5000).astype("i2"))
+        t.make_scale("t")
+        if kind == "text":
+            data = np.array([b"", b"b", b"a", b"ab"], "S3")[rng.integers(0, 4, 5000)]
+        elif kind in ("u8", "packed"):
+            data = rng.choice(np.array([0, 2**16 - 1, 7, 9], "u2"), 5000)
+            data = data.astype("u8") << np.uint64(48) if kind == "u8" else data.astype("i2")
+        else:
+            data = rng.choice(np.array([np.nan, 0.0, -0.0, np.inf, -np.inf, 1.5], kind), 5000)
+        v = file.create_dataset("v", data=data, chunks=(700,))
+        v.dims[0].attach_scale(t)
+        if kind == "packed":
+            v.attrs["scale_factor"], v.attrs["_FillValue"] = -0.5, np.int16(7)
+        w = file.create_dataset("w", data=rng.choice(np.array([0.0, -0.0, 2.0]), 5000))
+        w.dims[0].attach_scale(t)
+    # What is ordered by an expression that is not selected is ordered before duplicates go.
+    first = "v" if kind == "text" else "1 * v"
+    for descending in ("", " DESC"):
+        with sieva.open(path, learn=False) as source:
+            text = f"SELECT DISTINCT v, w WHERE w >= 0 ORDER BY w{descending}, v"
+            found = source.sql(text + window).to_pandas()
+            text = f"SELECT DISTINCT v, w WHERE w >= 0 ORDER BY 1 * w{descending}, {first}"
+            expected = source.sql(text + window).to_pandas()
+        assert len(found) == len(expected) and (window or len(found) > 5)
+        for name in ("v", "w"):
+            a, b = found[name].to_numpy(), expected[name].to_numpy()
+            assert a.dtype == b.dtype
+            assert list(a) == list(b) if a.dtype == object else a.tobytes() == b.tobytes()

@@ -165,6 +165,25 @@ impl Value {
         }
     }
 
+    /// Whether another is computed from the same arrays in the same way; false where that is not certain.
+    pub fn is_same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Array { array, raw }, Self::Array { array: a, raw: r }) => (array, raw) == (a, r),
+            (Self::Position { dim }, Self::Position { dim: d }) => dim == d,
+            // As text, by which -0.0 is another number than 0.0.
+            (Self::Constant(a), Self::Constant(b)) => format!("{a:?}") == format!("{b:?}"),
+            (Self::Date(part, array), Self::Date(p, a)) => (part, array) == (p, a),
+            (Self::Negate(a), Self::Negate(b)) => a.is_same(b),
+            (Self::Arithmetic(op, a, b), Self::Arithmetic(o, c, d)) => {
+                op == o && a.is_same(c) && b.is_same(d)
+            }
+            (Self::Call(f, a), Self::Call(g, b)) => {
+                f == g && a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.is_same(b))
+            }
+            _ => false,
+        }
+    }
+
     /// Visits this value and all below it.
     pub fn walk(&self, visit: &mut impl FnMut(&Value)) {
         visit(self);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use sieva_format::cf::TimeUnits;
-use sieva_types::{Error, ErrorKind, Result, Selection};
+use sieva_types::{Error, ErrorKind, Result, Selection, SelectionBuilder};
 
 use crate::bind::{Output, Value};
 use crate::exec::Execution;
@@ -18,6 +18,8 @@ use crate::values::{Values, Vector};
 
 /// Most rows that are fetched at once where they lie anywhere.
 const MOST_TOGETHER: usize = 1 << 22;
+/// Rows that are looked at together for duplicates.
+const ROWS_COMPARED: usize = 1 << 16;
 /// Numbers of rows between which no others are read for nothing.
 const NEAR: u64 = 1 << 12;
 
@@ -133,6 +135,12 @@ impl RowStream {
     pub fn new(execution: Arc<Execution>, selection: Arc<Selection>, batch: usize) -> Result<Self> {
         let gatherer = Gatherer::new(Arc::clone(&execution));
         execution.chosen_for(selection.len())?;
+        if let Some(first) = first_of_equal(&execution, &selection)? {
+            let bound = &execution.bound;
+            let most = bound.limit.map(|limit| limit.saturating_add(bound.offset));
+            let positions = sorted_positions(&execution, &first, most)?;
+            return Ok(Self::over(execution, gatherer, Positions::Sorted { positions, at: 0 }, batch, false));
+        }
         let positions = if execution.bound.order_by.is_empty() {
             let end = selection.len();
             Positions::Ranked { selection, rank: 0, end }
@@ -140,7 +148,8 @@ impl RowStream {
             let positions = sorted_positions(&execution, &selection, execution.bound.rows_wanted())?;
             Positions::Sorted { positions, at: 0 }
         };
-        Ok(Self::over(execution, gatherer, positions, batch))
+        let distinct = execution.bound.distinct;
+        Ok(Self::over(execution, gatherer, positions, batch, distinct))
     }
 
     /// The rows at the first `end` positions of `selection`, behind which the condition failed: an error where LIMIT wants
@@ -152,15 +161,16 @@ impl RowStream {
         batch: usize,
     ) -> Self {
         let gatherer = Gatherer::new(Arc::clone(&execution));
-        let positions = Positions::Ranked { selection, rank: 0, end };
-        Self { failure: Some(failure), ..Self::over(execution, gatherer, positions, batch) }
+        let (distinct, positions) = (execution.bound.distinct, Positions::Ranked { selection, rank: 0, end });
+        Self { failure: Some(failure), ..Self::over(execution, gatherer, positions, batch, distinct) }
     }
 
     /// The rows at `positions`, in this order: ORDER BY, OFFSET and LIMIT are applied. At most `batch` at once.
     pub fn at(execution: Arc<Execution>, positions: Vec<u64>, batch: usize) -> Self {
         let gatherer = Gatherer::new(Arc::clone(&execution));
         let positions = PositionList::Held(positions);
-        let mut stream = Self::over(execution, gatherer, Positions::Sorted { positions, at: 0 }, batch);
+        let (distinct, positions) = (execution.bound.distinct, Positions::Sorted { positions, at: 0 });
+        let mut stream = Self::over(execution, gatherer, positions, batch, distinct);
         if let Positions::Sorted { at, .. } = &mut stream.positions {
             *at = 0;
         }
@@ -178,13 +188,21 @@ impl RowStream {
         }
         let Some(chosen) = execution.rows_by_replica()? else { return Ok(None) };
         let gatherer = Gatherer::new(Arc::clone(execution));
-        Ok(Some(Self::over(Arc::clone(execution), gatherer, Positions::Chosen { chosen, at: 0 }, batch)))
+        let positions = Positions::Chosen { chosen, at: 0 };
+        Ok(Some(Self::over(Arc::clone(execution), gatherer, positions, batch, execution.bound.distinct)))
     }
 
-    fn over(execution: Arc<Execution>, gatherer: Gatherer, mut positions: Positions, batch: usize) -> Self {
+    /// Rows of these positions, of which equal ones are given once if `distinct`.
+    fn over(
+        execution: Arc<Execution>,
+        gatherer: Gatherer,
+        mut positions: Positions,
+        batch: usize,
+        distinct: bool,
+    ) -> Self {
         let bound = &execution.bound;
         let (mut skip, left) = (bound.offset, bound.limit.unwrap_or(u64::MAX));
-        if !bound.distinct {
+        if !distinct {
             match &mut positions {
                 Positions::Ranked { rank, .. } => *rank = skip,
                 Positions::Sorted { positions, at } => *at = skip.min(positions.len()),
@@ -192,7 +210,7 @@ impl RowStream {
             }
             skip = 0;
         }
-        let seen = bound.distinct.then(|| Distinct::new(&execution));
+        let seen = distinct.then(|| Distinct::new(&execution));
         let most = execution.rows_fetched(bound.outputs.iter().map(|o| &o.value));
         let batch = batch.clamp(1, most);
         let together = match &positions {
@@ -335,6 +353,38 @@ impl RowStream {
         self.skip -= skipped;
         rows.truncate(usize::try_from(self.left).unwrap_or(usize::MAX));
         self.left -= rows.len() as u64;
+    }
+}
+
+/// The first of each set of equal rows, where DISTINCT may go before ORDER BY: equal rows then have equal keys, and the
+/// first one of them by its position is the first in that order, too. `None` otherwise, and where there are too many.
+fn first_of_equal(execution: &Arc<Execution>, selection: &Arc<Selection>) -> Result<Option<Selection>> {
+    let bound = &execution.bound;
+    let is_output = |key: &Value| bound.outputs.iter().any(|output| output.value.is_same(key));
+    let is_ours = bound.distinct && !bound.order_by.is_empty();
+    if !is_ours || !bound.order_by.iter().all(|key| is_output(&key.value)) {
+        return Ok(None);
+    }
+    let most = execution.options.room().bytes / 4 / size_of::<u64>() as u64;
+    let positions = Positions::Ranked { selection: Arc::clone(selection), rank: 0 };
+    let gatherer = Gatherer::new(Arc::clone(execution));
+    let mut stream = RowStream::over(Arc::clone(execution), gatherer, positions, ROWS_COMPARED, true);
+    (stream.skip, stream.left) = (0, u64::MAX);
+    let mut found = SelectionBuilder::new(selection.dims().to_vec(), selection.shape().to_vec())?;
+    let mut count = 0;
+    loop {
+        match stream.next_rows() {
+            Ok(Some((positions, _))) => {
+                count += positions.len() as u64;
+                found.push_positions(positions)?;
+            }
+            Ok(None) => return Ok(Some(found.finish())),
+            Err(e) if e.kind() == ErrorKind::MemoryLimit => return Ok(None),
+            Err(e) => return Err(e),
+        }
+        if count > most {
+            return Ok(None);
+        }
     }
 }
 
