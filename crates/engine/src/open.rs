@@ -26,7 +26,6 @@ use crate::catalog::known;
 use crate::formats;
 use crate::identity::Identity;
 use crate::manifest_cache;
-use crate::memory;
 use crate::multi_file::Many;
 use crate::query::{Query, QueryOptions};
 use crate::read_many::{BoxWindow, check_box, need};
@@ -76,7 +75,8 @@ pub struct OpenOptions {
     /// Where the bytes of the file lie; `None`: what its storage tells, if anything. Of several files that of each.
     pub striping: Option<Striping>,
     /// Bytes that reading a box of an array may take, its values included, and metadata of a Zarr hierarchy, a reference set and
-    /// manifests of a catalog; `None`: 1 GiB, or half of the system's memory where that is more.
+    /// manifests of a catalog; `None`: 1 GiB, or half of the system's memory where that is more. In a session, boxes have at
+    /// most what its queries have.
     /// The list of what is in an HDF5 file may take as much.
     pub memory: Option<u64>,
     /// Ends the opening of an HDF5 file when it is set (`cancelled`).
@@ -440,8 +440,8 @@ impl Source {
         Ok(Column::decode(&buffer, bx.len() as usize, &stored))
     }
 
-    /// Bytes that reading a box may take: [`OpenOptions::memory`].
+    /// Bytes that reading boxes may take: [`OpenOptions::memory`], and of a source of a session no more than a query has there.
     pub fn memory(&self) -> u64 {
-        self.options.memory.unwrap_or_else(memory::default_limit)
+        self.session().memory_of_source(self.options.memory)
     }
 }

@@ -101,6 +101,8 @@ struct Inner {
     threads: usize,
     /// What a query takes that does not say.
     share: u64,
+    /// The most that a query may take; `None`: no limit.
+    most: Option<u64>,
     admission: Arc<Admission>,
     chunks: Arc<SharedCache>,
     selections: Selections,
@@ -162,6 +164,7 @@ impl Session {
             cache,
             threads,
             share,
+            most: strict.then_some(work),
             admission: Arc::new(Admission::new(AdmissionLimits { memory: work, queries, strict })),
             chunks: Arc::new(SharedCache::new((cache - cache / SELECTIONS_SHARE) as usize)),
             selections: Selections::new(cache / SELECTIONS_SHARE),
@@ -246,6 +249,14 @@ impl Session {
     /// Bytes that a query takes that does not say.
     pub fn query_memory(&self) -> u64 {
         self.0.share
+    }
+
+    /// Bytes that reading boxes of a source may take that was opened with this limit.
+    pub(crate) fn memory_of_source(&self, given: Option<u64>) -> u64 {
+        match self.0.most {
+            Some(most) => given.unwrap_or(self.0.share).min(most),
+            None => given.unwrap_or_else(memory::default_limit),
+        }
     }
 
     /// Threads of a query that does not say how many.
