@@ -1,6 +1,7 @@
 """Sources that are opened by what the catalog knows: the same answers, and nothing parsed."""
 
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -137,3 +138,36 @@ def test_the_catalog_is_given_in_several_ways(steps, monkeypatch):
     catalog.add(path)
     given = sieva.open(path, catalog=catalog, dims={"1/0/flux": ["wave"]})
     assert given["1/0/flux"].dims == ("wave",)
+
+
+LOCK = """
+import fcntl, sys
+with open(sys.argv[1], "r+b") as file:
+    # The byte that all who use the database hold together (walformat: DMS).
+    fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, 128)
+"""
+
+
+def test_a_catalog_among_what_it_registers_keeps_its_locks(tmp_path):
+    directory = tmp_path / "steps"
+    directory.mkdir()
+    for step in range(5):
+        write_step(directory / f"s{step}.nc", step)
+    path = directory / "c.sqlite"
+
+    def others_may_take_it():
+        command = [sys.executable, "-c", LOCK, f"{path}-shm"]
+        return subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+    with sieva.Catalog(path) as catalog:
+        report = catalog.add(directory)
+        assert report.added == 5
+        assert not others_may_take_it()
+        for name in ("c.sqlite", "c.sqlite-wal", "c.sqlite-shm"):
+            with pytest.raises(errors.SievaError, match="catalog that is open"):
+                sieva.open(directory / name)
+        assert not others_may_take_it()
+        assert len(list(catalog.list())) == 5
+    # Closed, it is a file as others.
+    with pytest.raises(errors.UnknownFormat):
+        sieva.open(path)
