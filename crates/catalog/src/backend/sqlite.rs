@@ -172,9 +172,10 @@ impl Place {
         let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let held = match self.in_memory() {
             true => None,
-            false => Some(OpenDatabase::new(&self.path).map_err(|e| {
-                Error::io(format!("cannot open catalog '{}'", self.name), &e)
-            })?),
+            false => Some(
+                OpenDatabase::new(&self.path)
+                    .map_err(|e| Error::io(format!("cannot open catalog '{}'", self.name), &e))?,
+            ),
         };
         let mut connection = Connection::open_with_flags(path, flags).map_err(|e| error(&self.name, &e))?;
         connection.busy_handler(Some(wait)).map_err(|e| error(&self.name, &e))?;
