@@ -45,7 +45,8 @@ pub fn read_many<'py>(
             Err(e) => Some(e),
         });
     }
-    let mut read = interruptible(py, &cancel, || opened.read_many(&all))?.into_iter().zip(all.iter().zip(&steps));
+    let mut read =
+        interruptible(py, &cancel, || opened.read_many(&all))?.into_iter().zip(all.iter().zip(&steps));
     let each = unknown.into_iter().map(|unknown| match unknown {
         Some(e) => Ok(raised(py, e)),
         None => match read.next() {
