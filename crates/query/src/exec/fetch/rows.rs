@@ -366,7 +366,7 @@ fn first_of_equal(execution: &Arc<Execution>, selection: &Arc<Selection>) -> Res
         return Ok(None);
     }
     let most = execution.options.room().bytes / 4 / size_of::<u64>() as u64;
-    let positions = Positions::Ranked { selection: Arc::clone(selection), rank: 0 };
+    let positions = Positions::Ranked { selection: Arc::clone(selection), rank: 0, end: selection.len() };
     let gatherer = Gatherer::new(Arc::clone(execution));
     let mut stream = RowStream::over(Arc::clone(execution), gatherer, positions, ROWS_COMPARED, true);
     (stream.skip, stream.left) = (0, u64::MAX);
