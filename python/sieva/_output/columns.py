@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sieva import _native
+from sieva import _native, errors
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from sieva._query import Query
 
 
-def write(query: Query, path: Path, kind: str, deflate: int | None = None) -> None:
-    """Write the rows of a query to a file, netCDF and HDF5 deflated at a level (None, 0: not at all).
+def write(query: Query, path: Path, kind: str, deflate: int | None = None, *, shown: Path) -> None:
+    """Write the rows of a query to a file, netCDF and HDF5 deflated at a level (None, 0: not at all); errors name ``shown``.
 
     Raises
     ------
@@ -25,4 +25,10 @@ def write(query: Query, path: Path, kind: str, deflate: int | None = None) -> No
     InvalidValue
         It is none of `COLUMN_FORMATS`, or has no deflate; a computed integer is equal to the fill value.
     """
-    _native.Encoded(query._asked(), kind, spool=path.parent, deflate=deflate or 0).write(path)
+    encoded = _native.Encoded(query._asked(), kind, spool=path.parent, deflate=deflate or 0)
+    try:
+        encoded.write(path)
+    except errors.IoError as error:
+        # It was written aside, at a path that nobody gave.
+        told = error.message.replace(str(path), str(shown))
+        raise errors.make(error.kind, told, error.hint) from error

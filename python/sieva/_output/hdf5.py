@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sieva._extras import required
-from sieva._interrupt import opened
 from sieva._output.grid import write_arrays
+from sieva._output.held import held
 from sieva._output.netcdf import level_of, storable
 
 if TYPE_CHECKING:
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 def write(query: Query, path: Path, layout: Layout | None = None, deflate: int | None = None) -> None:
     """Write the rows of a query to a file, deflated at a level (0: not at all; None: as is worth it)."""
     h5py = required("h5py", "HDF5", extra="hdf5")
-    with opened(lambda: h5py.File(path, "w")) as file:
-        write_arrays(query, Hdf5Container(file, deflate), layout)
+    with held(path, lambda file: h5py.File(file, "w"), lambda f: Hdf5Container(f, deflate)) as container:
+        write_arrays(query, container, layout)
 
 
 class Hdf5Container:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sieva._extras import required
-from sieva._interrupt import opened
 from sieva._output.grid import write_arrays
+from sieva._output.held import held
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,8 +25,10 @@ _COMPRESSED_BYTES = 1 << 16
 def write(query: Query, path: Path, layout: Layout | None = None, deflate: int | None = None) -> None:
     """Write the rows of a query to a file, deflated at a level (0: not at all; None: as is worth it)."""
     h5netcdf = required("h5netcdf", "netCDF")
-    with opened(lambda: h5netcdf.File(path, "w")) as file:
-        write_arrays(query, NetcdfContainer(file, deflate), layout)
+    with held(
+        path, lambda file: h5netcdf.File(file, "w"), lambda f: NetcdfContainer(f, deflate)
+    ) as container:
+        write_arrays(query, container, layout)
 
 
 class NetcdfContainer:
