@@ -321,15 +321,12 @@ class CollectionQuery(Query):
     def check_output(self, path: Path, kind: str) -> None:
         """Raise where rows cannot be written to such a file, or it is one of those that are asked."""
         from sieva._output import ARRAY_FORMATS
+        from sieva._output.asked import Asked
 
         if kind in ARRAY_FORMATS:
             self._refuse(f"the format {kind}", "write csv, json, arrow or parquet")
         asked = [*self._native.sources(), self.source.catalog.removeprefix("sqlite:")]
-        if path.exists() and any(Path(one).exists() and path.samefile(one) for one in asked):
-            raise errors.InvalidValue(
-                f"{str(path)!r} is one of the files that are asked: they are never changed",
-                "write to another file",
-            )
+        Asked([], asked).check(path)
 
     def _refuse(self, what: str, hint: str) -> NoReturn:
         raise errors.Unsupported(f"{what} of a query of a collection", hint)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sieva import errors
-from sieva._printable import say
+from sieva._printable import printable, say
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,6 +38,8 @@ def show(query: Query, *, as_json: bool, plot: str | None) -> None:
     ------
     Unsupported
         The query is of a collection, whose objects lie in many files.
+    InvalidValue
+        The file is no ``*.svg``, or one that is asked.
     """
     from sieva._query import Query
 
@@ -48,12 +50,19 @@ def show(query: Query, *, as_json: bool, plot: str | None) -> None:
     if plot is None:
         say((query.explain_layout_json() if as_json else query.explain_layout()).rstrip("\n"))
         return
-    plan = query.explain_layout_json()
-    say(plan if as_json else query.explain_layout().rstrip("\n"))
+    from sieva._output import output_path
+    from sieva._output.asked import check_output
     from sieva._output.atomic import replacing
 
-    with replacing(Path(plot)) as path:
+    target = output_path(plot)
+    if target.suffix.lower() != ".svg":
+        raise errors.InvalidValue(f"--plot {plot!r}: the picture is SVG", "name a file *.svg")
+    check_output(target, query)
+    plan = query.explain_layout_json()
+    # First, so that a plan that is shown is one that was drawn.
+    with replacing(target) as path:
         path.write_text(drawn(json.loads(plan)), encoding="utf-8")
+    say(plan if as_json else query.explain_layout().rstrip("\n"))
 
 
 def drawn(plan: dict[str, Any]) -> str:
@@ -152,4 +161,5 @@ def _size(n: int) -> str:
 
 def _text(x: float, y: float, text: str, anchor: str, *, size: int = 9) -> str:
     place = f'x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" font-size="{size}" fill="{GREY}"'
-    return f"<text {place}>{escape(text)}</text>"
+    # XML has no control characters, however they are written, and no halves of surrogate pairs.
+    return f"<text {place}>{escape(printable(text))}</text>"

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sieva import _native, errors
+from sieva._output.asked import check_output
 from sieva._output.atomic import replacing
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ def export(source: Source, path: str | os.PathLike[str], url: str | None = None)
     """
     _native.check_name(os.fspath(path), "the name of an output")
     target = Path(path)
+    check_output(target, source)
     secret = False
     if url is None:
         url = _address(source.path)

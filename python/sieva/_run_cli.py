@@ -10,6 +10,7 @@ import click
 from sieva import _native, errors
 from sieva._memory import size_text
 from sieva._output import STREAMS, SUFFIXES, write_file
+from sieva._output.asked import Asked
 from sieva._printable import say
 from sieva._run import asked_text, run_in
 from sieva._statements import Statement, split
@@ -66,6 +67,11 @@ def run(
         raise errors.SyntaxError_(f"'{file}' has no statement", "write SELECT ... FROM 'file.nc' WHERE ...;")
     failed: list[errors.SievaError | None] = [None] * len(statements)
     queries, ran = _evaluated(statements, how, failed)
+    if directory is not None:
+        # Before the first is written: what one of them reads, no other may write.
+        asked = Asked([query for query in queries if query is not None], [] if file == "-" else [file])
+        for number in range(len(queries)):
+            asked.check(directory / _name(number, len(queries), kind))
     for number, query in enumerate(queries):
         if query is not None and failed[number] is None:
             query._on_rows = lambda _: check()
@@ -128,9 +134,14 @@ def _write(
         sys.stdout.buffer.flush()
         return
     directory.mkdir(parents=True, exist_ok=True)
-    suffix = next(suffix for suffix, of_suffix in SUFFIXES.items() if of_suffix == kind)
-    name = f"{number + 1:0{len(str(of))}}{suffix}"
+    name = _name(number, of, kind)
     write_file(query, directory / name, kind, written.get("layout"), written.get("deflate"))
+
+
+def _name(number: int, of: int, kind: str) -> str:
+    """Return the name of a result's file."""
+    suffix = next(suffix for suffix, of_suffix in SUFFIXES.items() if of_suffix == kind)
+    return f"{number + 1:0{len(str(of))}}{suffix}"
 
 
 def _tell(number: int, statement: Statement, error: errors.SievaError) -> None:

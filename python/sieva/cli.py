@@ -191,10 +191,10 @@ def explain(
     """Show how a query would be answered, without answering it."""
     import sieva
 
-    if analyze and (by_layout or plot):
+    if analyze and (by_layout or plot is not None):
         raise click.UsageError("--layout and --plot tell what is known before it is run: not with --analyze")
     asked = sieva.sql(sql, **given(how))
-    if by_layout or plot:
+    if by_layout or plot is not None:
         from sieva._layout_plan import show
 
         show(asked, as_json=as_json, plot=plot)

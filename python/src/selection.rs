@@ -1,7 +1,7 @@
 //! `sieva._native.Selection`.
 
-use std::io::{BufReader, BufWriter, Write};
-use std::path::PathBuf;
+use std::io::{BufReader, BufWriter, Read, Write};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -132,6 +132,9 @@ impl Selection {
 
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
         sieva::check_name(&path, "the name of a selection").map_err(to_python)?;
+        // A link is followed: what it leads to is written, and the link stays.
+        let path = std::fs::canonicalize(&path).unwrap_or(path);
+        py.detach(|| replaceable(&path)).map_err(to_python)?;
         let write = || {
             let mut aside = Aside::new(&path, 0o666)?;
             let mut file = BufWriter::new(aside.file()?);
@@ -199,6 +202,27 @@ impl Selection {
             sieva::Selection::read_from(&mut BufReader::new(file)).map_err(|e| e.at(format!("'{shown}'")))
         };
         py.detach(read).map(Self::from).map_err(to_python)
+    }
+}
+
+/// Raises where something else than a selection would be replaced: the data that were asked, for one.
+fn replaceable(path: &Path) -> sieva::Result<()> {
+    let refused = |what: &str| {
+        let message = format!("cannot save the selection as '{}': {what}", path.display());
+        Err(sieva::Error::new(sieva::ErrorKind::InvalidValue, message).hint("choose another name"))
+    };
+    match std::fs::metadata(path) {
+        Err(_) => return Ok(()),
+        Ok(found) if !found.is_file() => return refused("it is no regular file"),
+        Ok(found) if found.len() == 0 => return Ok(()),
+        Ok(_) => {}
+    }
+    // What cannot be read cannot be told from the data.
+    let mut head = [0; 4];
+    let read = open_regular(path).and_then(|mut file| file.read_exact(&mut head));
+    match read {
+        Ok(()) if head == *b"\x89SEL" => Ok(()),
+        _ => refused("there is a file of something else than a selection"),
     }
 }
 

@@ -422,7 +422,7 @@ def test_sql_and_command_line_and_outputs(made: Made, tmp_path: Path) -> None:
     assert lines[0] == "object,n"
     assert len(lines) == want.num_rows + 1
     assert "objects     " in done.stderr
-    with pytest.raises(errors.InvalidValue, match="one of the files that are asked"):
+    with pytest.raises(errors.InvalidValue, match="is a file that is asked"):
         made.sql(text).to_csv(made.paths[0])
     with pytest.raises(errors.Unsupported, match="netcdf"):
         made.sql(text).to_netcdf(tmp_path / "x.nc")

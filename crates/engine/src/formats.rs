@@ -53,7 +53,7 @@ pub(crate) fn open(path: &Path, options: &OpenOptions) -> Result<Arc<dyn ArraySo
     match open_object(&store, Some(path), options)? {
         Some(source) => Ok(source),
         None if store.is_empty() => Err(unknown_format(path, "is empty")),
-        None => Err(unknown_format(path, "is none of them")),
+        None => Err(unknown_format(path, "is of no format that is known")),
     }
 }
 
@@ -108,7 +108,7 @@ fn remote_options(name: &str, url: &str, options: &OpenOptions) -> RemoteOptions
 /// As [`open`].
 pub(crate) fn parse(store: &Arc<dyn RangedRead>, options: &OpenOptions) -> Result<Arc<dyn ArraySource>> {
     let name = Path::new(store.name());
-    open_object(store, None, options)?.ok_or_else(|| unknown_format(name, "is none of them"))
+    open_object(store, None, options)?.ok_or_else(|| unknown_format(name, "is of no format that is known"))
 }
 
 /// The reader of an object's format; `None` where it is none of ours.

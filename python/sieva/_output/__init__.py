@@ -72,11 +72,13 @@ def write_file(
     Raises
     ------
     InvalidValue
-        The file is the source itself; there is no such level, or none of the format.
+        The file is one that the query reads (see `sieva._output.asked`); there is no such level, or none of
+        the format; it is a device or a pipe, and the format or layout is none that goes there.
     """
     from sieva._collection import CollectionQuery
     from sieva._gridftp.query import RemoteQuery
-    from sieva._output.atomic import replacing
+    from sieva._output.asked import check_output
+    from sieva._output.atomic import is_special, replacing, written_through
     from sieva._output.fills import with_free_fills
 
     if isinstance(query, RemoteQuery):
@@ -87,16 +89,20 @@ def write_file(
             return
     elif isinstance(query, CollectionQuery):
         query.check_output(path, kind)
-    elif path.exists() and path.samefile(query.source.path):
-        raise errors.InvalidValue(
-            f"{str(path)!r} is the file that is asked: it is never changed", "write to another file"
-        )
+    else:
+        check_output(path, query)
     check_deflate(kind, deflate)
+    if kind in STREAMS and layout != "columns" and is_special(path):
+        from sieva._output.rows import write as write_rows
+
+        with written_through(path) as out:
+            write_rows(query, kind, out)
+        return
     with replacing(path, is_directory=kind == "zarr") as aside:
         if layout == "columns":
             from sieva._output.columns import write as write_columns
 
-            write_columns(query, aside, kind, deflate)
+            write_columns(query, aside, kind, deflate, shown=path)
         elif kind in ARRAY_FORMATS:
             write = array_writer(kind)
             level = (deflate,) if kind in DEFLATED_FORMATS else ()

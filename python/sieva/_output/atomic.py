@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
+import stat
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 from sieva import errors
 
@@ -30,8 +31,9 @@ def replacing(path: Path, *, is_directory: bool = False) -> Iterator[Path]:
     Parameters
     ----------
     path
-        The name in the end. A directory there is replaced only by a directory, and only if it is a Zarr
-        store.
+        The name in the end. A link is followed: what it leads to is replaced, and the link stays. A
+        directory there is replaced only by a directory, and only if it is a Zarr store; devices, pipes and
+        sockets are not replaced.
     is_directory
         Whether it is one that is written.
 
@@ -41,14 +43,43 @@ def replacing(path: Path, *, is_directory: bool = False) -> Iterator[Path]:
         There is no such directory, or it cannot be written to.
     """
     _check(path, is_directory=is_directory)
+    target = Path(os.path.realpath(path)) if path.is_symlink() else path
+    if target is not path:
+        _check(target, is_directory=is_directory)
     try:
-        with _opened(path.parent) as folder, _private(folder, path) as (private, within):
-            aside = within / path.name
+        with _opened(target.parent) as folder, _private(folder, target) as (private, within):
+            aside = within / target.name
             yield aside
             _sync(aside)
-            _rename(private, folder, path.name)
+            _rename(private, folder, target.name)
             with suppress(OSError):  # some file systems cannot
                 os.fsync(folder)
+    except OSError as error:
+        raise _explained(error, path) from error
+
+
+def is_special(path: Path) -> bool:
+    """Return whether a device, a pipe or a socket has a name, or is what it leads to."""
+    try:
+        mode = path.stat().st_mode
+    except OSError:
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
+
+
+@contextmanager
+def written_through(path: Path) -> Iterator[BinaryIO]:
+    """Open a device or a pipe for writing, which stays what it is; errors name it.
+
+    Raises
+    ------
+    IoError, PermissionDenied
+        It cannot be written to, as a socket.
+    """
+    try:
+        found = os.open(path, os.O_WRONLY | os.O_NOCTTY | os.O_CLOEXEC)
+        with open(found, "wb") as out:  # noqa: PTH123 - of a descriptor
+            yield out
     except OSError as error:
         raise _explained(error, path) from error
 
@@ -56,6 +87,16 @@ def replacing(path: Path, *, is_directory: bool = False) -> Iterator[Path]:
 def _check(path: Path, *, is_directory: bool) -> None:
     if not path.parent.is_dir():
         raise errors.FileNotFound(f"cannot write {str(path)!r}: there is no directory {str(path.parent)!r}")
+    if is_special(path):
+        raise errors.InvalidValue(
+            f"cannot write {str(path)!r}: it is a device, a pipe or a socket, and is never replaced",
+            "rows go there as csv, json, a table or arrow; other formats need a file",
+        )
+    if path.is_symlink() and _is_strange(path):
+        raise errors.PermissionDenied(
+            f"cannot write {str(path)!r}: it is a link that another user put into a directory of all",
+            "name what it leads to, if you trust it",
+        )
     if not path.is_dir():
         return
     if not is_directory:
@@ -65,6 +106,13 @@ def _check(path: Path, *, is_directory: bool) -> None:
             f"cannot write {str(path)!r}: it is a directory of something else than Zarr",
             "choose another name, or remove it",
         )
+
+
+def _is_strange(link: Path) -> bool:
+    """Return whether the system would not follow a link where it protects links: see proc(5)."""
+    folder, own = link.parent.stat(), link.lstat()
+    is_of_all = folder.st_mode & stat.S_ISVTX and folder.st_mode & stat.S_IWOTH
+    return bool(is_of_all) and own.st_uid not in (os.geteuid(), folder.st_uid)
 
 
 @contextmanager
