@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 from sieva import errors
+
+# A quoted text, a comment, an end, a quote that has none, and what is none of them. A quote that is written
+# twice within a text ends it and begins another one at once, which comes to the same.
+_TOKEN = re.compile(r"""'[^']*'|"[^"]*"|--[^\n]*|[;'"]|[^;'"-]+|-""")
 
 
 class Statement(NamedTuple):
@@ -32,37 +37,25 @@ def split(text: str) -> list[Statement]:
     """
     found: list[Statement] = []
     piece: list[str] = []
-    at = line = first = 0
-    while at < len(text):
-        end = _end(text, at, line)
-        part = text[at:end]
+    line = first = 0
+    has_begun = False
+    for token in _TOKEN.finditer(text):
+        part = token[0]
+        if part in {"'", '"'}:
+            raise errors.SyntaxError_(f"line {line + 1}: a text in {part} has no end", "close the quote")
         if part == ";":
             _add(found, piece, first)
-            piece = []
+            piece, has_begun = [], False
         elif part.startswith("--"):
             piece.append(" ")
         else:
-            if not "".join(piece).strip() and part.strip():
-                piece, first = [], line
+            if not has_begun and part.strip():
+                has_begun = True
+                first = line + part[: len(part) - len(part.lstrip())].count("\n")
             piece.append(part)
         line += part.count("\n")
-        at = end
     _add(found, piece, first)
     return found
-
-
-def _end(text: str, at: int, line: int) -> int:
-    """Return where what begins at `at` ends: a quoted text, a comment, or a character."""
-    if text.startswith("--", at):
-        end = text.find("\n", at)
-        return len(text) if end < 0 else end
-    if text[at] not in "'\"":
-        return at + 1
-    end = text.find(text[at], at + 1)
-    if end < 0:
-        raise errors.SyntaxError_(f"line {line + 1}: a text in {text[at]} has no end", "close the quote")
-    # A quote that is written twice begins another one at once, which comes to the same.
-    return end + 1
 
 
 def _add(found: list[Statement], piece: list[str], first: int) -> None:

@@ -119,7 +119,9 @@ def query(
 ) -> None:
     """Answer a query: SELECT ... FROM 'file.nc' WHERE ..."""
     path = None if output in (None, "-") else Path(output or "")
-    if (sql is None) == (file is None):
+    if sql is not None and file is not None:
+        raise click.UsageError("a query and -f: give one of them")
+    if sql is None and file is None:
         raise click.UsageError("give a query, or a file of them by -f")
     given_to_engine = {
         "workers": workers,

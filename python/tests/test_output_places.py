@@ -52,7 +52,8 @@ def test_no_file_of_a_joined_source_is_written_to(files, name, way, kind):
     assert contents(files) == before
 
 
-def test_an_output_of_a_joined_source_is_written_again(files):
+@pytest.mark.usefixtures("files")
+def test_an_output_of_a_joined_source_is_written_again():
     query = sieva.open("f*.nc").query("v > 1", select=["v"])
     for _ in range(2):
         query.to_netcdf("out.cdf", "points")
@@ -177,7 +178,8 @@ def test_a_pipe_is_not_replaced_by_a_file(files, kind):
     assert (files / "pipe").is_fifo()
 
 
-def test_a_picture_is_a_whole_svg_or_none(files, capsys):
+@pytest.mark.usefixtures("files")
+def test_a_picture_is_a_whole_svg_or_none(capsys):
     os.mkfifo("pipe.svg")
     for target, wrong in (
         ("", "is empty"),

@@ -16,7 +16,16 @@ if TYPE_CHECKING:
 
 
 def write(query: Query, path: Path, kind: str, deflate: int | None = None, *, shown: Path) -> None:
-    """Write the rows of a query to a file, netCDF and HDF5 deflated at a level (None, 0: not at all); errors name ``shown``.
+    """Write the rows of a query to a file, netCDF and HDF5 deflated at a level.
+
+    Parameters
+    ----------
+    query, path, kind
+        What is written, where, and in which format.
+    deflate
+        The level; None, 0: not at all.
+    shown
+        The path that errors name.
 
     Raises
     ------
