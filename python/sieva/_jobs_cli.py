@@ -37,7 +37,7 @@ def list_(as_json: bool) -> None:
     """List the jobs, the newest first."""
     from sieva.engines.batch.jobs import known_jobs, state_of
 
-    states = [state_of(job) for job in known_jobs()]
+    states = [state_of(job) for job in known_jobs(lambda error: say(f"sieva: {error}", err=True))]
     if as_json:
         _print_json([vars(state) for state in states])
         return

@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import shutil
 import stat
 import subprocess
 import sys
@@ -594,3 +595,47 @@ def test_a_number_that_was_taken_back_is_seen_when_another_takes_it(job):
     follower._submit(mine)
     assert (mine.number, follower._seen) == (1, 0)
     assert job.claim([[1]], needs, 0).number == 1
+
+
+@pytest.mark.parametrize("name", ["result/000000", "work/000000"])
+def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(job, name):
+    path = job.path / name
+    path.unlink(missing_ok=True)
+    os.mkfifo(path)
+    read = job.result if name.startswith("result") else job.work
+    with pytest.raises(errors.CorruptFile, match="no regular file"):
+        read(0)
+
+
+def test_what_is_longer_than_any_result_is_not_read(job):
+    path = job.path / "result" / "000000"
+    with path.open("wb") as file:
+        file.truncate((1 << 30) + 1)
+    with pytest.raises(errors.CorruptFile, match="longer than"):
+        job.result(0)
+
+
+@pytest.mark.parametrize("name", ["submission", "result", "failed"])
+def test_a_file_in_the_place_of_a_directory_hides_no_other_job(job, name, capsys):
+    other = job.path.parent / "ffffffff"
+    shutil.copytree(job.path, other)
+    about = json.loads((other / "job.json").read_text())
+    (other / "job.json").write_text(json.dumps({**about, "id": "ffffffff"}))
+    shutil.rmtree(other / name)
+    (other / name).write_text("")
+    assert main(["jobs", "list"]) == 0
+    out = capsys.readouterr().out
+    assert job.id in out
+    assert any("ffffffff" in line and "damaged" in line for line in out.splitlines())
+
+
+def test_a_job_that_says_too_much_is_named_and_hides_no_other(job, capsys):
+    other = job.path.parent / "ffffffff"
+    shutil.copytree(job.path, other)
+    with (other / "job.json").open("r+b") as file:
+        file.truncate((16 << 20) + 1)
+    assert main(["jobs", "list"]) == 0
+    out, err = capsys.readouterr()
+    assert job.id in out
+    assert "ffffffff" in err
+    assert "longer than" in err

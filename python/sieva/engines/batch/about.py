@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from sieva import errors
+from sieva.engines.batch.files import MOST_TOLD
 
 VERSION = 1
 # What every job says, of these types.
@@ -83,7 +84,9 @@ def object_of(path: Path, name: str) -> dict[str, Any]:
     with os.fdopen(fd, "rb") as file:
         if not stat.S_ISREG(os.fstat(fd).st_mode):
             raise damaged(path, f"{name} is no regular file")
-        data = file.read()
+        data = file.read(MOST_TOLD + 1)
+    if len(data) > MOST_TOLD:
+        raise damaged(path, f"{name} is longer than {MOST_TOLD} bytes")
     try:
         found = json.loads(data)
     except (ValueError, RecursionError) as error:

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any
 
 from sieva import errors
 from sieva.engines.batch.about import VERSION, about_of, damaged, object_of
-from sieva.engines.batch.files import digest, packed, unpacked, write_whole
+from sieva.engines.batch.files import MOST_TOLD, digest, packed, read_regular, unpacked, write_whole
 from sieva.engines.batch.submission import Submission, submission_of
 
 if TYPE_CHECKING:
@@ -116,12 +116,16 @@ class JobDirectory:
         return digest(b"".join([engine.encode(), *map(digest, parts)])).hex()[:8]
 
     def _packed(self, number: int) -> bytes:
-        return (self.path / "work" / _name(number)).read_bytes()
+        return read_regular(self.path / "work" / _name(number))
 
     def _mend(self, files: Sequence[bytes]) -> None:
         """Write work anew that is not as it was written."""
         for number, data in enumerate(files):
-            if self._packed(number) != data:
+            try:
+                is_whole = self._packed(number) == data
+            except errors.CorruptFile:
+                is_whole = False
+            if not is_whole:
                 write_whole(self.path / "work" / _name(number), data)
 
     @staticmethod
@@ -149,7 +153,7 @@ class JobDirectory:
         from sieva.engines._work import Work
 
         path = self.path / "work" / _name(number)
-        return Work.from_bytes(unpacked(path.read_bytes(), path, "ask again as before: it is written anew"))
+        return Work.from_bytes(unpacked(read_regular(path), path, "ask again as before: it is written anew"))
 
     # What came of it.
 
@@ -168,7 +172,7 @@ class JobDirectory:
     def result(self, number: int) -> bytes:
         """Return the result of a piece of work."""
         path = self.path / "result" / _name(number)
-        return unpacked(path.read_bytes(), path, "`sieva jobs resume` makes it again")
+        return unpacked(read_regular(path), path, "`sieva jobs resume` makes it again")
 
     def publish(self, number: int, result: bytes) -> None:
         """Put the result of a piece of work there."""
@@ -257,7 +261,7 @@ class JobDirectory:
     def batch_id(self, number: int) -> str | None:
         """Return the batch system's name of a submission; None: it is not known yet."""
         try:
-            return self._submission(number, ".id").read_text()
+            return read_regular(self._submission(number, ".id"), MOST_TOLD).decode(errors="replace")
         except FileNotFoundError:
             return None
 
@@ -284,10 +288,12 @@ class JobDirectory:
     def last_lines(self, number: int, task: int, lines: int = 20) -> str:
         """Return the end of a task's output."""
         try:
-            with (self.output(number) / f"{task}.txt").open("rb") as file:
+            found = os.open(self.output(number) / f"{task}.txt", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+            with open(found, "rb") as file:  # noqa: PTH123 - of a descriptor
                 file.seek(max(0, file.seek(0, os.SEEK_END) - 16384))
-                told = file.read().decode(errors="replace")
-        except FileNotFoundError:
+                told = file.read(16384).decode(errors="replace")
+        except OSError:
+            # It is not there yet, or is no file.
             return ""
         return "\n".join(told.rstrip().splitlines()[-lines:])
 
@@ -367,4 +373,6 @@ def _numbers(folder: Path, suffix: str | None = None) -> set[int]:
         names = [Path(name) for name in os.listdir(folder)]  # noqa: PTH208 - the names alone
     except FileNotFoundError:
         return set()
+    except NotADirectoryError as error:
+        raise damaged(folder.parent, f"{folder.name} is no directory") from error
     return {int(n.stem) for n in names if n.stem.isdecimal() and suffix in (None, n.suffix)}

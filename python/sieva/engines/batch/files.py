@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import secrets
+import stat
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,8 @@ from sieva import errors
 if TYPE_CHECKING:
     from pathlib import Path
 
+# Of a piece of work or a result, and of what is told of a job.
+MOST_BYTES, MOST_TOLD = 1 << 30, 16 << 20
 _MAGIC = b"SVBF\x01"
 _DIGEST = 16
 _HEAD = len(_MAGIC) + _DIGEST
@@ -35,6 +38,34 @@ def write_whole(path: Path, data: bytes) -> None:
         with suppress(OSError):
             aside.unlink()
         raise
+
+
+def read_regular(path: Path, most: int = MOST_BYTES) -> bytes:
+    """Return the bytes of a regular file: a pipe would be waited for, and what is huge fills the memory.
+
+    Raises
+    ------
+    FileNotFoundError
+        There is no such file.
+    CorruptFile
+        It is no regular file, cannot be read, or is longer than `most` bytes.
+    """
+    try:
+        found = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+        with open(found, "rb") as file:  # noqa: PTH123 - of a descriptor
+            known = os.fstat(found)
+            if not stat.S_ISREG(known.st_mode):
+                raise errors.CorruptFile(f"{path} is damaged: it is no regular file")
+            data = file.read(most + 1) if known.st_size <= most else b""
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        if isinstance(error, errors.SievaError):
+            raise
+        raise errors.CorruptFile(f"{path} is damaged: it cannot be read: {error.strerror}") from error
+    if known.st_size > most or len(data) > most:
+        raise errors.CorruptFile(f"{path} is damaged: it is longer than {most} bytes")
+    return data
 
 
 def packed(data: bytes) -> bytes:

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 from sieva import errors
 from sieva.engines.batch.about import object_of
-from sieva.engines.batch.files import write_whole
+from sieva.engines.batch.files import MOST_TOLD, read_regular, write_whole
 from sieva.engines.batch.options import jobs_directory
 from sieva.engines.batch.system import Order
 
@@ -167,7 +167,7 @@ def _numbers(job: JobDirectory) -> list[int]:
 
 def _name_of(job: JobDirectory, number: int) -> str | None:
     with suppress(FileNotFoundError):
-        return _place(job, number, "id").read_text()
+        return read_regular(_place(job, number, "id"), MOST_TOLD).decode(errors="replace")
     return None
 
 

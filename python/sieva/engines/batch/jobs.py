@@ -69,15 +69,18 @@ class TaskEnd:
     lines: str
 
 
-def known_jobs() -> list[JobDirectory]:
-    """Return the jobs of this user, the newest first."""
+def known_jobs(tell: Callable[[errors.SievaError], None] | None = None) -> list[JobDirectory]:
+    """Return the jobs of this user, the newest first; those that are damaged are told of, and left out."""
     found = []
     for path in jobs_directory().glob("[!.]*"):
         try:
             found.append(JobDirectory(path))
-        except (errors.FileNotFound, errors.PermissionDenied, errors.CorruptFile):
+        except (errors.FileNotFound, errors.PermissionDenied):
             # The directory was elsewhere and is gone, or somebody else's, or is none of a job.
             continue
+        except (errors.CorruptFile, errors.Unsupported) as error:
+            if tell is not None:
+                tell(error)
     return sorted(found, key=lambda job: -float(job.about["created"]))
 
 
@@ -108,7 +111,11 @@ def state_of(job: JobDirectory) -> JobState:
         return _state_of(job)
     except errors.CorruptFile as error:
         # It is listed beside the others, and may be removed.
-        about, done = job.about, len(job.results())
+        about = job.about
+        try:
+            done = len(job.results())
+        except errors.CorruptFile:
+            done = 0
         known = (job.id, str(about["engine"]), str(about["what"]), "damaged", job.works, done)
         return JobState(*known, float(about["created"]), str(job.path), {}, [], [error.message])
 

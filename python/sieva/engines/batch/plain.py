@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sieva import errors
-from sieva.engines.batch.files import write_whole
+from sieva.engines.batch.files import MOST_TOLD, read_regular, write_whole
 from sieva.engines.batch.system import State, TaskState, run
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class Plain:
         found: dict[int, TaskState] = {}
         for task in range(tasks):
             with suppress(FileNotFoundError):
-                found[task] = _ended(json.loads((directory / f"{task}.end").read_text()))
+                found[task] = _ended(json.loads(read_regular(directory / f"{task}.end", MOST_TOLD)))
                 continue
             if not is_alive:
                 # A task may have ended between the two looks.
@@ -96,7 +96,7 @@ def _ended(told: dict[str, Any]) -> TaskState:
 
 def _runner(directory: Path) -> dict[str, Any]:
     try:
-        found: dict[str, Any] = json.loads((directory / _RUNNER).read_text())
+        found: dict[str, Any] = json.loads(read_regular(directory / _RUNNER, MOST_TOLD))
     except FileNotFoundError as error:
         raise errors.IoError(f"{directory} has no {_RUNNER}: it was not started") from error
     if found["host"] != socket.gethostname():
