@@ -78,7 +78,8 @@ def _axis(part: object, length: int, axis: int, name: str) -> tuple[int, int, in
         kind = type(part).__name__
         raise TypeError(
             f"array {name!r} is indexed by integers, slices and '...', got {part!r} ({kind}); "
-            "for the points that satisfy a condition use query()"
+            "for the points that satisfy a condition use query(), for those of given positions "
+            "read_many() with Selection.from_positions()"
         ) from None
     if isinstance(part, bool):
         raise TypeError(f"array {name!r} is not indexed by truth values: use query()")

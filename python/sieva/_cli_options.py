@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sieva import _native
-from sieva._cli_types import DimsType, MemoryType, SpillType, StorageOptionType
+from sieva._cli_types import DimsType, MemoryType, SpillType, StorageOptionType, TextType
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,10 +30,10 @@ def _settings(row: _native.OptionRow) -> dict[str, Any]:
         "dimensions by array": {"type": DimsType(), "multiple": True},
         "options by name": {"type": StorageOptionType(), "multiple": True},
         "places": {"metavar": "PLACE", "multiple": True},
-        "text": {"metavar": "NAME", "show_default": row["default"]},
+        "text": {"type": TextType(), "metavar": "NAME", "show_default": row["default"]},
         "directory": {"metavar": "DIR", "show_default": row["default"]},
-        "striping": {"metavar": "KEY=VALUE,...", "show_default": row["default"]},
-        "catalog": {"metavar": "URL", "show_default": row["default"]},
+        "striping": {"type": TextType(), "metavar": "KEY=VALUE,...", "show_default": row["default"]},
+        "catalog": {"type": TextType(), "metavar": "URL", "show_default": row["default"]},
     }
     return kinds[row["kind"]]
 

@@ -8,6 +8,7 @@ import click
 
 from sieva import _native
 from sieva._memory import memory_bytes
+from sieva._printable import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,6 +25,20 @@ class MemoryType(click.ParamType[int]):
             return memory_bytes(value) or 0
         except (ValueError, KeyError) as error:
             self.fail(str(error), param, ctx)
+
+
+class TextType(click.ParamType[str]):
+    """Text; a name of a file may be none."""
+
+    name = "text"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:  # noqa: ANN401
+        """Return the text."""
+        try:
+            str(value).encode()
+        except UnicodeEncodeError:
+            self.fail(f"{printable(value)!r} is no text in UTF-8", param, ctx)
+        return str(value)
 
 
 class SpillType(MemoryType):

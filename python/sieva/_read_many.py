@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from sieva import _native
 from sieva._array import Array
 from sieva._box import Box, as_box
+from sieva.errors import InvalidValue
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -73,7 +74,7 @@ def read_many(
     ... )
     """
     if errors not in ("raise", "return"):
-        raise ValueError(f"errors is 'raise' or 'return', got {errors!r}")
+        raise InvalidValue(f"errors is 'raise' or 'return', got {errors!r}")
     asked: list[tuple[str, tuple[list[int], list[int], list[int] | None] | _native.Selection]] = []
     # Of each request the box, an error of its own, or None for a selection.
     boxes: list[Box | Exception | None] = []

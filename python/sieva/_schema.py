@@ -196,11 +196,16 @@ def _distribution(known: dict[str, Any]) -> str:
         return f"no values, {known['missing']} missing"
     if bins is None or not bins["counts"]:
         return text
-    passed, half = bins["infinite"][0], values / 2
-    for low, high, count in zip(bins["edges"], bins["edges"][1:], bins["counts"], strict=False):
+    passed, half, low = bins["infinite"][0], values / 2, None
+    if passed >= half:
+        return text
+    for start, end, count in zip(bins["edges"], bins["edges"][1:], bins["counts"], strict=False):
         passed += count
-        if passed >= half:
-            return f"{text}; half of them below {_number(high)} at most, half above {_number(low)} at least"
+        if low is None and passed >= half:
+            low = start
+        # Where the halves meet at the end of a bin, the median lies as far as the next value.
+        if passed > half:
+            return f"{text}; their median lies between {_number(low)} and {_number(end)}"
     return text
 
 

@@ -212,7 +212,7 @@ def _one_of(name: str, given: object, words: tuple[str, ...]) -> None:
     if given not in words:
         from sieva.errors import InvalidValue
 
-        raise InvalidValue(f"{name}={given!r}", f"it is {', '.join(words)}")
+        raise InvalidValue(f"{name}={given!r}: expected one of {', '.join(map(repr, words))}")
 
 
 class MpiSource(Source):

@@ -8,7 +8,8 @@ import h5py
 import numpy as np
 import pytest
 import sieva
-from sieva import Partial, Selection, errors
+from sieva import Partial, Selection, _schema, errors
+from sieva.cli import main
 
 
 @pytest.fixture
@@ -68,3 +69,36 @@ def test_engines_are_there_without_an_import_of_their_own() -> None:
     assert sieva.engines.LocalEngine.__name__ == "LocalEngine"
     with pytest.raises(AttributeError, match="no attribute 'enginez'"):
         _ = sieva.enginez
+
+
+@pytest.mark.parametrize("option", ["--striping", "--join"])
+def test_an_option_that_is_no_text_is_named(ocean_path, option, capfd):
+    assert main(["schema", str(ocean_path), option, "\udcff\udcfe"]) == 2
+    err = capfd.readouterr().err
+    assert option in err
+    assert "is no text in UTF-8" in err
+    assert "unexpected" not in err
+
+
+def test_what_is_not_allowed_is_told_with_what_is(ocean_path):
+    source = sieva.open(ocean_path)
+    with pytest.raises(sieva.errors.InvalidValue, match="errors is 'raise' or 'return', got 'foo'"):
+        source.read_many([], errors="foo")
+    with pytest.raises(TypeError, match=r"Selection\.from_positions"):
+        source["TEMP"][[1, 2, 3]]
+
+
+@pytest.mark.parametrize(
+    ("counts", "infinite", "told"),
+    [
+        ([1, 2, 1], [0, 0], "between 1 and 2"),
+        ([2, 0, 2], [0, 0], "between 0 and 3"),
+        ([1, 0, 0], [3, 0], None),
+    ],
+)
+def test_a_median_is_told_by_bounds_that_hold(counts, infinite, told):
+    known = {"count": 4, "missing": 0, "min": 0.0, "max": 3.0}
+    known["histogram"] = {"edges": [0.0, 1.0, 2.0, 3.0], "counts": counts, "infinite": infinite}
+    text = _schema._distribution(known)
+    assert ("median" in text) == (told is not None)
+    assert told is None or f"their median lies {told}" in text
