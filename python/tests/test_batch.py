@@ -1,5 +1,7 @@
 """What batch systems have in common: options, needs, scripts, states, a job's directory, plain processes."""
 
+# Long because all of it shares the fixtures of one job.
+
 import errno
 import json
 import os
