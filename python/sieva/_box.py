@@ -19,7 +19,7 @@ class Box(NamedTuple):
     start: list[int]
     shape: list[int]
     steps: list[int] | None
-    """Of each axis the distance of the elements that are wanted, from the first of the box on; None where all are 1."""
+    """Of each axis the distance of wanted elements, from the first of the box on; None where all are 1."""
     inner: tuple[Any, ...] | None
     """What is left to do with these; None where that is nothing."""
 

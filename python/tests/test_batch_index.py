@@ -294,7 +294,7 @@ def test_a_full_disk_on_one_node(path, capsys):
     said = capsys.readouterr().err
     assert "File too large" in said
     assert "task 1 of job" in said
-    # What is there is right, as far as it goes: nothing, where the other task was stopped before it had published.
+    # What is there is right; it is nothing where the other task was stopped before it had published.
     source = sieva.open(path, learn=False)
     kept = regions(path)[0]
     if kept:

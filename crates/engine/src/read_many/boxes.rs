@@ -48,14 +48,18 @@ impl Source {
         cancel: &Arc<AtomicBool>,
         alone: impl FnOnce(&Arc<ChunkCache>) -> Result<Column>,
     ) -> Result<Column> {
-        if self.window().window.is_of_parent() {
-            // Its locks may be held by threads that are not here, and what is kept with them.
-            return alone(&Arc::new(ChunkCache::new((memory.min(BOX_MEMORY) / 4) as usize)));
+        // Locks of the parent may be held by threads that are not here, and what is kept with them.
+        let own_chunks = || Arc::new(ChunkCache::new((memory.min(BOX_MEMORY) / 4) as usize));
+        if self.windows().0.window.is_of_parent() {
+            return alone(&own_chunks());
         }
         let layout = self.reader().layout(array)?;
         let state = self.session().state_of(self, &[array]);
         let make = || self.session().chunks(state, memory.min(BOX_MEMORY));
         let window = self.box_window(Some((array, &*layout)));
+        if window.window.is_of_parent() {
+            return alone(&own_chunks());
+        }
         // Held while this caller waits, so that what was decoded meanwhile is there.
         let chunks = if state.is_some() { make() } else { window.chunks(make) };
         let Some(around) = around(&layout, bx) else { return alone(&chunks) };

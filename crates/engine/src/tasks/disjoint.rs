@@ -25,7 +25,8 @@ pub(super) fn disjoint<'b>(boxes: impl Iterator<Item = &'b Bx>) -> Found {
     let mut boxes: Vec<&Bx> = boxes.filter(|bx| !bx.is_empty()).collect();
     let mut sorted = boxes.len().saturating_mul(SORTED_PER_BOX).max(SORTED_LEAST);
     let mut pairs = MOST_PAIRS;
-    let mut parts = vec![0..boxes.len()];
+    let all = 0..boxes.len();
+    let mut parts = Vec::from([all]);
     while let Some(part) = parts.pop() {
         let own = &mut boxes[part.clone()];
         if own.len() < 2 {
