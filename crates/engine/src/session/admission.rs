@@ -29,6 +29,8 @@ pub(super) struct AdmissionLimits {
 }
 
 pub(super) struct Admission {
+    /// A forked process waits for none of its parent's queries, nor for their locks.
+    process: u32,
     limits: AdmissionLimits,
     state: Mutex<State>,
     freed: Condvar,
@@ -48,18 +50,22 @@ struct State {
 
 /// A share of a session's memory, given back when it is dropped.
 pub(crate) struct Permit {
-    admission: Arc<Admission>,
+    /// `None` in a forked process, which counts no shares of its parent's session.
+    admission: Option<Arc<Admission>>,
     number: u64,
     bytes: u64,
 }
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        let mut state = self.admission.lock();
+        let Some(admission) = self.admission.as_ref().filter(|admission| !admission.is_of_parent()) else {
+            return;
+        };
+        let mut state = admission.lock();
         state.reserved -= self.bytes;
         state.running.retain(|(number, _)| *number != self.number);
         drop(state);
-        self.admission.freed.notify_all();
+        admission.freed.notify_all();
     }
 }
 
@@ -81,26 +87,37 @@ impl Drop for Working {
 
 impl Admission {
     pub(super) fn new(limits: AdmissionLimits) -> Self {
-        Self { limits, state: Mutex::default(), freed: Condvar::new() }
+        Self { process: std::process::id(), limits, state: Mutex::default(), freed: Condvar::new() }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A share of `bytes`, once there is one.
+    /// Whether it was made by the process that this one was forked from.
+    pub(super) fn is_of_parent(&self) -> bool {
+        self.process != std::process::id()
+    }
+
+    /// A share of `bytes`, once there is one; at once in a forked process.
     ///
     /// # Errors
     /// `memory-limit` where there is never so much; `cancelled`, also where the session is closed.
     pub(super) fn admit(self: &Arc<Self>, bytes: u64, cancel: &Arc<AtomicBool>) -> Result<Permit> {
         let AdmissionLimits { memory, queries, strict } = self.limits;
-        let mut state = self.lock();
-        if bytes > memory && strict {
-            state.refused += 1;
+        let is_refused = bytes > memory && strict;
+        if self.is_of_parent() && !is_refused {
+            return Ok(Permit { admission: None, number: 0, bytes: 0 });
+        }
+        if is_refused {
+            if !self.is_of_parent() {
+                self.lock().refused += 1;
+            }
             let message = format!("a query of {bytes} bytes in a session that has {memory} for queries");
             return Err(Error::new(ErrorKind::MemoryLimit, message)
                 .hint("give the query less (memory=), or the session more"));
         }
+        let mut state = self.lock();
         let bytes = bytes.min(memory);
         let is_inner = HELD.get() > 0;
         let is_full = |s: &State| s.running.len() >= queries || s.reserved + bytes > memory;
@@ -120,7 +137,7 @@ impl Admission {
         state.admitted += 1;
         let number = state.admitted;
         state.running.push((number, Arc::downgrade(cancel)));
-        Ok(Permit { admission: Arc::clone(self), number, bytes })
+        Ok(Permit { admission: Some(Arc::clone(self)), number, bytes })
     }
 
     pub(super) fn cancel(&self) {
@@ -182,6 +199,17 @@ mod tests {
         assert_eq!(waiting.join().unwrap().unwrap(), 30);
         let stats = admission.tell(SessionStats::default());
         assert_eq!((stats.reserved, stats.peak_reserved, stats.running, stats.admitted), (0, 110, 0, 3));
+    }
+
+    #[test]
+    fn a_forked_process_waits_for_nobody() {
+        let limits = AdmissionLimits { memory: 100, queries: 1, strict: true };
+        let parents = Admission { process: std::process::id() ^ 1, ..Admission::new(limits) };
+        let (parents, flag) = (Arc::new(parents), Arc::default());
+        let _held = parents.lock();
+        let _first = parents.admit(100, &flag).unwrap();
+        drop(parents.admit(100, &flag).unwrap());
+        assert_eq!(parents.admit(101, &flag).map(drop).unwrap_err().kind(), ErrorKind::MemoryLimit);
     }
 
     #[test]

@@ -280,11 +280,15 @@ impl Session {
     /// The number of a source's state, under which it is kept what was found of these of its arrays; `None` where nothing
     /// is kept, or it cannot be told surely whether they changed.
     pub(crate) fn state_of(&self, source: &Source, arrays: &[usize]) -> Option<u64> {
-        if self.0.cache == 0 { None } else { self.0.sources.state_of(source, arrays) }
+        if self.0.cache == 0 { None } else { self.number_of(source, arrays) }
     }
 
-    /// The number of a source's state, whether something is kept of it or not; `None` where that cannot be told surely.
+    /// The number of a source's state, whether something is kept of it or not; `None` where that cannot be told surely, and in
+    /// a forked process: it must not wait for the locks of what its parent keeps.
     pub(crate) fn number_of(&self, source: &Source, arrays: &[usize]) -> Option<u64> {
+        if self.0.admission.is_of_parent() {
+            return None;
+        }
         self.0.sources.state_of(source, arrays)
     }
 
