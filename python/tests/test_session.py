@@ -282,9 +282,9 @@ def test_boxes_and_texts_of_a_session_have_what_its_queries_have(tmp_path):
     with h5py.File(path, "w") as file:
         file["n"], file["wide"] = texts, np.zeros(4_000_000)
     with sieva.Session(memory="64MiB", cache="1MiB") as session:
-        source = session.open(path, dims={"/n": ["x"]})
+        source = session.open(path, dims={"n": ["x"]})
         selection = source.query("n = 't3'").selection()
-        assert [str(t) for t in source.read_many([("n", selection)])[0]] == ["t3"] * (3000 // 7)
+        assert [str(t) for t in source.read_many([("n", selection)])[0]] == ["t3"] * 429
         with pytest.raises(errors.MemoryLimit):
             session.open(path, memory="1GiB")["wide"][:]
     assert len(sieva.open(path)["wide"][:]) == 4_000_000
