@@ -117,14 +117,15 @@ mod tests {
         let striping = Striping::given(1, 7, 0).unwrap();
         let found = |memory, is_over| {
             let cancel = AtomicBool::new(is_over);
-            super::merged(&striping, &[0..1 << 40], &Limits { memory, cancel: &cancel }).unwrap_err()
+            super::merged(&striping, std::slice::from_ref(&(0..1 << 40)), &Limits { memory, cancel: &cancel })
+                .unwrap_err()
         };
         let e = found(1 << 20, false);
         assert_eq!(e.kind(), ErrorKind::MemoryLimit);
         let need = u128::from(PIECE_BYTES) << 40;
         assert!(e.message().contains(&format!("about {need} bytes")), "{e}");
         assert_eq!(found(1 << 20, true).kind(), ErrorKind::Cancelled);
-        assert_eq!(merged(&striping, &[0..700]).len(), 700);
+        assert_eq!(merged(&striping, std::slice::from_ref(&(0..700))).len(), 700);
     }
 
     #[test]
