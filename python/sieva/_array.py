@@ -9,6 +9,7 @@ from sieva import _native
 from sieva._box import as_box
 from sieva._expr import Expr
 from sieva._printable import shown
+from sieva._sparse import together
 
 if TYPE_CHECKING:
     import numpy as np
@@ -133,6 +134,8 @@ class Array(Expr):
     def __getitem__(self, key: object) -> Any:  # noqa: ANN401 - an array, or a scalar
         """Return decoded values, with the indexing of numpy by integers, slices and ``...``."""
         box = as_box(key, self.shape, self.path)
+        if (parts := box.apart(self.dtype.itemsize)) is not None:
+            return box.cut(together(self._native, self.path, *parts, stored=False))
         values = self._native.read(self.path, box.start, box.shape, raw=False, steps=box.steps)
         return box.cut(values)
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import operator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from sieva._sparse import Request, Sparse, sparse
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -26,6 +28,18 @@ class Box(NamedTuple):
     def cut(self, values: NDArray[Any]) -> Any:  # noqa: ANN401 - an array, or a scalar where all axes are indexed
         """Return the wanted elements of the box as they were asked for."""
         return values if self.inner is None else values[self.inner]
+
+    def apart(self, itemsize: int) -> tuple[Sparse, list[Request]] | None:
+        """Return the parts in which a box with long steps is read; None where it is read as a whole."""
+        if self.steps is None:
+            return None
+        each = zip(self.shape, self.steps, strict=True)
+        found = sparse(self.shape, [range(0, n, step) if step > 1 else None for n, step in each], itemsize)
+        if found is None:
+            return None
+        steps = [1 if axis in found.axes else step for axis, step in enumerate(self.steps)]
+        left = steps if any(step > 1 for step in steps) else None
+        return found, [(start, shape, left) for start, shape in found.boxes(self.start, self.shape)]
 
 
 def as_box(key: object, shape: tuple[int, ...], name: str) -> Box:

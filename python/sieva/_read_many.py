@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Any, Literal
 
 from sieva import _native
 from sieva._array import Array
 from sieva._box import Box, as_box
+from sieva._sparse import Request, Sparse
 from sieva.errors import InvalidValue
 
 if TYPE_CHECKING:
@@ -15,6 +17,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from sieva._source import Source
+
+    _Boxes = tuple[Box, Sparse | None, int]
+    """A box, how it is put together of parts that are read by themselves, and their number."""
 
     Key = _native.Selection | int | slice | tuple[Any, ...] | Any
     """A selection, or an index of numpy: integers, slices with steps, and ``...``."""
@@ -75,9 +80,9 @@ def read_many(
     """
     if errors not in ("raise", "return"):
         raise InvalidValue(f"errors is 'raise' or 'return', got {errors!r}")
-    asked: list[tuple[str, tuple[list[int], list[int], list[int] | None] | _native.Selection]] = []
-    # Of each request the box, an error of its own, or None for a selection.
-    boxes: list[Box | Exception | None] = []
+    asked: list[tuple[str, Request | _native.Selection]] = []
+    # Of each request what it is made of, an error of its own, or None for a selection.
+    boxes: list[_Boxes | Exception | None] = []
     known: dict[str, Array] = {}
     for request in requests:
         name, key = _pair(request)
@@ -91,8 +96,14 @@ def read_many(
                 raise
             boxes.append(error)
             continue
-        boxes.append(box)
-        asked.append((array.path, key if box is None else (box.start, box.shape, box.steps)))
+        if box is None:
+            boxes.append(None)
+            asked.append((array.path, key))
+            continue
+        apart = None if box.steps is None else box.apart(array.dtype.itemsize)
+        found, parts = apart or (None, [(box.start, box.shape, box.steps)])
+        boxes.append((box, found, len(parts)))
+        asked.extend((array.path, part) for part in parts)
     read = iter(_native.read_many(self._native, asked, stored))
     out = [_made(box, read) for box in boxes]
     if errors == "raise":
@@ -108,9 +119,15 @@ def _pair(request: object) -> tuple[str | Array, Any]:
     raise TypeError(f"a request is (array, index or selection), got {request!r}")
 
 
-def _made(box: Box | Exception | None, read: Any) -> Any:  # noqa: ANN401 - arrays, scalars or exceptions
+def _made(request: _Boxes | Exception | None, read: Any) -> Any:  # noqa: ANN401 - arrays, scalars or exceptions
     """Return what became of a request: its values, cut out of their box, or an exception."""
-    if isinstance(box, Exception):
-        return box
-    values = next(read)
-    return values if box is None or isinstance(values, BaseException) else box.cut(values)
+    if request is None:
+        return next(read)
+    if isinstance(request, Exception):
+        return request
+    box, found, count = request
+    parts = list(itertools.islice(read, count))
+    failed = next((part for part in parts if isinstance(part, BaseException)), None)
+    if failed is not None:
+        return failed
+    return box.cut(parts[0] if found is None else found.joined(parts))

@@ -18,6 +18,7 @@ from xarray.core import indexing
 from sieva import _native, _open, errors
 from sieva import _xarray_unchanged as unchanged
 from sieva._options import takes
+from sieva._sparse import sparse, together
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -80,14 +81,22 @@ class LazyArray(BackendArray):
         return indexing.explicit_indexing_adapter(key, self.shape, indexing.IndexingSupport.OUTER, self._read)
 
     def _read(self, key: tuple[Any, ...]) -> NDArray[Any]:
-        """Return what an outer index means: the box around it is read, and the rest left out."""
+        """Return what an outer index means: the box around it, or its rows where they are far apart."""
         start, lengths, inner = [], [], []
         for part, length in zip(key, self.shape, strict=True):
             first, count, cut = _within(part, length)
             start.append(first)
             lengths.append(count)
             inner.append(cut)
-        values = self.handle.source[self.path].read_stored(start, lengths)
+        wanted = [_wanted(cut, count) for cut, count in zip(inner, lengths, strict=True)]
+        found = sparse(lengths, wanted, self.dtype.itemsize)
+        if found is None:
+            values = self.handle.source[self.path].read_stored(start, lengths)
+        else:
+            parts = [(first, shape, None) for first, shape in found.boxes(start, lengths)]
+            values = together(self.handle.source._native, self.path, found, parts, stored=True)
+            for axis, positions in zip(found.axes, found.at, strict=True):
+                inner[axis] = _among(inner[axis], positions)
         # One axis at a time: arrays of several axes would be paired by numpy, not crossed.
         for axis in reversed(range(len(inner))):
             values = values[(slice(None),) * axis + (inner[axis],)]
@@ -111,6 +120,20 @@ def _within(part: Any, length: int) -> tuple[int, int, Any]:  # noqa: ANN401 - a
     wanted = np.where(wanted < 0, wanted + length, wanted)
     low = int(wanted.min())
     return low, int(wanted.max()) - low + 1, wanted - low
+
+
+def _wanted(cut: Any, count: int) -> Sequence[int] | None:  # noqa: ANN401 - as `_within` gives it
+    """Return the positions along an axis of the box that an index wants, ascending; None: all, or one."""
+    if isinstance(cut, slice):
+        return range(0, count, abs(cut.step)) if cut.step not in (None, 1, -1) else None
+    return None if np.ndim(cut) == 0 else np.unique(cut).tolist()
+
+
+def _among(cut: Any, positions: Sequence[int]) -> Any:  # noqa: ANN401 - as `_within` gives it
+    """Return the same index within these positions alone."""
+    if isinstance(cut, slice):
+        return slice(None, None, 1 if cut.step > 0 else -1)
+    return np.searchsorted(np.asarray(positions), cut)
 
 
 class SievaDataStore(AbstractDataStore):

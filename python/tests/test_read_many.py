@@ -15,6 +15,7 @@ import h5py
 import numpy as np
 import pytest
 import sieva
+import xarray as xr
 import zarr
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -382,7 +383,13 @@ def test_selections_of_chunks_in_fortran_order(tmp_path, compressor, chunks):
     values = np.arange(60, dtype="i4").reshape(3, 4, 5)
     group = zarr.open_group(tmp_path / "f.zarr", mode="w", zarr_format=2)
     made = group.create_array(
-        "a", shape=values.shape, dtype="i4", chunks=chunks, order="F", compressors=compressor
+        "a",
+        shape=values.shape,
+        dtype="i4",
+        chunks=chunks,
+        order="F",
+        compressors=compressor,
+        fill_value=None,
     )
     made[...] = values
     made.attrs["_ARRAY_DIMENSIONS"] = ["z", "y", "x"]
@@ -482,3 +489,49 @@ def test_the_type_is_that_of_what_is_given(tmp_path):
                 np.testing.assert_array_equal(got, want)
             stored = source.read_many([("b", (rows, columns))], stored=True)[0]
             np.testing.assert_array_equal(stored, values[rows, columns])
+
+
+FAR = (
+    np.s_[::31],
+    np.s_[:, ::60],
+    np.s_[::-9, 5],
+    np.s_[3::11, ::-70, 1:9],
+    np.s_[-1, ::50, ::3],
+    np.s_[::30, 1::80, -1],
+)
+
+
+@pytest.mark.parametrize("layout", ["plain", "chunked"])
+def test_long_steps_read_what_lies_at_them(tmp_path, layout):
+    """Neither bytes nor memory are those of the box around rows that are far apart."""
+    values = np.arange(90 * 150 * 40, dtype="i4").reshape(90, 150, 40)
+    values[::14, 60, 3] = -9
+    with h5py.File(tmp_path / "far.h5", "w") as file:
+        options = {} if layout == "plain" else {"chunks": (3, 25, 40), "compression": "gzip"}
+        made = file.create_dataset("v", data=values, **options)
+        made.attrs["_FillValue"] = np.int32(-9)
+    source = sieva.open(tmp_path / "far.h5", learn=False)
+    for key in FAR:
+        want = values[key]
+        if np.any(want == -9):
+            want = np.where(want == -9, np.nan, want.astype("f8"))
+        before = source._native.traffic()["bytes_read"]
+        got = source["v"][key]
+        read = source._native.traffic()["bytes_read"] - before
+        assert np.asarray(got).dtype == want.dtype, key
+        np.testing.assert_array_equal(got, want)
+        np.testing.assert_array_equal(source.read_many([("v", key)])[0], want)
+        np.testing.assert_array_equal(source.read_many([("v", key)], stored=True)[0], values[key])
+        # Gaps of less than 16 KiB are read over.
+        assert read < values.nbytes / 2 or (layout, key) == ("plain", FAR[1]), key
+    small = sieva.open(tmp_path / "far.h5", learn=False, memory="1MiB")
+    np.testing.assert_array_equal(small["v"][::40], np.where(values == -9, np.nan, values.astype("f8"))[::40])
+
+
+def test_long_steps_of_xarray(tmp_path):
+    values = np.random.default_rng(3).normal(size=(400, 60, 50)).astype("f4")
+    xr.Dataset({"v": (("t", "y", "x"), values)}).to_netcdf(tmp_path / "v.nc", engine="h5netcdf")
+    with xr.open_dataset(tmp_path / "v.nc", engine="sieva") as data:
+        chosen = data.v.isel(t=[399, 3, 3, 120], y=slice(None, None, 10), x=slice(40, None, -3))
+        np.testing.assert_array_equal(chosen.values, values[[399, 3, 3, 120]][:, ::10, 40::-3])
+        np.testing.assert_array_equal(data.v.isel(t=slice(None, None, -90)).values, values[::-90])
