@@ -57,6 +57,7 @@ impl Drop for OpenDatabase {
 /// Whether a file is a database that this process has open, or one of the files beside it. Nothing is opened for it.
 ///
 /// ```
+/// # fn main() -> std::io::Result<()> {
 /// use sieva_store::local::{OpenDatabase, is_open_database};
 /// let path = std::env::temp_dir().join(format!("sieva-database-{}", std::process::id()));
 /// std::fs::write(&path, "data")?;
@@ -65,6 +66,7 @@ impl Drop for OpenDatabase {
 /// drop(database);
 /// assert!(!is_open_database(&path));
 /// # std::fs::remove_file(path)
+/// # }
 /// ```
 pub fn is_open_database(path: &Path) -> bool {
     COUNT.load(SeqCst) > 0 && std::fs::metadata(path).is_ok_and(|meta| is_one(id_of(&meta)))
