@@ -265,7 +265,7 @@ def _answered(
     answers: list[NDArray[Any] | BaseException] = []
     for number, (box, values) in enumerate(zip(mine.boxes, mine.answers, strict=True)):
         wrong = mine.wrong.get(number)
-        answers.append(wrong if wrong is not None or box is None else box.cut(values))  # type: ignore[arg-type]
+        answers.append(wrong if wrong is not None or box is None else box.cut_whole(values))  # type: ignore[arg-type]
     return answers
 
 
