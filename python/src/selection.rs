@@ -132,8 +132,6 @@ impl Selection {
 
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
         sieva::check_name(&path, "the name of a selection").map_err(to_python)?;
-        // A link is followed: what it leads to is written, and the link stays.
-        let path = std::fs::canonicalize(&path).unwrap_or(path);
         py.detach(|| replaceable(&path)).map_err(to_python)?;
         let write = || {
             let mut aside = Aside::new(&path, 0o666)?;
@@ -211,8 +209,10 @@ fn replaceable(path: &Path) -> sieva::Result<()> {
         let message = format!("cannot save the selection as '{}': {what}", path.display());
         Err(sieva::Error::new(sieva::ErrorKind::InvalidValue, message).hint("choose another name"))
     };
-    match std::fs::metadata(path) {
+    match std::fs::symlink_metadata(path) {
         Err(_) => return Ok(()),
+        // It is replaced, not followed: what it leads to stays.
+        Ok(found) if found.is_symlink() => return Ok(()),
         Ok(found) if !found.is_file() => return refused("it is no regular file"),
         Ok(found) if found.len() == 0 => return Ok(()),
         Ok(_) => {}

@@ -16,6 +16,7 @@ import h5py
 import numpy as np
 import pytest
 from services import striped
+from services.slurm import await_that
 from test_mpi import PROGRAM, mpirun  # noqa: F401 - a fixture
 from test_mpi_read_many import MODES, told
 
@@ -55,6 +56,14 @@ class Stopped:
         self._end.cancel()
         self._end.join()
         self._send(signal.SIGCONT)
+
+
+def is_there(path):
+    """Whether a file can be read."""
+    try:
+        return len(path.read_bytes()) > 8_000_000
+    except OSError:
+        return False
 
 
 def forget(path):
@@ -102,7 +111,8 @@ def test_a_server_that_is_gone_is_told_to_who_needs_it(mpirun, tmp_path):  # noq
         kinds = {kind for kinds in found["said"] for kind in kinds}
         assert kinds <= {"right", "io-error", "file-not-found"}
         assert kinds != {"right"}
-        # It is there again.
+        # It is there again, once the client of the file system has seen that.
+        await_that(lambda: is_there(mounted / "rows.h5"), "a file that can be read again")
         assert told(mpirun, 3, "rows_of_ramp", mounted / "rows.h5", "nonblocking")["right"] == [True] * 3
 
 

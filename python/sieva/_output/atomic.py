@@ -31,9 +31,8 @@ def replacing(path: Path, *, is_directory: bool = False) -> Iterator[Path]:
     Parameters
     ----------
     path
-        The name in the end. A link is followed: what it leads to is replaced, and the link stays. A
-        directory there is replaced only by a directory, and only if it is a Zarr store; devices, pipes and
-        sockets are not replaced.
+        The name in the end. A link is replaced, never followed. A directory there is replaced only by a
+        directory, and only if it is a Zarr store; devices, pipes and sockets are not replaced.
     is_directory
         Whether it is one that is written.
 
@@ -43,15 +42,12 @@ def replacing(path: Path, *, is_directory: bool = False) -> Iterator[Path]:
         There is no such directory, or it cannot be written to.
     """
     _check(path, is_directory=is_directory)
-    target = Path(os.path.realpath(path)) if path.is_symlink() else path
-    if target is not path:
-        _check(target, is_directory=is_directory)
     try:
-        with _opened(target.parent) as folder, _private(folder, target) as (private, within):
-            aside = within / target.name
+        with _opened(path.parent) as folder, _private(folder, path) as (private, within):
+            aside = within / path.name
             yield aside
             _sync(aside)
-            _rename(private, folder, target.name)
+            _rename(private, folder, path.name)
             with suppress(OSError):  # some file systems cannot
                 os.fsync(folder)
     except OSError as error:
@@ -92,12 +88,7 @@ def _check(path: Path, *, is_directory: bool) -> None:
             f"cannot write {str(path)!r}: it is a device, a pipe or a socket, and is never replaced",
             "rows go there as csv, json, a table or arrow; other formats need a file",
         )
-    if path.is_symlink() and _is_strange(path):
-        raise errors.PermissionDenied(
-            f"cannot write {str(path)!r}: it is a link that another user put into a directory of all",
-            "name what it leads to, if you trust it",
-        )
-    if not path.is_dir():
+    if path.is_symlink() or not path.is_dir():
         return
     if not is_directory:
         raise errors.InvalidValue(f"cannot write {str(path)!r}: it is a directory")
@@ -106,13 +97,6 @@ def _check(path: Path, *, is_directory: bool) -> None:
             f"cannot write {str(path)!r}: it is a directory of something else than Zarr",
             "choose another name, or remove it",
         )
-
-
-def _is_strange(link: Path) -> bool:
-    """Return whether the system would not follow a link where it protects links: see proc(5)."""
-    folder, own = link.parent.stat(), link.lstat()
-    is_of_all = folder.st_mode & stat.S_ISVTX and folder.st_mode & stat.S_IWOTH
-    return bool(is_of_all) and own.st_uid not in (os.geteuid(), folder.st_uid)
 
 
 @contextmanager

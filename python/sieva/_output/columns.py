@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from sieva._query import Query
 
 
-def write(query: Query, path: Path, kind: str, deflate: int | None = None, *, shown: Path) -> None:
+def write(
+    query: Query, path: Path, kind: str, deflate: int | None = None, *, shown: Path | None = None
+) -> None:
     """Write the rows of a query to a file, netCDF and HDF5 deflated at a level.
 
     Parameters
@@ -25,7 +27,7 @@ def write(query: Query, path: Path, kind: str, deflate: int | None = None, *, sh
     deflate
         The level; None, 0: not at all.
     shown
-        The path that errors name.
+        The path that errors name; None: that where it is written.
 
     Raises
     ------
@@ -39,5 +41,5 @@ def write(query: Query, path: Path, kind: str, deflate: int | None = None, *, sh
         encoded.write(path)
     except errors.IoError as error:
         # It was written aside, at a path that nobody gave.
-        told = error.message.replace(str(path), str(shown))
+        told = error.message.replace(str(path), str(shown or path))
         raise errors.make(error.kind, told, error.hint) from error

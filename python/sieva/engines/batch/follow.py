@@ -306,6 +306,8 @@ class Follower:
         for submission in self.job.submissions():
             name = self.job.batch_id(submission.number)
             if submission.number in self._watched and name is not None:
+                # Who goes on while its tasks are still ending takes their end for no news.
+                self.job.cancel(submission.number)
                 try:
                     self.batch.cancel(name)
                 except errors.SievaError as error:

@@ -379,7 +379,8 @@ fn first_of_equal(execution: &Arc<Execution>, selection: &Arc<Selection>) -> Res
                 found.push_positions(positions)?;
             }
             Ok(None) => return Ok(Some(found.finish())),
-            Err(e) if e.kind() == ErrorKind::MemoryLimit => return Ok(None),
+            // In the order of the rows a value that cannot be represented may come behind the last one that LIMIT wants.
+            Err(e) if matches!(e.kind(), ErrorKind::MemoryLimit | ErrorKind::Overflow) => return Ok(None),
             Err(e) => return Err(e),
         }
         if count > most {
