@@ -103,7 +103,7 @@ def planned(path: Path, name: str, n: int) -> tuple[float, float]:
     source = sieva.open(path, learn=False)
     rng = np.random.default_rng(3)
     starts = rng.integers(0, np.array(SHAPE) - 4, (n, 3)).tolist()
-    asked = [(name, (s, [2, 2, 2])) for s in starts]
+    asked = [(name, (s, [2, 2, 2], None)) for s in starts]
     plan = whole = float("inf")
     for _ in range(5):
         before, started = plan_of(source), time.perf_counter()
