@@ -147,3 +147,28 @@ def test_what_nothing_bounds_has_an_expectation_all_the_same(tmp_path: Path) -> 
     assert (price.requests.expected, price.seconds.high) == (1, None)
     assert price.seconds.expected < 1
     assert "about 64 bytes read (0 to any number)" in query.explain()
+
+
+@pytest.mark.parametrize("calendar", ["noleap", "360_day", "standard"])
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT time, max(v) GROUP BY time",
+        "SELECT min(time), max(time)",
+        "SELECT time, v WHERE v > 1",
+        "SELECT month(time) AS m, min(time) GROUP BY m",
+    ],
+)
+def test_dates_cost_what_their_texts_take(tmp_path: Path, calendar: str, sql: str) -> None:
+    path = tmp_path / "dates.h5"
+    with h5py.File(path, "w") as file:
+        file["time"] = np.arange(900.0)
+        file["time"].make_scale("time")
+        file["time"].attrs.update({"units": "days since 2001-01-01", "calendar": calendar})
+        file["v"] = np.arange(900.0) % 7
+        file["v"].dims[0].attach_scale(file["time"])
+    query = sieva.open(path, learn=False).sql(sql)
+    price = query.price()
+    table = query.to_arrow()
+    assert table.num_rows in price.rows
+    assert sum(column.nbytes for column in table.columns) <= price.bytes_returned.high

@@ -27,6 +27,8 @@ const MOST_LOOKED_AT: u64 = 1 << 14;
 const BLOCK: u64 = 1 << 20;
 /// Bytes of a text or a list, about.
 const USUAL_WIDTH: u64 = 16;
+/// Bytes of a date: a number of 64 bits, or a text where those do not reach.
+const DATE_WIDTH: Bounds = (0, 64);
 /// Bytes that a row of groups takes at work, at most about: what their tiles are cut for.
 const GROUP_ROW: u64 = 1 << 12;
 
@@ -184,6 +186,20 @@ impl Execution {
 
     /// Bytes of a value of a column: its number, and what says that it is there.
     fn width(&self, value: &Value) -> Bounds {
+        // Keys of groups and extremes of dates come back as dates do.
+        let within = match (value, &self.bound.body) {
+            (Value::Key(n), Body::Groups { keys, .. }) => keys.get(*n),
+            (Value::Aggregated(n), Body::Groups { aggregates, .. }) => match aggregates.get(*n) {
+                Some((Aggregate::Min | Aggregate::Max, argument)) => argument.as_ref(),
+                _ => None,
+            },
+            _ => None,
+        };
+        if let Some(Value::Array { array, raw: false }) = within
+            && self.bound.arrays[*array].time.is_some()
+        {
+            return DATE_WIDTH;
+        }
         if let Value::Array { array, raw } = value {
             let bound = &self.bound.arrays[*array];
             let info = &self.source.schema().arrays[bound.index];
@@ -191,8 +207,7 @@ impl Execution {
             return match dtype {
                 DType::Str => (0, UNBOUNDED),
                 DType::Bool => (0, 2),
-                // A date is a number of 64 bits, or a text where those do not reach.
-                _ if bound.time.is_some() => (0, 64),
+                _ if bound.time.is_some() => DATE_WIDTH,
                 other => (other.size() as u64, 1 + other.size().max(4) as u64),
             };
         }
