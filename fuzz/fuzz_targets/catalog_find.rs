@@ -26,7 +26,8 @@ fuzz_target!(|bytes: &[u8]| {
         Ok(filter) => filter,
         Err(e) => {
             check_error(&e);
-            let expected = [ErrorKind::Syntax, ErrorKind::Overflow, ErrorKind::TypeMismatch, ErrorKind::Unsupported];
+            let expected =
+                [ErrorKind::Syntax, ErrorKind::Overflow, ErrorKind::TypeMismatch, ErrorKind::Unsupported];
             return assert!(expected.contains(&e.kind()), "{e}");
         }
     };

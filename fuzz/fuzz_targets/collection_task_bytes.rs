@@ -5,7 +5,8 @@ use libfuzzer_sys::fuzz_target;
 use std::sync::LazyLock;
 
 use sieva::{
-    Collection, CollectionPartial, CollectionSelection, CollectionTask, ErrorKind, OpenOptions, Plan, QueryOptions,
+    Collection, CollectionPartial, CollectionSelection, CollectionTask, ErrorKind, OpenOptions, Plan,
+    QueryOptions,
 };
 use sieva_fuzz::check_error;
 use sieva_index::content_hash;
@@ -27,14 +28,16 @@ static PLAN: LazyLock<Plan> = LazyLock::new(|| {
 
 /// The bytes as a selection of that plan.
 fn selection(bytes: &[u8]) {
-    let (collection, options) = (Collection::without_catalog("c", &OpenOptions::default()), QueryOptions::default());
+    let (collection, options) =
+        (Collection::without_catalog("c", &OpenOptions::default()), QueryOptions::default());
     let id = PLAN.id().expect("a name");
     let body = [&[id.len() as u8], id.as_bytes(), bytes].concat();
     match CollectionSelection::from_bytes(&collection, &PLAN, &framed(b"SVCS", &body), &options) {
         Ok(hits) => {
             assert_eq!(hits.objects().map(|o| o.found.len()).sum::<u64>(), hits.len());
             let once = hits.to_bytes().expect("what was read");
-            let again = CollectionSelection::from_bytes(&collection, &PLAN, &once, &options).expect("what was written");
+            let again = CollectionSelection::from_bytes(&collection, &PLAN, &once, &options)
+                .expect("what was written");
             assert_eq!(again.to_bytes().expect("what was read"), once);
         }
         Err(e) => {

@@ -124,7 +124,7 @@ type Words = Vec<Vec<u8>>;
 
 fn elements(reader: &BlockReader, info: &ArrayInfo, bx: &Bx, ws: &mut Workspace) -> Result<Words> {
     if info.dtype == DType::Str {
-        return Ok(reader.read_texts(bx, ws)?.into_iter().map(String::into_bytes).collect());
+        return Ok(reader.read_texts(bx, ws)?.iter().map(|text| text.as_bytes().to_vec()).collect());
     }
     let mut out = Buffer::default();
     reader.read(bx, &mut out, ws)?;
