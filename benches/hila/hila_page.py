@@ -46,6 +46,9 @@ class Cells:
     def __init__(self, found: Result) -> None:
         self.found = found
         self._of = {(c["stripe"], c["asked"]["calls"], c["overlaps"], c["way"]): c for c in found["cells"]}
+        self._failed = {
+            (f["stripe"], f["calls"], f["overlaps"], f["way"]): f["reason"] for f in found.get("failed", [])
+        }
         self.calls = sorted({c["asked"]["calls"] for c in found["cells"]})
 
     def of(self, stripe: str, calls: int, overlaps: bool, way: str) -> Result:
@@ -55,6 +58,10 @@ class Cells:
     def has(self, stripe: str, calls: int, overlaps: bool, way: str) -> bool:
         """Whether it was measured."""
         return (stripe, calls, overlaps, way) in self._of
+
+    def failed(self, stripe: str, calls: int, overlaps: bool, way: str) -> str | None:
+        """Return why a way failed, or None where it did not."""
+        return self._failed.get((stripe, calls, overlaps, way))
 
     def gain(self, stripe: str, calls: int, overlaps: bool, mode: str) -> float:
         """Return by how many percent HiLa takes less."""
@@ -74,6 +81,9 @@ def rows_of(cells: Cells, stripe: str, calls: Iterable[int], whos: Iterable[str]
     for n in calls:
         for overlaps in (False, True):
             for way in (f"{who}-{mode}" for who in whos for mode in MODES):
+                if (reason := cells.failed(stripe, n, overlaps, way)) is not None:
+                    rows.append([f"{n}", "yes" if overlaps else "no", way, f"failed: {reason}", "", "", ""])
+                    continue
                 if not cells.has(stripe, n, overlaps, way):
                     continue
                 one = cells.of(stripe, n, overlaps, way)

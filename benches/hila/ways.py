@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -18,6 +19,13 @@ HERE = Path(__file__).resolve().parent
 MODES = ("independent", "collective", "nonblocking")
 Result = dict[str, Any]
 DEADLINE = 600
+# How MPICH's ROMIO ends where it cannot take a file view: the one failure that is expected.
+NO_VIEW = re.compile(r"Out of memory in file \S*\bflatten\.c\b[^\n]*")
+NO_MPICH = "MPICH is not installed"
+
+
+class Refused(Exception):  # noqa: N818 - not an error: it is expected, and its reason stands in the table
+    """ROMIO cannot run a batch, for a reason that is known; the text is the reason."""
 
 
 @dataclass(frozen=True)
@@ -57,9 +65,13 @@ class Runner:
 
         Raises
         ------
+        Refused
+            ROMIO could not take the file view, or MPICH is not there.
         SystemExit
-            It failed, or read other values than were written.
+            It failed in another way, or read other values than were written.
         """
+        if way.who == "romio" and (self.mpich is None or _libmpich() is None):
+            raise Refused(NO_MPICH)
         path = str(self.common / file)
         if way.who == "pnetcdf":
             numbers = (asked.calls, asked.step, RECORDS, asked.groups, runs)
@@ -71,10 +83,6 @@ class Runner:
         done = self._start(command, by_mpich=way.who == "romio")
         found: Result = json.loads(done.splitlines()[-1])
         return found
-
-    def has(self, way: Way) -> bool:
-        """Return whether the MPI that a way needs is there."""
-        return way.who != "romio" or (self.mpich is not None and _libmpich() is not None)
 
     def _start(self, command: list[str], *, by_mpich: bool = False) -> str:
         node = ["unshare", "-m", str(HERE / "node.sh"), str(self.mounts), str(self.nodes), str(self.common)]
@@ -96,6 +104,9 @@ class Runner:
             env=environ,
         )
         if done.returncode:
+            # In all of what it says: of many ranks, the end may be other words.
+            if by_mpich and (reason := refusal(done.stdout + done.stderr)) is not None:
+                raise Refused(reason)
             raise SystemExit(f"{' '.join(command)}: {done.stdout[-500:]}{done.stderr[-1500:]}")
         return done.stdout
 
@@ -107,6 +118,12 @@ class Runner:
         if library is not None and not link.exists():
             link.symlink_to(library)
         return folder
+
+
+def refusal(said: str) -> str | None:
+    """Return why ROMIO could not take a file view, or None where it failed for another reason."""
+    found = NO_VIEW.search(said)
+    return found and found[0].strip()
 
 
 def _libmpich() -> Path | None:
