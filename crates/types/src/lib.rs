@@ -23,6 +23,6 @@ pub use error::{Error, ErrorKind, Result};
 pub use keys::KeySet;
 pub use lookup3::lookup3;
 pub use printable::{printable, printable_lines};
-pub use selection::{Batches, PositionBlock, Positions, Runs, Selection, SelectionBuilder, unravel};
+pub use selection::{Batches, Marks, PositionBlock, Positions, Runs, Selection, SelectionBuilder, unravel};
 pub use size::parse_size;
 pub use texts::{PlacedTexts, TextOffsets, TextSlice, Texts};

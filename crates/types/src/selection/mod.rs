@@ -4,6 +4,7 @@ mod block;
 mod build;
 mod coords;
 mod made;
+mod marks;
 mod persist;
 mod ranks;
 mod set;
@@ -14,6 +15,7 @@ use std::fmt;
 pub use block::PositionBlock;
 pub use build::SelectionBuilder;
 pub use coords::unravel;
+pub use marks::Marks;
 pub use walk::{Batches, Positions, Runs};
 
 use crate::{Bx, Error, ErrorKind, Result, checked_len};
@@ -143,6 +145,12 @@ impl Selection {
     /// The maximal runs of consecutive selected positions, as `(start, length)`.
     pub fn runs(&self) -> Runs<'_> {
         Runs::new(&self.set)
+    }
+
+    /// The positions laid out for looks at many short ranges; made anew by each call, which takes about as long as going
+    /// through all of them.
+    pub fn marks(&self) -> Marks {
+        Marks::new(&self.set)
     }
 
     /// The selected position of which `rank` selected ones lie below.
