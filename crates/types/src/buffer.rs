@@ -68,6 +68,15 @@ impl Buffer {
         8 * self.words.capacity()
     }
 
+    /// The same, where the length comes from a file or a caller: what the system cannot give is an error.
+    ///
+    /// # Errors
+    /// `memory-limit`.
+    pub fn try_zeros(len: usize) -> Result<Self> {
+        let words = large::try_zeros(len.div_ceil(8)).ok_or_else(|| too_much(len))?;
+        Ok(Self { words, len })
+    }
+
     /// Makes it `len` bytes long; the contents are unspecified (old bytes or zeros).
     pub fn resize(&mut self, len: usize) {
         let words = len.div_ceil(8);

@@ -1,6 +1,8 @@
 //! Large pieces of memory, in large pages where the system gives some: clearing and mapping 4 KiB at a time takes longer
 //! than writing the values of a result.
 
+use std::alloc::{Layout, alloc_zeroed};
+
 /// Pieces of fewer bytes are not worth a call.
 const LEAST: usize = 4 << 20;
 /// Bytes of a large page.
@@ -29,6 +31,22 @@ pub fn zeros<T: crate::Element + Default>(n: usize) -> Vec<T> {
     values
 }
 
+/// The same; `None` where the system has no such memory.
+pub fn try_zeros<T: crate::Element + Default>(n: usize) -> Option<Vec<T>> {
+    let layout = Layout::array::<T>(n).ok()?;
+    if layout.size() == 0 {
+        return Some(Vec::new());
+    }
+    // SAFETY: the layout is of some bytes.
+    let start = unsafe { alloc_zeroed(layout) };
+    if start.is_null() {
+        return None;
+    }
+    ask_for_large_pages(start, layout.size());
+    // SAFETY: the allocator of vectors gave it, with the layout of `n` elements; zeros are values of each of them.
+    Some(unsafe { Vec::from_raw_parts(start.cast(), n, n) })
+}
+
 /// Asks for large pages where these bytes of ours are written for the first time; a system that has none gives small ones.
 #[cfg(target_os = "linux")]
 fn ask_for_large_pages(start: *mut u8, bytes: usize) {
@@ -54,10 +72,12 @@ mod tests {
     fn large_pieces_are_like_small_ones() {
         for n in [0, 1, 1000, 600_000, 3_000_001] {
             assert_eq!(zeros::<f64>(n), vec![0.0; n]);
+            assert_eq!(try_zeros::<f64>(n).unwrap(), vec![0.0; n]);
             let numbers: Vec<u16> = (0..n).map(|i| i as u16).collect();
             assert_eq!(copy_of(&numbers), numbers);
             let room = with_room::<u64>(n);
             assert!(room.is_empty() && room.capacity() >= n);
         }
+        assert!(try_zeros::<u64>(usize::MAX / 4).is_none() && try_zeros::<u64>(1 << 59).is_none());
     }
 }

@@ -11,7 +11,7 @@ mod readers;
 mod window;
 
 use std::borrow::Cow;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use sieva_format::buffer::Buffer;
@@ -198,7 +198,9 @@ impl Source {
             let texts = reader.texts_of(stored.bytes());
             return Ok(Column { data: Data::Str(texts), valid: None });
         };
-        Ok(Column::decode(&stored, request.len() as usize, domain))
+        let is_wanted = || !request.cancel.load(Relaxed);
+        let column = Column::decode_while(&stored, request.len() as usize, domain, &is_wanted);
+        column.ok_or_else(|| Error::new(ErrorKind::Cancelled, "the reading was interrupted"))
     }
 }
 

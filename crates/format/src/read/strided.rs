@@ -1,5 +1,8 @@
 //! Copies between blocks that are laid out by byte strides.
 
+/// Bytes of elements that are written by one copy of those before.
+const REPEATED: usize = 32 << 10;
+
 /// One side of a copy: where its first element lies and the byte stride of each dimension.
 #[derive(Clone, Copy)]
 pub struct Side<'a> {
@@ -31,10 +34,21 @@ pub fn fill(shape: &[u64], element: &[u8], dst: &mut [u8], to: Side) {
     let size = element.len();
     let (rank, run) = dense_suffix(shape, size, to.strides, to.strides);
     for_each_run(&shape[..rank], to, to, &mut |_, d| {
-        for slot in dst[d..d + run * size].chunks_exact_mut(size.max(1)) {
-            slot.copy_from_slice(element);
-        }
+        repeat(element, &mut dst[d..d + run * size]);
     });
+}
+
+/// Fills `out`, which is of whole elements, with `element`.
+pub fn repeat(element: &[u8], out: &mut [u8]) {
+    let (size, mut done) = (element.len().max(1), element.len().min(out.len()));
+    out[..done].copy_from_slice(&element[..done]);
+    // As much as there is, within the cache.
+    let most = (REPEATED / size).max(1) * size;
+    while done > 0 && done < out.len() {
+        let n = done.min(most).min(out.len() - done);
+        out.copy_within(..n, done);
+        done += n;
+    }
 }
 
 /// The number of outer dimensions, and the elements of the dense run that the inner ones form on both sides.
@@ -122,6 +136,19 @@ mod tests {
         let mut dst = vec![0; 2];
         copy(&[], 2, &[7, 8], Side { base: 0, strides: &[] }, &mut dst, Side { base: 0, strides: &[] });
         assert_eq!(dst, [7, 8]);
+    }
+
+    #[test]
+    fn an_element_of_any_size_is_repeated() {
+        for size in [1, 2, 3, 8, 40_000] {
+            let element: Vec<u8> = (1..=size).map(|i| i as u8).collect();
+            for n in [0, 1, 2, 7, 20_000 / size + 3] {
+                let mut out = vec![0; n * size];
+                repeat(&element, &mut out);
+                assert_eq!(out, element.repeat(n), "{n} of {size}");
+            }
+        }
+        repeat(&[], &mut []);
     }
 
     #[test]

@@ -62,6 +62,9 @@ pub(super) fn serve(number: u64, tasks: &[&Task<'_>]) {
 
 /// Reads a box once, and copies each task's part of it. An error of a box of several is that of who needs what fails.
 fn read(whole: &Bx, parts: &[(&Task<'_>, Bx)]) {
+    if !parts.iter().any(|(task, _)| task.sink.is_wanted()) {
+        return;
+    }
     match block(whole, parts) {
         Ok(block) => {
             for (task, part) in parts {

@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use sieva_types::{Bx, Result, Selection, try_zeros};
 
+use super::selected::Selected;
 use super::sink::Sink;
-use super::task::Task;
+use super::task::{PIECE, Task};
 use super::{Ask, Crew, OneOf, Wanted};
 use crate::buffer::Buffer;
 use crate::layout::{Parts, Placement, c_strides};
@@ -87,7 +88,7 @@ fn converted(piece: usize, shares: &[(&Share<'_, '_>, &PieceReader)], memory: u6
         let own = share.parts.within(piece, &share.part);
         wanted.push(match share.task.selection {
             None => Ok(Wanted::Box(Cow::Owned(own))),
-            Some(selection) => positions(share, of, selection).map(Wanted::Positions),
+            Some(selected) => positions(share, of, selected.selection).map(Wanted::Positions),
         });
     }
     let (mut asks, mut of_asks) = (Vec::new(), Vec::new());
@@ -101,6 +102,9 @@ fn converted(piece: usize, shares: &[(&Share<'_, '_>, &PieceReader)], memory: u6
         }
     }
     for ((share, of), read) in of_asks.into_iter().zip(super::read_native(&asks, memory, crew)) {
+        if !share.task.sink.is_wanted() {
+            continue;
+        }
         let done = read.and_then(|stored| of.convert(stored));
         match done {
             Ok(elements) => put(share, &elements),
@@ -131,16 +135,20 @@ fn elements(share: &Share<'_, '_>) -> (u64, u64) {
 /// whole array, which may be another one.
 fn fill_selected(share: &Share<'_, '_>, fill: &[u8]) {
     let (task, size) = (share.task, share.task.size());
-    let (Some(selection), true) = (task.selection, fill.len() == size && *fill != *task.reader.layout.fill)
+    let (Some(selected), true) = (task.selection, fill.len() == size && *fill != *task.reader.layout.fill)
     else {
         return;
     };
     let (first, last) = elements(share);
-    let (rank, end) = (selection.rank(first) as usize, selection.rank(last) as usize);
+    let marks = selected.marks();
+    let (rank, end) = (marks.rank(first) as usize, marks.rank(last) as usize);
     let mut sink = task.sink.lock();
-    sink.bytes_mut()[rank * size..end * size]
-        .chunks_exact_mut(size)
-        .for_each(|slot| slot.copy_from_slice(fill));
+    for piece in sink.bytes_mut()[rank * size..end * size].chunks_mut((PIECE / size).max(1) * size) {
+        if !task.sink.is_wanted() {
+            return;
+        }
+        strided::repeat(fill, piece);
+    }
 }
 
 /// Copies converted elements to where they go.
@@ -149,8 +157,8 @@ fn put(share: &Share<'_, '_>, elements: &[u8]) {
     let to = task.place_of(&share.part) as usize;
     let mut sink = task.sink.lock();
     let out = sink.bytes_mut();
-    if let Some(selection) = task.selection {
-        let at = selection.rank(self::elements(share).0) as usize * size;
+    if let Some(selected) = task.selection {
+        let at = selected.marks().rank(self::elements(share).0) as usize * size;
         out[at..at + elements.len()].copy_from_slice(elements);
         return;
     }
@@ -166,7 +174,7 @@ impl<'a> Task<'a> {
         bx: Cow<'a, Bx>,
         base: u64,
         strides: Vec<u64>,
-        selection: Option<&'a Selection>,
+        selection: Option<&'a Selected<'a>>,
         sink: &'a Sink<'a>,
     ) -> Option<Self> {
         let task = Task { reader, bx, base, strides, selection, sink };

@@ -91,6 +91,12 @@ impl<'a> Work<'a, '_> {
         self.wave.tasks[unit.tasks.clone()].iter().map(|&task| &self.tasks[task as usize]).collect()
     }
 
+    /// Whether any of a unit's tasks is of a request that is wanted.
+    fn is_wanted(&self, unit: &Unit) -> bool {
+        let tasks = &self.wave.tasks[unit.tasks.clone()];
+        tasks.iter().any(|&task| self.tasks[task as usize].sink.is_wanted())
+    }
+
     fn first_of(&self, unit: &Unit) -> &Task<'a> {
         &self.tasks[self.wave.tasks[unit.tasks.start] as usize]
     }
@@ -211,7 +217,8 @@ impl<'a> Work<'a, '_> {
         let mut bench = Bench::default();
         let (mut ranges, mut numbers): (Vec<Range<u64>>, Vec<(usize, u64)>) = (Vec::new(), Vec::new());
         let Some(reader) = self.tasks.first().map(|task| task.reader) else { return };
-        for unit in jobs.iter().flat_map(|job| &self.wave.units[job.clone()]) {
+        let units = jobs.iter().flat_map(|job| &self.wave.units[job.clone()]);
+        for unit in units.filter(|unit| self.is_wanted(unit)) {
             let array = self.first_of(unit).reader.array;
             match &unit.kind {
                 Kind::Chunk(wanted) => match wanted.piece {
@@ -239,12 +246,11 @@ impl<'a> Work<'a, '_> {
     /// Reads a job, and gives all their parts. What is to be asked of servers is asked while there is a ticket for it.
     fn serve(&self, job: Range<usize>, ticket: Option<Ticket<'_>>) {
         let lock = || self.benches.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut bench = lock().pop().unwrap_or_default();
         let units = &self.wave.units[job];
-        let is_wanted = |unit: &Unit| self.tasks_of(unit).iter().any(|task| task.sink.is_wanted());
-        if !units.iter().any(is_wanted) {
+        if !units.iter().any(|unit| self.is_wanted(unit)) {
             return;
         }
+        let mut bench = lock().pop().unwrap_or_default();
         let mut stored = std::mem::take(&mut bench.stored);
         let is_read_first = units.len() > 1 || self.striped.is_some() && self.encoded(&units[0]).is_some();
         // What cannot be read together is read one by one, so that errors reach those alone who need what fails.

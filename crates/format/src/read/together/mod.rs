@@ -13,8 +13,11 @@
 //! | `chunk.rs`, `ranges.rs`, `cells.rs` | a chunk, a block of plain bytes, a cell of a library, for all its tasks |
 //! | `servers.rs` | in which order, and how many at once of each server of a parallel file system |
 //! | `files.rs` | arrays of many files |
+//! | `selected.rs` | which elements of a row a selection has, and where they go |
 //! | `task.rs`, `sink.rs` | a block and where it goes; the memory of a request and what became of it |
 
+#[cfg(test)]
+mod cancel_tests;
 mod cells;
 mod chunk;
 mod files;
@@ -23,6 +26,7 @@ mod numbers;
 mod pieces;
 mod plan;
 mod ranges;
+mod selected;
 #[cfg(test)]
 mod server_tests;
 mod servers;
@@ -32,6 +36,7 @@ mod task;
 mod tests;
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::Instant;
@@ -39,11 +44,12 @@ use std::time::Instant;
 use sieva_store::{RangedRead, Striping};
 use sieva_types::{Bx, DType, Error, ErrorKind, Result, Selection};
 
-use super::BlockReader;
+use super::{BlockReader, strided};
 use crate::buffer::{Buffer, swap_bytes};
 use crate::layout::{Layout, Placement, c_strides};
-use sink::Sink;
-use task::Task;
+use selected::Selected;
+use sink::{Sink, given_up};
+use task::{PIECE, Task};
 
 /// Bytes that are asked of the storage at once, at most: a request of so many costs the local system and networks alike far
 /// less by being one than its bytes do, and a few of them keep all cores at work.
@@ -132,16 +138,22 @@ pub fn takes_positions(layout: &Layout) -> bool {
 /// An error is that of the requests that need what fails. It says what it would say of a reading of the request alone.
 pub fn read_together(asks: &[Ask<'_>], memory: u64, crew: &dyn Crew) -> Vec<Result<Buffer>> {
     let read = read_native(asks, memory, crew);
-    read.into_iter().zip(asks).map(|(read, ask)| ask.reader.widened(read?)).collect()
+    let widened = |(read, ask): (Result<Buffer>, &Ask<'_>)| {
+        let read = read?;
+        check(ask)?;
+        ask.reader.widened(read)
+    };
+    read.into_iter().zip(asks).map(widened).collect()
 }
 
 /// The same, of the layout's element size.
 fn read_native(asks: &[Ask<'_>], memory: u64, crew: &dyn Crew) -> Vec<Result<Buffer>> {
     let sinks: Vec<Result<Sink<'_>>> =
         asks.iter().map(|ask| Ok(Sink::new(room_of(ask)?, ask.cancel))).collect();
+    let selected = selected_of(asks);
     let with_room = asks.iter().zip(&sinks).filter_map(|(ask, sink)| Some((ask, sink.as_ref().ok()?)));
     let tasks: Vec<Task<'_>> = planned(asks.first().map(|ask| ask.reader), || {
-        with_room.filter_map(|(ask, sink)| task_of(ask, sink)).collect()
+        with_room.filter_map(|(ask, sink)| task_of(ask, &selected, sink)).collect()
     });
     run(&tasks, memory, crew);
     drop(tasks);
@@ -150,15 +162,24 @@ fn read_native(asks: &[Ask<'_>], memory: u64, crew: &dyn Crew) -> Vec<Result<Buf
         // Texts have no order of bytes: what stores them by numbers is decoded as it is stored.
         let is_text = ask.reader.source.schema().arrays[ask.reader.array].dtype == DType::Str;
         if !is_text && !ask.reader.is_native() {
-            swap_bytes(out.bytes_mut(), ask.reader.layout.element_size);
+            for piece in out.bytes_mut().chunks_mut(PIECE) {
+                check(ask)?;
+                swap_bytes(piece, ask.reader.layout.element_size);
+            }
         }
         Ok(out)
     });
     ends.collect()
 }
 
+/// An error where a request is not wanted any more.
+fn check(ask: &Ask<'_>) -> Result<()> {
+    if ask.cancel.load(Relaxed) { Err(given_up()) } else { Ok(()) }
+}
+
 /// Memory for a request, filled with what stands where nothing was written, as far as tasks do not.
 fn room_of(ask: &Ask<'_>) -> Result<Buffer> {
+    check(ask)?;
     let (reader, layout) = (ask.reader, &*ask.reader.layout);
     let n = match &ask.wanted {
         Wanted::Box(bx) => {
@@ -168,24 +189,41 @@ fn room_of(ask: &Ask<'_>) -> Result<Buffer> {
         Wanted::Positions(selection) => selection.len(),
     };
     let bytes = usize::try_from(n).ok().and_then(|n| n.checked_mul(layout.element_size));
-    let mut out = Buffer::default();
-    out.try_resize(bytes.ok_or_else(|| reader.too_big(n))?)?;
+    // The system clears it where it is written for the first time.
+    let mut out = Buffer::try_zeros(bytes.ok_or_else(|| reader.too_big(n))?)?;
     if matches!(ask.wanted, Wanted::Positions(_)) && layout.fill.iter().any(|b| *b != 0) {
         let fill = &layout.fill;
-        out.bytes_mut().chunks_exact_mut(fill.len()).for_each(|slot| slot.copy_from_slice(fill));
+        for piece in out.bytes_mut().chunks_mut((PIECE / fill.len()).max(1) * fill.len()) {
+            check(ask)?;
+            strided::repeat(fill, piece);
+        }
     }
     Ok(out)
 }
 
+/// The selections of requests, each once, by their places in memory.
+fn selected_of<'a>(asks: &'a [Ask<'_>]) -> HashMap<*const Selection, Selected<'a>> {
+    let each = asks.iter().filter_map(|ask| match &ask.wanted {
+        Wanted::Positions(selection) => Some((Arc::as_ptr(selection), Selected::new(selection))),
+        Wanted::Box(_) => None,
+    });
+    each.collect()
+}
+
 /// The task of a request; `None` where nothing is stored of it.
-fn task_of<'a>(ask: &'a Ask<'a>, sink: &'a Sink<'a>) -> Option<Task<'a>> {
+fn task_of<'a>(
+    ask: &'a Ask<'a>,
+    selected: &'a HashMap<*const Selection, Selected<'a>>,
+    sink: &'a Sink<'a>,
+) -> Option<Task<'a>> {
     let (reader, size) = (ask.reader, ask.reader.layout.element_size as u64);
     match &ask.wanted {
         Wanted::Box(bx) => Task::stored(reader, Cow::Borrowed(bx), 0, c_strides(&bx.shape, size), None, sink),
         Wanted::Positions(selection) => {
             let shape = &reader.source.schema().arrays[reader.array].shape;
             let bx = Cow::Owned(Bx::whole(shape));
-            Task::stored(reader, bx, 0, c_strides(shape, size), Some(selection), sink)
+            let selected = selected.get(&Arc::as_ptr(selection));
+            Task::stored(reader, bx, 0, c_strides(shape, size), selected, sink)
         }
     }
 }
@@ -195,6 +233,7 @@ fn run(tasks: &[Task<'_>], memory: u64, crew: &dyn Crew) {
     let mut has_files = false;
     for task in tasks {
         match &task.reader.layout.placement {
+            _ if !task.sink.is_wanted() => {}
             Placement::Unallocated => task.fill(&task.bx),
             Placement::Inline(bytes) => inline(task, bytes),
             Placement::Parts(_) => has_files = true,

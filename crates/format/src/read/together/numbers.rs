@@ -28,9 +28,9 @@ pub(super) fn of_grid(task: &Task<'_>, cell: &[u64], range: &Range<u64>, emit: &
     }
     let grid: Vec<u64> = extent.iter().zip(cell).map(|(n, c)| n.div_ceil((*c).max(1))).collect();
     let steps = c_strides(&grid, 1);
-    if let Some(selection) = task.selection {
+    if let Some(selected) = task.selection {
         let last = cell.last().copied().unwrap_or(1).max(1);
-        return of_selection(task, selection, range, emit, &mut |coords, n, note| {
+        return of_selection(task, selected.selection, range, emit, &mut |coords, n, note| {
             let Some((&end, outer)) = coords.split_last() else { return note(0..1) };
             let base: u64 = outer.iter().zip(cell).zip(&steps).map(|((i, c), s)| i / c * s).sum();
             note(base + end / last..base + (end + n - 1) / last + 1);
@@ -41,7 +41,8 @@ pub(super) fn of_grid(task: &Task<'_>, cell: &[u64], range: &Range<u64>, emit: &
     let counts: Vec<u64> = (0..bx.rank()).map(|d| (bx.end(d) - 1) / cell[d] - first[d] + 1).collect();
     // A cell is an element of one byte of an array of cells.
     let block = Block::new(&counts, 1, &steps, &steps).by_rows();
-    block.within((dot(&first, &steps), 0), range, &|_, _| false, &mut |part| {
+    let is_over = |_: u64, _: u64| !task.sink.is_wanted();
+    block.within((dot(&first, &steps), 0), range, &is_over, &mut |part| {
         if let Part::Run { from, len, .. } = part {
             (from..from + len).for_each(&mut *emit);
         }
@@ -80,10 +81,10 @@ pub(super) fn of_store(
     emit: &mut dyn FnMut(u64),
 ) {
     let layout = &*task.reader.layout;
-    if let Some(selection) = task.selection {
+    if let Some(selected) = task.selection {
         let stride = layout.strides.last().copied().unwrap_or(0);
         let size = layout.element_size as u64;
-        return of_selection(task, selection, range, emit, &mut |coords, n, note| {
+        return of_selection(task, selected.selection, range, emit, &mut |coords, n, note| {
             let from = first.saturating_add(dot(coords, &layout.strides));
             note(from / unit..(from + (n - 1) * stride + size - 1) / unit + 1);
         });
@@ -132,6 +133,8 @@ fn of_selection(
     // Elements of a row of the last dimension, of those that the array has, stored or not.
     let row = if steps.len() > 1 { steps[steps.len() - 2] } else { u64::MAX };
     let (mut noted, mut coords, mut most) = (Vec::new(), vec![0; steps.len()], MOST_NOTED);
+    // The row of the last position, and whether any of it is stored.
+    let (mut positions, mut is_stored) = (0..0, false);
     let mut note = |numbers: Range<u64>| {
         for n in numbers.start.max(range.start)..numbers.end.min(range.end) {
             if noted.last() != Some(&n) {
@@ -144,18 +147,25 @@ fn of_selection(
             most = MOST_NOTED.max(2 * noted.len());
         }
     };
-    for (start, len) in selection.runs() {
+    for (start, len) in selection.runs().take_while(|_| task.sink.is_wanted()) {
         let (mut at, last) = (start.max(origin), (start + len).min(end));
         while at < last {
-            let mut rest = at - origin;
-            for (index, step) in coords.iter_mut().zip(&steps) {
-                (*index, rest) = (rest / step.max(&1), rest % step.max(&1));
+            if !positions.contains(&at) {
+                let mut rest = at - origin;
+                for (index, step) in coords.iter_mut().zip(&steps) {
+                    (*index, rest) = (rest / step.max(&1), rest % step.max(&1));
+                }
+                let start = at - coords.last().copied().unwrap_or(0);
+                positions = start..start.saturating_add(row);
+                let outer = coords.iter().zip(extent).take(coords.len().saturating_sub(1));
+                is_stored = outer.into_iter().all(|(i, n)| i < n);
             }
-            let column = coords.last().copied().unwrap_or(0);
-            let take = (last - at).min(row - column);
-            let is_stored = coords.iter().zip(extent).all(|(i, n)| i < n);
-            if is_stored {
-                let stored = extent.last().map_or(1, |n| n - column);
+            let (column, take) = (at - positions.start, (last.min(positions.end)) - at);
+            if let Some(index) = coords.last_mut() {
+                *index = column;
+            }
+            let stored = extent.last().map_or(1, |n| n.saturating_sub(column));
+            if is_stored && stored > 0 {
                 numbers_of(&coords, take.min(stored), &mut note);
             }
             at += take;

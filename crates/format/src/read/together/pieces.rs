@@ -16,6 +16,9 @@ pub(super) enum Part {
     Run { from: u64, to: u64, len: u64 },
     /// The first `rows` indices of dimension `depth`, and all of the inner ones, of a block that begins at `from`.
     Grid { from: u64, to: u64, rows: u64, depth: usize },
+    /// Those of the positions `first..end` that are selected, which a [`super::task::Task`] finds in a row: the first of
+    /// all lies at `from`, one comes `stride` bytes after the other, and the selected ones have `wanted` bytes.
+    Marked { from: u64, first: u64, end: u64, stride: u64, wanted: u64 },
 }
 
 /// The shape of a grid of a block of `shape`.
@@ -195,6 +198,7 @@ mod tests {
                     out.extend(by_hand(&shape, size, strides, places, (from, to), range));
                     from
                 }
+                Part::Marked { .. } => unreachable!("a block selects nothing"),
             };
             assert!(from >= lowest || !is_in_order, "parts ascend");
             lowest = from;

@@ -155,6 +155,7 @@ fn numbers_of(task: &Task<'_>, range: &Range<u64>, emit: &mut dyn FnMut(u64)) {
 /// Plans a batch: calls `run` for each wave, of which none has more than `most` touches unless one unit has.
 pub(super) fn each_wave(tasks: &[Task<'_>], most: usize, mut run: impl FnMut(Wave)) {
     let of = tasks.first().map(|task| task.reader);
+    let is_wanted = || tasks.iter().any(|task| task.sink.is_wanted());
     let (groups, whole) = planned(of, || {
         let groups = groups_of(tasks);
         let mut touches = Vec::new();
@@ -169,7 +170,7 @@ pub(super) fn each_wave(tasks: &[Task<'_>], most: usize, mut run: impl FnMut(Wav
     let mut touches = Vec::new();
     for (g, group) in groups.iter().enumerate() {
         let mut ranges: Vec<Range<u64>> = std::iter::once(0..1 << 63).collect();
-        while let Some(range) = ranges.pop() {
+        while let Some(range) = ranges.pop().filter(|_| is_wanted()) {
             touches.clear();
             let fits = planned(of, || collect(tasks, g, group, &range, most, &mut touches));
             if !fits && range.end - range.start > 1 {
@@ -183,7 +184,7 @@ pub(super) fn each_wave(tasks: &[Task<'_>], most: usize, mut run: impl FnMut(Wav
     }
 }
 
-/// Adds what a group's tasks touch in a range of numbers; false where that are more than `most`, of which some may be left
+/// Adds what a group's tasks that are wanted touch in a range of numbers; false where that are more than `most`, of which some may be left
 /// out unless it is one number.
 fn collect(
     tasks: &[Task<'_>],
@@ -194,7 +195,7 @@ fn collect(
     touches: &mut Vec<Touch>,
 ) -> bool {
     let is_one = range.end - range.start <= 1;
-    for &task in &group.tasks {
+    for &task in group.tasks.iter().filter(|&&task| tasks[task as usize].sink.is_wanted()) {
         let add = &mut |number| touches.push(Touch { group: g as u32, number, task });
         numbers_of(&tasks[task as usize], range, add);
         if touches.len() > most && !is_one {

@@ -32,6 +32,8 @@ pub(super) struct Plain<'a, 'b> {
 struct Spanned {
     from: u64,
     span: u64,
+    /// Of these, those that are wanted, about.
+    wanted: u64,
     block: usize,
     part: Part,
 }
@@ -57,10 +59,13 @@ pub(super) fn read(store: &dyn RangedRead, blocks: &[Plain<'_, '_>], range: Rang
         while !rest.is_empty() {
             let (n, together) = first_read(rest);
             let parts = &rest[..n];
+            rest = &rest[n..];
+            if !parts.iter().any(|part| blocks[part.block].task.sink.is_wanted()) {
+                continue;
+            }
             if let Err(e) = take(store, blocks, parts, together, &mut room.bytes) {
                 one_by_one(store, blocks, parts, &e, &mut room.bytes);
             }
-            rest = &rest[n..];
         }
     }
 }
@@ -93,14 +98,18 @@ fn collect(blocks: &[Plain<'_, '_>], range: &Range<u64>, parts: &mut Vec<Spanned
         let (reader, size) = (plain.task.reader, plain.task.size());
         let strides = &reader.layout.strides;
         plain.task.pieces((plain.first, plain.to), plain.shape, strides, range, &mut |part| {
-            let (from, span) = match part {
-                Part::Run { from, len, .. } => (from, len),
+            let (from, span, wanted) = match part {
+                Part::Run { from, len, .. } => (from, len, len),
                 Part::Grid { from, rows, depth, .. } => {
                     let shape = shape_of_grid(plain.shape, rows, depth);
-                    (from, span_bytes(&shape, &strides[depth..], size))
+                    let span = span_bytes(&shape, &strides[depth..], size);
+                    (from, span, span)
+                }
+                Part::Marked { from, first, end, stride, wanted } => {
+                    (from, (end - first - 1) * stride + size as u64, wanted)
                 }
             };
-            parts.push(Spanned { from, span, block, part });
+            parts.push(Spanned { from, span, wanted, block, part });
         });
     }
     parts.len() <= MOST_PARTS
@@ -110,11 +119,11 @@ fn collect(blocks: &[Plain<'_, '_>], range: &Range<u64>, parts: &mut Vec<Spanned
 /// beyond a gap where the whole is dense enough.
 fn first_read(parts: &[Spanned]) -> (usize, Range<u64>) {
     let mut together = parts[0].from..parts[0].from + parts[0].span;
-    let mut covered = parts[0].span;
+    let mut covered = parts[0].wanted;
     let mut n = 1;
     for part in &parts[1..] {
         let end = (part.from + part.span).max(together.end);
-        let new = end - part.from.max(together.end);
+        let new = (end - part.from.max(together.end)).min(part.wanted);
         if part.from > together.end && !is_dense(end - together.start, covered + new) {
             break;
         }
@@ -156,6 +165,11 @@ fn take(
                     let to = Side { base: to as usize, strides: &to_strides[depth..] };
                     strided::copy(&shape, plain.task.size(), bytes, from, out, to);
                 }
+                Part::Marked { first, end, stride, .. } => {
+                    if let Some(selected) = plain.task.selection {
+                        selected.copy(first..end, plain.task.size(), (bytes, base, stride as usize), out);
+                    }
+                }
             }
         }
         at += same;
@@ -181,12 +195,29 @@ fn one_by_one(
             1 => Err(e.clone()),
             _ => take(store, blocks, &alone, part.from..part.from + part.span, bytes),
         };
-        if let Err(e) = read {
+        let Err(e) = read else { continue };
+        let runs = runs_of(part, task);
+        if runs.len() > 1 {
+            one_by_one(store, blocks, &runs, &e, bytes);
+        } else {
             let chunk = blocks[part.block].chunk.map(|n| coords_of(n, &task.reader.layout.grid()));
             let e = chunk.map_or(e.clone(), |coords| e.at(format!("chunk {coords:?}")));
             task.sink.fail(task.reader.locate(e));
         }
     }
+}
+
+/// The runs of marked positions, each as a part; none of other parts.
+fn runs_of(part: &Spanned, task: &Task<'_>) -> Vec<Spanned> {
+    let mut runs = Vec::new();
+    if let (Part::Marked { .. }, Some(selected)) = (part.part, task.selection) {
+        selected.each_run(part.part, task.size(), &mut |run| {
+            if let Part::Run { from, len, .. } = run {
+                runs.push(Spanned { from, span: len, wanted: len, block: part.block, part: run });
+            }
+        });
+    }
+    runs
 }
 
 impl BlockReader {

@@ -52,10 +52,15 @@ impl<'a> Sink<'a> {
             return Err(e);
         }
         if self.cancel.load(Relaxed) {
-            return Err(Error::new(ErrorKind::Cancelled, "the reading was interrupted"));
+            return Err(given_up());
         }
         Ok(self.out.into_inner().unwrap_or_else(PoisonError::into_inner))
     }
+}
+
+/// The error of a request that is not wanted any more.
+pub(super) fn given_up() -> Error {
+    Error::new(ErrorKind::Cancelled, "the reading was interrupted")
 }
 
 #[cfg(test)]

@@ -3,12 +3,16 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use sieva_types::{Bx, Selection};
+use sieva_types::Bx;
 
 use super::pieces::{Block, Part};
+use super::selected::{Row, Selected};
 use super::sink::Sink;
 use crate::read::BlockReader;
 use crate::read::strided::{self, Side};
+
+/// Bytes that are written before somebody looks whether they are still wanted. Elements that are numbers fit in whole.
+pub(super) const PIECE: usize = 4 << 20;
 
 /// A block of an array, and where it goes.
 pub(super) struct Task<'a> {
@@ -19,7 +23,7 @@ pub(super) struct Task<'a> {
     /// all elements, of which those that are selected lie in the sink one after another.
     pub(super) base: u64,
     pub(super) strides: Vec<u64>,
-    pub(super) selection: Option<&'a Selection>,
+    pub(super) selection: Option<&'a Selected<'a>>,
     pub(super) sink: &'a Sink<'a>,
 }
 
@@ -39,25 +43,40 @@ impl Task<'_> {
     pub(super) fn fill(&self, part: &Bx) {
         // The memory of a selection was filled with it before.
         if self.selection.is_none() {
-            let to = Side { base: self.place_of(part) as usize, strides: &self.strides };
-            strided::fill(&part.shape, &self.reader.layout.fill, self.sink.lock().bytes_mut(), to);
+            self.in_pieces(part, &mut |piece| {
+                let to = Side { base: self.place_of(piece) as usize, strides: &self.strides };
+                strided::fill(&piece.shape, &self.reader.layout.fill, self.sink.lock().bytes_mut(), to);
+            });
         }
     }
 
     /// Copies `part` out of a block of bytes in which its first element lies at `base`, by these strides.
     pub(super) fn copy(&self, part: &Bx, bytes: &[u8], base: u64, strides: &[u64]) {
+        self.in_pieces(part, &mut |piece| {
+            let away = piece.start.iter().zip(&part.start).zip(strides);
+            let base = base + away.map(|((at, start), stride)| (at - start) * stride).sum::<u64>();
+            self.copy_piece(piece, bytes, base, strides);
+        });
+    }
+
+    /// Calls `work` with pieces of `part`, in C order, as long as the request is wanted.
+    fn in_pieces(&self, part: &Bx, work: &mut dyn FnMut(&Bx)) {
+        in_pieces(part, self.size(), &|| self.sink.is_wanted(), work);
+    }
+
+    fn copy_piece(&self, part: &Bx, bytes: &[u8], base: u64, strides: &[u64]) {
         let (size, to) = (self.size(), self.place_of(part));
-        if self.selection.is_none() {
+        let Some(selected) = self.selection else {
             let (from, to) = (Side { base: base as usize, strides }, to as usize);
             let to = Side { base: to, strides: &self.strides };
             return strided::copy(&part.shape, size, bytes, from, self.sink.lock().bytes_mut(), to);
-        }
+        };
         let mut sink = self.sink.lock();
         let out = sink.bytes_mut();
-        self.pieces((base, to), &part.shape, strides, &(0..u64::MAX), &mut |piece| {
-            let Part::Run { from, to, len } = piece else { return };
-            let (from, to, len) = (from as usize, to as usize, len as usize);
-            out[to..to + len].copy_from_slice(&bytes[from..from + len]);
+        self.rows(selected, (base, to), (&part.shape, strides), &(0..u64::MAX), &mut |row| {
+            let first = row.to / size as u64;
+            let positions = first..first + row.len / size as u64;
+            selected.copy(positions, size, (bytes, row.from as usize, row.stride as usize), out);
         });
     }
 
@@ -71,35 +90,76 @@ impl Task<'_> {
         range: &Range<u64>,
         emit: &mut dyn FnMut(Part),
     ) {
-        let block = Block::new(shape, self.size(), strides, &self.strides);
-        let Some(selection) = self.selection else {
+        let Some(selected) = self.selection else {
+            let block = Block::new(shape, self.size(), strides, &self.strides);
             return block.within(first, range, &|_, _| false, emit);
         };
-        let size = self.size() as u64;
-        let ranks = |to: u64, len: u64| {
-            (selection.rank(to / size), selection.rank((to + len).div_ceil(size).min(selection.n_rows())))
-        };
-        let passes = |to: u64, len: u64| {
-            let (first, last) = ranks(to, len);
-            first == last
-        };
-        block.by_rows().within(first, range, &passes, &mut |part| {
-            // The bytes of the place that are meant, each element's place, and its place among those selected.
-            let (to, len) = match part {
-                Part::Run { to, len, .. } => (to, len),
-                Part::Grid { to, rows, .. } => (to, rows * size),
-            };
-            let (rank, end) = ranks(to, len);
-            let selected = selection.iter_from(rank).take((end - rank) as usize);
-            for (rank, position) in (rank..end).zip(selected) {
-                let (begin, finish) = ((position * size).max(to), ((position + 1) * size).min(to + len));
-                let from = match part {
-                    Part::Run { from, .. } => from + (begin - to),
-                    Part::Grid { from, depth, .. } => from + (begin - to) / size * strides[depth],
-                };
-                let to = rank * size + (begin - position * size);
-                emit(Part::Run { from, to, len: finish - begin });
-            }
+        self.rows(selected, first, (shape, strides), range, &mut |row| {
+            selected.parts(&row, self.size(), emit)
         });
+    }
+
+    /// Hands on the rows of a block of which anything is selected.
+    fn rows(
+        &self,
+        selected: &Selected<'_>,
+        first: (u64, u64),
+        (shape, strides): (&[u64], &[u64]),
+        range: &Range<u64>,
+        emit: &mut dyn FnMut(Row),
+    ) {
+        let (size, marks) = (self.size() as u64, selected.marks());
+        let passes = |to: u64, len: u64| marks.is_empty_in(&(to / size..(to + len).div_ceil(size)));
+        let block = Block::new(shape, self.size(), strides, &self.strides).by_rows();
+        block.within(first, range, &passes, &mut |part| match part {
+            Part::Run { from, to, len } => emit(Row { from, to, len, stride: size }),
+            Part::Grid { from, to, rows, depth } => {
+                emit(Row { from, to, len: rows * size, stride: strides[depth] });
+            }
+            Part::Marked { .. } => {}
+        });
+    }
+}
+
+/// Calls `work` with pieces of a box of elements of `size` bytes, none of much more than [`PIECE`], in C order, as long as
+/// `is_wanted` says so.
+fn in_pieces(bx: &Bx, size: usize, is_wanted: &dyn Fn() -> bool, work: &mut dyn FnMut(&Bx)) {
+    if !is_wanted() {
+        return;
+    }
+    let is_small = bx.len().saturating_mul(size as u64) <= PIECE as u64;
+    let Some(d) = bx.shape.iter().position(|n| *n > 1).filter(|_| !is_small) else {
+        return work(bx);
+    };
+    let (mut first, mut second) = (bx.clone(), bx.clone());
+    first.shape[d] = bx.shape[d] / 2;
+    second.start[d] += first.shape[d];
+    second.shape[d] -= first.shape[d];
+    in_pieces(&first, size, is_wanted, work);
+    in_pieces(&second, size, is_wanted, work);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    #[test]
+    fn pieces_make_up_a_box_and_end_when_it_is_not_wanted() {
+        let whole = Bx::new(vec![5, 0, 7], vec![3, 1000, 3000]);
+        let (mut pieces, calls) = (Vec::new(), Cell::new(0));
+        in_pieces(&whole, 8, &|| true, &mut |piece| pieces.push(piece.clone()));
+        assert!(pieces.iter().all(|piece| piece.len() * 8 <= PIECE as u64));
+        assert_eq!(pieces.iter().map(Bx::len).sum::<u64>(), whole.len());
+        assert!(pieces.is_sorted_by(|a, b| a.start < b.start) && pieces.len() < 40);
+        for n in 0..5 {
+            calls.set(0);
+            in_pieces(&whole, 8, &|| calls.get() < n, &mut |_| calls.set(calls.get() + 1));
+            assert_eq!(calls.get(), n);
+        }
+        // One element is one piece, however large it is.
+        let one = Bx::new(vec![2], vec![1]);
+        in_pieces(&one, PIECE + 1, &|| true, &mut |piece| assert_eq!(*piece, one));
     }
 }

@@ -50,6 +50,9 @@ macro_rules! with_data {
     };
 }
 
+/// Values that are decoded before somebody looks whether they are still wanted.
+const AT_ONCE: usize = 1 << 20;
+
 fn bytes_of<T>(values: &Vec<T>) -> usize {
     values.capacity() * size_of::<T>()
 }
@@ -204,28 +207,21 @@ impl Column {
 
     /// `n` stored elements of `buffer` as a column of the domain's decoded type.
     pub fn decode(buffer: &Buffer, n: usize, domain: &StoredDomain) -> Column {
-        let valid = present(buffer, n, domain);
-        if let Some((scale, offset)) = domain.packing() {
-            let unpacked = stored_f64(buffer, n, domain.dtype()).map(|x| x * scale + offset).collect();
-            return Column { data: Data::F64(unpacked), valid };
-        }
-        fn copied<T: Element>(b: &Buffer, n: usize) -> Vec<T> {
-            b.as_slice::<T>()[..n].to_vec()
-        }
-        let data = match domain.dtype() {
-            DType::Bool => Data::Bool(buffer.as_slice::<u8>()[..n].iter().map(|&b| b != 0).collect()),
-            DType::I8 => Data::I8(copied(buffer, n)),
-            DType::I16 => Data::I16(copied(buffer, n)),
-            DType::I32 => Data::I32(copied(buffer, n)),
-            DType::I64 => Data::I64(copied(buffer, n)),
-            DType::U8 | DType::Str => Data::U8(copied(buffer, n)),
-            DType::U16 => Data::U16(copied(buffer, n)),
-            DType::U32 => Data::U32(copied(buffer, n)),
-            DType::U64 => Data::U64(copied(buffer, n)),
-            DType::F16 | DType::F32 => Data::F32(copied(buffer, n)),
-            DType::F64 => Data::F64(copied(buffer, n)),
-        };
-        Column { data, valid }
+        let data = decoded(buffer, n, domain, &|| true);
+        Column { data, valid: present(buffer, n, domain) }
+    }
+
+    /// The same, as long as `is_wanted`, which is asked between pieces, says so; then `None`.
+    pub fn decode_while(
+        buffer: &Buffer,
+        n: usize,
+        domain: &StoredDomain,
+        is_wanted: &dyn Fn() -> bool,
+    ) -> Option<Column> {
+        let data = decoded(buffer, n, domain, is_wanted);
+        let valid = is_wanted().then(|| present(buffer, n, domain))?;
+        let column = Column { data, valid };
+        (column.len() == n).then_some(column)
     }
 
     /// The column as values to compute with (integers as int64, floats as float64).
@@ -270,6 +266,58 @@ impl Column {
     }
 }
 
+/// The values of `n` stored elements; fewer where they are not wanted any more.
+fn decoded(buffer: &Buffer, n: usize, domain: &StoredDomain, is_wanted: &dyn Fn() -> bool) -> Data {
+    fn each<T: Element, U>(
+        (buffer, n): (&Buffer, usize),
+        is_wanted: &dyn Fn() -> bool,
+        add: impl Fn(&mut Vec<U>, &[T]),
+    ) -> Vec<U> {
+        let mut values = large::with_room(n);
+        let pieces = buffer.as_slice::<T>()[..n].chunks(AT_ONCE);
+        pieces.take_while(|_| is_wanted()).for_each(|piece| add(&mut values, piece));
+        values
+    }
+    let of = (buffer, n);
+    if let Some((scale, offset)) = domain.packing() {
+        macro_rules! unpacked {
+            ($t:ty) => {
+                each(of, is_wanted, |out, v: &[$t]| out.extend(v.iter().map(|&x| x as f64 * scale + offset)))
+            };
+        }
+        return Data::F64(match domain.dtype() {
+            DType::I8 => unpacked!(i8),
+            DType::I16 => unpacked!(i16),
+            DType::I32 => unpacked!(i32),
+            DType::I64 => unpacked!(i64),
+            DType::U8 | DType::Bool | DType::Str => unpacked!(u8),
+            DType::U16 => unpacked!(u16),
+            DType::U32 => unpacked!(u32),
+            DType::U64 => unpacked!(u64),
+            DType::F16 | DType::F32 => unpacked!(f32),
+            DType::F64 => unpacked!(f64),
+        });
+    }
+    macro_rules! copied {
+        ($t:ty) => {
+            each(of, is_wanted, |out: &mut Vec<$t>, v: &[$t]| out.extend_from_slice(v))
+        };
+    }
+    match domain.dtype() {
+        DType::Bool => Data::Bool(each(of, is_wanted, |out, v: &[u8]| out.extend(v.iter().map(|&b| b != 0)))),
+        DType::I8 => Data::I8(copied!(i8)),
+        DType::I16 => Data::I16(copied!(i16)),
+        DType::I32 => Data::I32(copied!(i32)),
+        DType::I64 => Data::I64(copied!(i64)),
+        DType::U8 | DType::Str => Data::U8(copied!(u8)),
+        DType::U16 => Data::U16(copied!(u16)),
+        DType::U32 => Data::U32(copied!(u32)),
+        DType::U64 => Data::U64(copied!(u64)),
+        DType::F16 | DType::F32 => Data::F32(copied!(f32)),
+        DType::F64 => Data::F64(copied!(f64)),
+    }
+}
+
 /// Which of `n` stored elements are there; `None` where all are.
 fn present(buffer: &Buffer, n: usize, domain: &StoredDomain) -> Option<Mask> {
     if domain.missing().is_empty() {
@@ -284,30 +332,30 @@ fn present(buffer: &Buffer, n: usize, domain: &StoredDomain) -> Option<Mask> {
     Some(mask)
 }
 
-/// Stored elements as float64, each rounded to the nearest.
-fn stored_f64(buffer: &Buffer, n: usize, dtype: DType) -> Box<dyn Iterator<Item = f64> + '_> {
-    macro_rules! each {
-        ($t:ty) => {
-            Box::new(buffer.as_slice::<$t>()[..n].iter().map(|&x| x as f64))
-        };
-    }
-    match dtype {
-        DType::I8 => each!(i8),
-        DType::I16 => each!(i16),
-        DType::I32 => each!(i32),
-        DType::I64 => each!(i64),
-        DType::U8 | DType::Bool | DType::Str => each!(u8),
-        DType::U16 => each!(u16),
-        DType::U32 => each!(u32),
-        DType::U64 => each!(u64),
-        DType::F16 | DType::F32 => each!(f32),
-        DType::F64 => each!(f64),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn decoding_ends_when_it_is_not_wanted() {
+        use sieva_format::decoding::Decoding;
+        use std::cell::Cell;
+
+        let n = 2 * AT_ONCE + 3;
+        let mut buffer = Buffer::zeros(n * 2);
+        buffer.as_mut_slice::<i16>().iter_mut().enumerate().for_each(|(i, v)| *v = i as i16);
+        let domain = StoredDomain::new(&Decoding::none(DType::I16), false).unwrap();
+        let want = Column { data: Data::I16(buffer.as_slice::<i16>().to_vec()), valid: None };
+        assert_eq!(Column::decode(&buffer, n, &domain), want);
+        assert_eq!(Column::decode_while(&buffer, n, &domain, &|| true), Some(want));
+        for most in 0..4 {
+            let asked = Cell::new(0);
+            let is_wanted = || asked.replace(asked.get() + 1) < most;
+            assert_eq!(Column::decode_while(&buffer, n, &domain, &is_wanted), None);
+            // Once more at the end of the values.
+            assert_eq!(asked.get(), most + 2 - u32::from(most == 3));
+        }
+    }
 
     #[test]
     fn appending_keeps_what_is_missing() {
