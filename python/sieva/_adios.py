@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sieva import _adios_limits, errors
+from sieva import _adios_limits, _native, errors
 from sieva._adios_variable import Variable
 from sieva._foreign import ArrayEntry, Description, Dim, Group, Limit, open_foreign
 from sieva._interrupt import uninterrupted
@@ -34,20 +34,14 @@ def is_adios(path: str) -> bool:
         return os.path.isfile(os.path.join(path, "md.idx"))  # noqa: PTH113, PTH118 - as above
     if not os.path.isfile(path):  # noqa: PTH113 - as above
         return False  # a pipe would be waited for
-    if _is_of_database(path):
-        return False
+    if _native.is_open_database(path):
+        return False  # closing it would give up its locks
     try:
         with open(path, "rb") as file:  # noqa: PTH123 - as above
             file.seek(-_TAG_FROM_END, os.SEEK_END)
             return file.read(len(_TAG)) == _TAG
     except (OSError, ValueError):
         return False
-
-
-def _is_of_database(path: str) -> bool:
-    """Tell whether a file is of an SQLite database in use: closing it would give up its locks."""
-    real = os.path.realpath(path)
-    return os.path.exists(f"{real}-shm") or real.endswith(("-shm", "-wal", "-journal"))  # noqa: PTH110 - as above
 
 
 def open_adios(path: str, *, isolated: bool = False, options: OpeningForeign | None = None) -> Source:

@@ -82,6 +82,12 @@ def serve_worker() -> None:
 def check_allowed(path: str, allow: list[str]) -> None:
     """Refuse a path or URL that lies below none of these places, whether there is something or not."""
 
+def is_open_database(path: str | os.PathLike[str]) -> bool:
+    """Tell whether a file is a catalog that this process has open, or one beside it.
+
+    Closing it would give up the locks on it.
+    """
+
 def redacted_database(address: str) -> str:
     """Return the address or path of a catalog without user, password and query, however it is spelt."""
 

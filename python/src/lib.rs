@@ -81,8 +81,8 @@ mod native {
     use super::session::Session;
     #[pymodule_export]
     use super::source::{
-        Source, check_allowed, check_name, from_clause, redacted, redacted_database, serve_worker,
-        without_secrets,
+        Source, check_allowed, check_name, from_clause, is_open_database, redacted, redacted_database,
+        serve_worker, without_secrets,
     };
 
     #[pymodule_export]

@@ -273,6 +273,12 @@ pub fn check_allowed(path: &str, allow: Vec<PathBuf>) -> PyResult<()> {
     options::gate(allow)?.check_url(path, Purpose::Source).map_err(to_python)
 }
 
+/// Whether a file is a database that this process has open, or one beside it.
+#[pyfunction]
+pub fn is_open_database(path: PathBuf) -> bool {
+    sieva::local::is_open_database(&path)
+}
+
 /// An address without user, password and query; a path as it is.
 #[pyfunction]
 pub fn redacted(location: &str) -> String {

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import sieva
 from catalog_files import write_spectra, write_step
-from sieva import errors
+from sieva import _adios, errors
 
 
 @pytest.fixture
@@ -171,3 +171,28 @@ def test_a_catalog_among_what_it_registers_keeps_its_locks(tmp_path):
     # Closed, it is a file as others.
     with pytest.raises(errors.UnknownFormat):
         sieva.open(path)
+
+
+def test_a_catalog_that_is_open_is_not_looked_into_as_data(tmp_path, monkeypatch):
+    """When a file is closed, all locks of the process on it are gone."""
+
+    def refuse(*_, **__):
+        raise AssertionError("it was opened")
+
+    def is_looked_into(name):
+        with monkeypatch.context() as patched:
+            patched.setattr("builtins.open", refuse)
+            try:
+                return _adios.is_adios(str(tmp_path / name))
+            except AssertionError:
+                return True
+
+    for name in ("other-wal", "other.bp"):
+        (tmp_path / name).write_bytes(b"data")
+    with sieva.Catalog(tmp_path / "c.sqlite"):
+        (tmp_path / "linked.bp").hardlink_to(tmp_path / "c.sqlite")
+        (tmp_path / "named.bp").symlink_to("c.sqlite")
+        assert not any(map(is_looked_into, ("c.sqlite", "linked.bp", "named.bp")))
+        # A name that a file of a database might have tells nothing.
+        assert all(map(is_looked_into, ("other-wal", "other.bp")))
+    assert is_looked_into("linked.bp")
