@@ -13,6 +13,7 @@ import sieva
 import sieva.mpi
 from engine_cases import ASKED, CASES, is_cut
 from mpi4py import MPI
+from mpi_aborting import aborting
 from sieva import errors
 from sieva.engines import _work
 from test_conformance import check_rows, check_selection
@@ -194,5 +195,11 @@ def tell(**found):
         print(json.dumps(found), flush=True)
 
 
+def one_fails():
+    """Fail on the last rank, which the others wait for."""
+    assert COMM.rank < COMM.size - 1, "this rank found something else"
+    COMM.barrier()
+
+
 if __name__ == "__main__":
-    globals()[sys.argv[1]](*sys.argv[2:])
+    aborting(globals()[sys.argv[1]], *sys.argv[2:])

@@ -12,6 +12,7 @@ import numpy as np
 import sieva
 import sieva.mpi
 from mpi4py import MPI
+from mpi_aborting import aborting
 from read_many_files import brute
 from sieva import errors
 from sieva._ranks import together
@@ -257,5 +258,11 @@ def tell(**found):
         print(json.dumps(found), flush=True)
 
 
+def one_fails():
+    """Fail on the last rank, which the others wait for."""
+    assert COMM.rank < COMM.size - 1, "this rank found something else"
+    COMM.barrier()
+
+
 if __name__ == "__main__":
-    globals()[sys.argv[1]](*sys.argv[2:])
+    aborting(globals()[sys.argv[1]], *sys.argv[2:])

@@ -19,6 +19,13 @@ def told(mpirun, ranks, *arguments):  # noqa: F811
     return json.loads(line)
 
 
+@pytest.mark.parametrize("program", ["mpi_read_program.py", "mpi_program.py"])
+def test_a_rank_that_fails_ends_all_of_them(program, mpirun):  # noqa: F811
+    done = start(mpirun, 3, PROGRAM.with_name(program), "one_fails", check=False)
+    assert done.returncode != 0
+    assert "AssertionError: this rank found something else" in done.stderr
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("read-many")
