@@ -1,5 +1,7 @@
 """Queries on a Dask cluster: the same answers, regions that stay on their workers, and lost workers."""
 
+import asyncio
+import itertools
 import os
 import pickle
 import signal
@@ -14,6 +16,7 @@ import sieva
 from engine_cases import ALL, ASKED, CASES, check
 from sieva import errors
 from sieva.engines import _effort, _work, engine_of
+from sieva.engines import dask as dask_engine
 from sieva.generate import write_ocean
 from test_conformance import files  # noqa: F401
 
@@ -179,6 +182,60 @@ def test_a_killed_worker_costs_a_retry(ocean, client):
     os.kill(next(iter(client.run(os.getpid).values())), signal.SIGKILL)
     assert killed.count() == sieva.open(ocean).query("TEMP > 4").count()
     client.wait_for_workers(2)
+
+
+def _late(dask_worker):
+    """Let a worker take a while to send what it has, and count how often it is asked for it."""
+    send = dask_worker.handlers["get_data"]
+    dask_worker.asked_for_data = 0
+
+    async def late(comm, **asked):
+        dask_worker.asked_for_data += 1
+        await asyncio.sleep(1)
+        return await send(comm, **asked)
+
+    dask_worker.handlers["get_data"] = late
+
+
+def _asked(dask_worker):
+    """Return how often a worker was asked for data; it sends them at once again."""
+    dask_worker.handlers["get_data"] = dask_worker.get_data
+    return dask_worker.asked_for_data
+
+
+def test_a_transfer_that_takes_long_is_not_begun_anew(client, monkeypatch):
+    # So that it takes long beside what is waited for it at once.
+    monkeypatch.setattr(dask_engine, "LOOK", 0.02)
+    engine = engine_of(client)
+    addresses = sorted(client.nthreads())
+    client.run(_late)
+    futures = [client.submit(bytes, n, workers=[addresses[n % 2]], pure=False) for n in range(1, 5)]
+    leaves = [dask_engine._Leaf(engine, None, None, future) for future in futures]
+    assert engine._results(leaves) == [bytes(n) for n in range(1, 5)]
+    assert list(client.run(_asked).values()) == [1, 1]
+
+
+def test_a_transfer_from_a_worker_that_was_given_up_is_begun_anew(client, monkeypatch):
+    monkeypatch.setattr(dask_engine, "LOOK", 0.02)
+    future = client.submit(bytes, 5, pure=False)
+    transfer = dask_engine._Transfer(client, [dask_engine._Leaf(engine_of(client), None, None, future)])
+    begun = []
+    real = client._gather
+
+    async def silent(futures, **how):
+        begun.append(futures)
+        # As of a worker that keeps the connection and says nothing.
+        return await (asyncio.Event().wait() if len(begun) == 1 else real(futures, **how))
+
+    monkeypatch.setattr(client, "_gather", silent)
+    workers = client.nthreads()
+    while not future.done():
+        time.sleep(0.01)
+    # The scheduler knows all of them for a while, then none of those that had it.
+    told = itertools.chain([workers] * 3, itertools.repeat({"tcp://127.0.0.1:1": 1}))
+    monkeypatch.setattr(client, "nthreads", lambda: next(told))
+    assert transfer.results() == [bytes(5)]
+    assert len(begun) == 2
 
 
 def _armed(mark):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import queue
 import threading
@@ -234,25 +235,13 @@ class DaskEngine:
     def _results(self, leaves: Sequence[_Leaf]) -> list[bytes]:
         from distributed.scheduler import KilledWorker
 
-        patience = LOOK
-        while True:
-            try:
-                # Straight from the worker, not through the scheduler.
-                futures = [leaf.future for leaf in leaves]
-                found: list[bytes] = self.client.sync(
-                    self.client._gather, futures, direct=True, callback_timeout=patience
-                )
-            except TimeoutError:
-                for leaf in leaves:
-                    leaf.rescue()
-                patience *= 2
-            except KilledWorker as error:
-                raise errors.IoError(
-                    f"workers were lost over the same work: {error}",
-                    "they may have been killed for want of memory: have fewer threads, or more memory",
-                ) from error
-            else:
-                return found
+        try:
+            return _Transfer(self.client, leaves).results()
+        except KilledWorker as error:
+            raise errors.IoError(
+                f"workers were lost over the same work: {error}",
+                "they may have been killed for want of memory: have fewer threads, or more memory",
+            ) from error
 
     def _cancel(self, futures: Sequence[Any]) -> None:
         if unfinished := [future for future in futures if not future.done()]:
@@ -320,6 +309,59 @@ class _Leaf:
         self._address = None
         self.future = self._submit()
         return True
+
+
+class _Transfer:
+    """What work found comes straight from the workers that have it, not through the scheduler.
+
+    It has all the time that it takes. It begins anew only where work had to be submitted again, or where the
+    scheduler has given up a worker that had some of it: such a one may hold the connection without a word.
+
+    Parameters
+    ----------
+    client
+        Of the cluster.
+    leaves
+        Whose results are wanted, in this order.
+    """
+
+    def __init__(self, client: Any, leaves: Sequence[_Leaf]) -> None:  # noqa: ANN401 - a Client
+        self._client = client
+        self._leaves = leaves
+        self._task: asyncio.Future[list[bytes]] | None = None
+        self._holders: set[str] = set()
+
+    def results(self) -> list[bytes]:
+        """Return them once they are here."""
+        try:
+            while True:
+                self._client.sync(self._wait)
+                if self._task is not None and self._task.done():
+                    return self._task.result()
+                if self._is_lost():
+                    self._stop()
+        finally:
+            self._stop()
+
+    async def _wait(self) -> None:
+        if self._task is None:
+            futures = [leaf.future for leaf in self._leaves]
+            self._task = asyncio.ensure_future(self._client._gather(futures, direct=True))
+        await asyncio.wait([self._task], timeout=LOOK)
+
+    def _is_lost(self) -> bool:
+        """Tell whether what is under way may never come."""
+        if sum(leaf.rescue() for leaf in self._leaves):
+            return True
+        lost = self._holders - set(self._client.nthreads())
+        holders = self._client.who_has([leaf.future for leaf in self._leaves]).values()
+        self._holders = {address for each in holders for address in each}
+        return bool(lost)
+
+    def _stop(self) -> None:
+        if self._task is not None and not self._task.done():
+            self._client.loop.add_callback(self._task.cancel)
+        self._task = None
 
 
 def _levels(n: int) -> list[list[range]]:
