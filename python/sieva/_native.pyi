@@ -1210,6 +1210,9 @@ class Collection:
     ) -> Collection: ...
     @property
     def name(self) -> str: ...
+    def traffic(self) -> dict[str, int]:
+        """Return how many sources its queries opened so far, and what they read of them."""
+
     def sql(
         self,
         text: str,
@@ -1327,6 +1330,12 @@ class CollectionQuery:
         objects: list[tuple[int, int]] | None = None,
     ) -> list[CollectionTask]: ...
     def finish(self, parts: list[CollectionPartial]) -> CollectionQuery: ...
+    def listing(self) -> bytes | None:
+        """Return the states of the sources, which are opened for it; None where tasks list for themselves."""
+
+    def take_listing(self, listing: bytes) -> None:
+        """Take over what `listing` gave another process that asks the same."""
+
     @property
     def columns(self) -> list[tuple[str, str]]: ...
     @property

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyDict};
+use pyo3::types::{PyBytes, PyCapsule, PyDict};
 use sieva::options::Call;
 use sieva::parse;
 
@@ -33,6 +33,16 @@ impl Collection {
     #[getter]
     fn name(&self) -> &str {
         self.0.name()
+    }
+
+    /// What its queries did so far.
+    fn traffic<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let (sources_opened, bytes_read, requests) = self.0.traffic();
+        let out = PyDict::new(py);
+        out.set_item("sources_opened", sources_opened)?;
+        out.set_item("bytes_read", bytes_read)?;
+        out.set_item("requests", requests)?;
+        Ok(out)
     }
 
     #[pyo3(signature = (text, options=None))]
@@ -98,6 +108,15 @@ impl CollectionQuery {
 
     fn finish(&self, py: Python<'_>, parts: Vec<PyRef<'_, CollectionPartial>>) -> PyResult<Self> {
         Ok(Self(collection_tasks::finish(py, &self.0, parts)?, Signal::default()))
+    }
+
+    fn listing<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        let bytes = interruptible(py, &self.0.cancel_flag(), || self.0.listing_bytes())?;
+        Ok(bytes.map(|bytes| PyBytes::new(py, &bytes)))
+    }
+
+    fn take_listing(&self, py: Python<'_>, listing: &[u8]) -> PyResult<()> {
+        py.detach(|| self.0.take_listing(listing)).map_err(to_python)
     }
 
     #[getter]

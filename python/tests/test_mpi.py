@@ -125,6 +125,21 @@ def test_objects_of_a_collection(mpirun, tmp_path):
     assert found["rows"][0] > 0
 
 
+@pytest.mark.parametrize(
+    "sql", ["SELECT flux WHERE flux > 12", "SELECT object, count(*) WHERE flux > 12 GROUP BY object"]
+)
+def test_files_of_a_collection_are_looked_at_for_their_states_by_one_rank(sql, mpirun, tmp_path):
+    catalog, paths = tmp_path / "catalog.sqlite", make_files(tmp_path, files=9)
+    sieva.Catalog(catalog).add(*paths, collection="boss")
+    found = told(mpirun, 3, "listed", catalog, sql.replace(" WHERE", " FROM collection('boss') WHERE"))
+    alone = sieva.collection("boss", catalog=catalog).sql(sql)
+    assert found["rows"] == [alone.count()] * 3
+    # The query, and the one that knows its answer, are bound to an object of one file.
+    first, *others = found["opened"]
+    assert max(others) <= 2
+    assert first >= len(paths) + max(others)
+
+
 def test_an_error_of_a_rank_is_raised_on_all(ocean, mpirun, tmp_path):
     found = told(mpirun, 3, "failing", ocean, tmp_path)
     assert found["said"] == [["rank 2: the bytes of this rank", "look at them"]] * 3

@@ -282,3 +282,49 @@ fn sources_are_shared_out_whole_and_changed_ones_refused() {
     assert_eq!(e.kind(), ErrorKind::StaleSource, "{e}");
     fs::remove_dir_all(directory).unwrap();
 }
+
+#[test]
+fn who_is_told_the_states_of_the_sources_opens_none_to_cut_and_finish() {
+    let (directory, first) = collection("listing");
+    let url = format!("sqlite:{}", directory.join("catalog.sqlite").display());
+    let another = || Collection::open(&url, "plates", &OpenOptions::default()).unwrap();
+    let (options, sql) =
+        (QueryOptions::default(), "SELECT band, count(*), max(flux) WHERE flux > -500 GROUP BY band");
+    let query = first.sql(sql, &options).unwrap();
+    let listing = query.listing_bytes().unwrap().unwrap();
+    assert!(first.traffic().0 >= 3);
+    let told = another();
+    let own = told.sql(sql, &options).unwrap();
+    let before = told.traffic().0;
+    own.take_listing(&listing).unwrap();
+    assert_eq!(own.state().unwrap(), query.state().unwrap());
+    let mut whole: Option<CollectionPartial> = None;
+    for (task, same) in own.tasks(3).unwrap().iter().zip(query.tasks(3).unwrap()) {
+        assert_eq!(*task, same);
+        // Somebody else runs it.
+        let part = first.run_task(task, &options).unwrap();
+        match &mut whole {
+            Some(whole) => whole.merge(part).unwrap(),
+            None => whole = Some(part),
+        }
+    }
+    let finished = own.finish(whole.unwrap()).unwrap();
+    assert_eq!(rows(&finished), rows(&query));
+    // What knows the answer is bound to an object of one source, as any query.
+    assert!(told.traffic().0 <= before + 1);
+    // Of other objects, cut off, or changed.
+    let other = told.sql("SELECT flux WHERE fiber > 4", &options).unwrap();
+    assert_eq!(other.take_listing(&listing).unwrap_err().kind(), ErrorKind::StaleSource);
+    let fresh = another().sql(sql, &options).unwrap();
+    for n in 0..listing.len() {
+        let mut changed = listing.clone();
+        changed[n] ^= 1;
+        for bad in [&listing[..n], &changed[..]] {
+            let e = fresh.take_listing(bad).unwrap_err();
+            assert_eq!(e.kind(), ErrorKind::InvalidValue, "{n}");
+        }
+    }
+    // What is run by another plan lists for itself.
+    assert!(first.sql("SELECT flux WHERE flux IN ()", &options).unwrap().listing_bytes().unwrap().is_none());
+    fs::remove_dir_all(directory).unwrap();
+}

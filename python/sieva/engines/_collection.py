@@ -48,6 +48,7 @@ class EngineCollectionQuery(CollectionQuery):
         if getattr(engine, "is_here", False):
             return self._native
         tell_price(engine, self._native, self._running)
+        self._take_listing()
         n = engine.workers() * int(getattr(engine, "parts_of_each", PARTS))
         try:
             tasks = self._native.tasks(n, kind)
@@ -62,6 +63,20 @@ class EngineCollectionQuery(CollectionQuery):
         return self._native.finish(
             [_native.CollectionPartial.from_bytes(found) for _, found in engine.run(work)]
         )
+
+    def _take_listing(self) -> None:
+        """Let one of those who ask the same open all sources for their states, and tell the others."""
+        engine, native = self.engine, self._native
+        if (from_root := getattr(engine, "from_root", None)) is None:
+            return
+        listing = from_root(native.listing)
+
+        def take() -> None:
+            # Who has it takes it once more.
+            if listing is not None:
+                native.take_listing(listing)
+
+        engine.agreed(take)  # type: ignore[attr-defined] # who has the one has the other
 
     def count(self) -> int:
         """Return the number of rows that come back."""

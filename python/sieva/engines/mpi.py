@@ -107,6 +107,11 @@ class MpiEngine:
         again.add_note(AGREED)
         raise again from error
 
+    def from_root(self, work: Callable[[], T]) -> T:
+        """Return what rank 0's work gave, on every rank; collective. Its error is raised on every rank."""
+        made = self.agreed(lambda: work() if self.rank == 0 else None)
+        return self.comm.bcast(made)  # type: ignore[no-any-return]
+
     def on_root(self, query: EngineQuery | EngineCollectionQuery) -> Query | None:
         """Return the query that knows its answer, on rank 0; None on the others. Collective."""
         settled = self.agreed(query.settled)

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use sieva_index::content_hash;
-use sieva_types::wire::Writer;
+use sieva_types::wire::{Subject, Writer};
 use sieva_types::{Error, ErrorKind, Result};
 
 use super::super::paths::array_of;
@@ -11,7 +11,17 @@ use super::super::query::CollectionQuery;
 use super::super::run::{At, Walk};
 use super::wire::{write_classes, write_objects};
 use crate::augment::state_of_bytes;
+use crate::frame::{framed, opened};
 use crate::open::Source;
+
+const LISTING: [u8; 4] = *b"SVCL";
+/// Memory that a listing of somebody else may take.
+const MEMORY: u64 = 256 << 20;
+const SUBJECT: Subject = Subject {
+    name: "listing",
+    kind: ErrorKind::InvalidValue,
+    hint: "send it again, or make it anew from the query: what it was sent through has changed or cut it off",
+};
 
 /// All objects of a query at one time.
 #[derive(Debug)]
@@ -42,6 +52,48 @@ impl CollectionQuery {
         Ok([listing.objects, listing.states, meaning_of(self.template().source())])
     }
 
+    /// What tells the states of its sources, as bytes: another process that asks the same need not open all of them
+    /// ([`CollectionQuery::take_listing`]). `None` of a query that is run by a plan of other names: its tasks list for themselves.
+    ///
+    /// # Errors
+    /// Those of opening, told with the location.
+    pub fn listing_bytes(&self) -> Result<Option<Vec<u8>>> {
+        if self.planned_otherwise()?.is_some() {
+            return Ok(None);
+        }
+        let listing = self.listing()?;
+        let mut w = Writer::default();
+        w.uint(listing.objects);
+        w.uint(listing.states);
+        w.list(&listing.each, |w, state| state.iter().for_each(|&n| w.uint(n)));
+        w.list(&listing.weights, |w, weights| w.uints(weights));
+        Ok(Some(framed(LISTING, w)))
+    }
+
+    /// Takes over what a process that asks the same found of the sources, which is believed: their states are those that it
+    /// tells. The objects have to be those that the catalog tells here.
+    ///
+    /// # Errors
+    /// `invalid-value` for bytes that are no listing, damaged, or of another version; `stale-source` where it is of other
+    /// objects.
+    pub fn take_listing(&self, bytes: &[u8]) -> Result<()> {
+        let mut r = opened(LISTING, "SVCL", &SUBJECT, bytes, MEMORY)?;
+        let (objects, states) = (r.uint()?, r.uint()?);
+        let each = r.list(|r| Ok([r.uint()?, r.uint()?, r.uint()?]))?;
+        let weights = r.list(|r| r.uints())?;
+        let lens = weights.iter().map(Vec::len);
+        let is_of_these = || lens.eq(self.found().iter().map(|found| found.objects.len()));
+        if states != hash_of_states(&each) || each.len() != weights.len() {
+            return Err(r.damaged("its states are others than it says"));
+        }
+        r.finish()?;
+        if objects != self.hash_of_objects() || !is_of_these() {
+            let what = "the catalog tells other processes of other objects, or of other values of their keys";
+            return Err(Error::new(ErrorKind::StaleSource, what).hint("ask again"));
+        }
+        self.listed_by(|| Ok(Listing { objects, states, each, weights })).map(drop)
+    }
+
     fn list(&self) -> Result<Listing> {
         let sources = self.found();
         let work = |at: At<'_>| {
@@ -60,16 +112,18 @@ impl CollectionQuery {
                 weights.last_mut().ok_or_else(no_source)?.push(bytes);
             }
         }
+        Ok(Listing { objects: self.hash_of_objects(), states: hash_of_states(&each), each, weights })
+    }
+
+    /// A hash of its objects, with their sources and the values of their keys.
+    fn hash_of_objects(&self) -> u64 {
         let mut w = Writer::default();
         write_classes(&mut w, self.classes());
-        w.list(sources, |w, found| {
+        w.list(self.found(), |w, found| {
             w.text(&found.location);
             write_objects(w, &found.objects);
         });
-        let objects = content_hash(&w.into_bytes());
-        let mut w = Writer::default();
-        each.iter().flatten().for_each(|&n| w.uint(n));
-        Ok(Listing { objects, states: content_hash(&w.into_bytes()), each, weights })
+        content_hash(&w.into_bytes())
     }
 
     /// Bytes of the query's arrays in an object.
@@ -84,6 +138,12 @@ impl CollectionQuery {
         }
         Ok(bytes)
     }
+}
+
+fn hash_of_states(each: &[[u64; 3]]) -> u64 {
+    let mut w = Writer::default();
+    each.iter().flatten().for_each(|&n| w.uint(n));
+    content_hash(&w.into_bytes())
 }
 
 fn no_source() -> Error {
