@@ -49,6 +49,11 @@ pub(in crate::exec) fn read_boxes(
     })
 }
 
+/// Whether the given C-order positions make up one box.
+pub(in crate::exec) fn is_box(positions: Range<u64>, shape: &[u64]) -> bool {
+    boxes_of(positions, shape).len() <= 1
+}
+
 /// Boxes that have the given C-order positions, each as many of them as possible, in their order.
 fn boxes_of(positions: Range<u64>, shape: &[u64]) -> Vec<Bx> {
     let mut strides = vec![1; shape.len()];

@@ -10,6 +10,7 @@ pub(super) mod recall;
 pub(super) mod rows;
 pub(super) mod runs;
 pub(super) mod slices;
+pub(crate) mod steps;
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -115,7 +116,9 @@ impl Gatherer {
         let own_rows = bound.axes.len() == execution.bound.rows.shape.len() && bound.axes.is_sorted();
         let auto = execution.options.fetch == FetchWay::Auto && execution.chosen().is_none();
         let small = execution.is_small(array, &info.shape);
-        if !own_rows || !auto || small || info.dtype == DType::Str {
+        // Of several boxes two may have parts of one chunk.
+        let shares = execution.flat[array].is_none() && !boxes::is_box(positions.clone(), &info.shape);
+        if !own_rows || !auto || small || shares || info.dtype == DType::Str {
             let listed: Vec<u64> = positions.collect();
             return self.column(array, raw, &listed);
         }

@@ -13,6 +13,7 @@ use crate::exec::Execution;
 use crate::exec::fetch::Gatherer;
 use crate::exec::fetch::column::Column;
 use crate::exec::fetch::rows::{RowStream, fetch_value};
+use crate::exec::fetch::steps::Band;
 use crate::exec::order::PositionList;
 use crate::exec::order::all::sorted_positions;
 
@@ -134,22 +135,16 @@ impl OrderedRows {
         }
     }
 
-    /// The chunks of the largest array of a value that has all dimensions of the rows; `None` where it has no chunks.
+    /// The chunks of the first array of a value that has all dimensions of the rows; `None` where it has no chunks.
     fn band(&self, value: &Value) -> Option<Band> {
-        let (execution, bound) = (&self.execution, &self.execution.bound);
         let mut arrays = Vec::new();
         value.walk(&mut |v| {
             if let Value::Array { array, .. } = v {
                 arrays.push(*array);
             }
         });
-        let array = arrays.into_iter().find(|a| {
-            let axes = &bound.arrays[*a].axes;
-            axes.len() == bound.rows.shape.len() && axes.is_sorted()
-        })?;
-        let layout = execution.readers[array].layout();
-        let chunked = layout.is_chunked() && layout.chunk_shape.len() >= bound.rows.shape.len();
-        if chunked { Band::of(&bound.rows.shape, &layout.chunk_shape) } else { None }
+        let array = arrays.into_iter().find(|a| self.execution.spans_rows(*a))?;
+        self.execution.band_of(array)
     }
 
     fn take_gatherer(&self) -> Gatherer {
@@ -176,34 +171,6 @@ impl OrderedRows {
     }
 }
 
-/// Positions that share chunks with one another and with no others: a chunk's extent along the outermost dimension that is
-/// not cut singly, all of the dimensions within.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Band {
-    /// Positions of one.
-    len: u64,
-    /// Positions of one index of the dimensions outside, where bands begin anew.
-    outer: u64,
-}
-
-impl Band {
-    fn of(shape: &[u64], chunk: &[u64]) -> Option<Self> {
-        let d = (0..shape.len()).find(|&d| shape[d] > 1 && chunk[d] > 1)?;
-        let inner: u64 = shape[d + 1..].iter().product();
-        let len = chunk[d].min(shape[d]).checked_mul(inner).filter(|&n| n > 0)?;
-        Some(Self { len, outer: shape[d] * inner })
-    }
-
-    fn start_of(&self, position: u64) -> u64 {
-        position - position % self.outer % self.len
-    }
-
-    fn end_of(&self, position: u64) -> u64 {
-        let base = position - position % self.outer;
-        (self.start_of(position) + self.len).min(base + self.outer)
-    }
-}
-
 /// The position of the first of each set of equal rows, OFFSET and LIMIT applied.
 fn distinct_positions(execution: &Execution, mut stream: RowStream) -> Result<Vec<u64>> {
     let (mut found, room) = (Vec::new(), execution.options.room());
@@ -213,20 +180,4 @@ fn distinct_positions(execution: &Execution, mut stream: RowStream) -> Result<Ve
         room.check(8 * found.capacity() as u64, format_args!("{} rows of DISTINCT", found.len()))?;
     }
     Ok(found)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn bands_are_the_chunks_along_one_dimension() {
-        let band = Band::of(&[2, 5, 10], &[1, 2, 4]).unwrap();
-        assert_eq!(band, Band { len: 20, outer: 50 });
-        let bands: Vec<_> = [0, 19, 20, 49, 50, 99].map(|p| (band.start_of(p), band.end_of(p))).to_vec();
-        assert_eq!(bands, [(0, 20), (0, 20), (20, 40), (40, 50), (50, 70), (90, 100)]);
-        assert_eq!(Band::of(&[9], &[4]), Some(Band { len: 4, outer: 9 }));
-        assert_eq!(Band::of(&[1, 9], &[7, 1]), None);
-        assert_eq!(Band::of(&[], &[]), None);
-    }
 }

@@ -10,16 +10,15 @@ use crate::exec::Execution;
 use crate::exec::access_path::sorted::Chosen;
 use crate::exec::fetch::Gatherer;
 use crate::exec::fetch::column::Column;
+use crate::exec::fetch::steps::MOST_TOGETHER;
 use crate::exec::order::PositionList;
 use crate::exec::order::all::sorted_positions;
 use crate::exec::order::distinct::Distinct;
 use crate::exec::tile::evaluate::{Provider, evaluate};
 use crate::values::{Values, Vector};
 
-/// Most rows that are fetched at once where they lie anywhere.
-const MOST_TOGETHER: usize = 1 << 22;
 /// Rows that are looked at together for duplicates.
-const ROWS_COMPARED: usize = 1 << 16;
+pub(crate) const ROWS_COMPARED: usize = 1 << 16;
 /// Numbers of rows between which no others are read for nothing.
 const NEAR: u64 = 1 << 12;
 
@@ -29,8 +28,10 @@ pub struct RowStream {
     gatherer: Gatherer,
     positions: Positions,
     batch: usize,
-    /// Rows that are fetched at once: of those that lie anywhere as many as fit, so that chunks are not read for each batch
-    /// anew.
+    /// Rows that there is room for.
+    most: usize,
+    /// Rows that are fetched at once: of those that lie anywhere as many as fit, and of those in the order of the arrays as
+    /// many as share chunks, so that chunks are not read for each batch anew.
     together: usize,
     /// Those of them that were not given yet.
     ready: Ready,
@@ -215,10 +216,11 @@ impl RowStream {
         let batch = batch.clamp(1, most);
         let together = match &positions {
             Positions::Sorted { .. } => batch.max(most.min(MOST_TOGETHER)),
-            _ => batch,
+            _ if distinct && left < u64::MAX => batch,
+            _ => execution.rows_in_step(bound.outputs.iter().map(|o| &o.value), batch, most),
         };
         let (ready, rest, failure) = (Ready::default(), None, None);
-        Self { execution, gatherer, positions, batch, together, ready, seen, rest, skip, left, failure }
+        Self { execution, gatherer, positions, batch, most, together, ready, seen, rest, skip, left, failure }
     }
 
     /// Whether the last row was given, as far as that is known without looking for another.
@@ -258,8 +260,12 @@ impl RowStream {
     /// # Errors
     /// Reading errors and `cancelled`.
     pub fn next_rows(&mut self) -> Result<Option<(Vec<u64>, Vec<Column>)>> {
-        while self.left > 0 || (self.seen.is_none() && !self.ready.positions.is_empty()) {
+        let is_counted = |s: &Self| s.seen.is_none() || s.rest.is_some();
+        while self.left > 0 || (is_counted(self) && !self.ready.positions.is_empty()) {
             self.execution.options.check_cancel()?;
+            if self.rest.is_some() {
+                return self.next_of_rest();
+            }
             let Some((mut positions, mut columns)) = self.fetched()? else { return self.next_of_rest() };
             if let Some(mut seen) = self.seen.take() {
                 let kept = seen.new_ones(&columns, &self.execution.options);
@@ -293,6 +299,11 @@ impl RowStream {
             }
             self.ready = Ready { positions, columns, at: 0 };
         }
+        Ok(Some(self.part_of_ready()))
+    }
+
+    /// A batch of the rows that were fetched.
+    fn part_of_ready(&mut self) -> (Vec<u64>, Vec<Column>) {
         let (start, ready) = (self.ready.at, &mut self.ready);
         ready.at = ready.positions.len().min(start + self.batch);
         let part: Vec<usize> = (start..ready.at).collect();
@@ -303,18 +314,25 @@ impl RowStream {
         if ready.at == ready.positions.len() {
             *ready = Ready::default();
         }
-        Ok(Some(given))
+        given
     }
 
-    /// The columns of some rows. Where DISTINCT and LIMIT may leave none of the last ones, and these fail, only of the first:
-    /// the others are given again.
+    /// The columns of some rows. Where the last ones fail that may not be wanted (by who takes the first batch alone, or as
+    /// DISTINCT and LIMIT leave none of them), only of the first: the others are given again.
     fn columns_of(&mut self, positions: &mut Vec<u64>) -> Result<Vec<Column>> {
         let may_end = self.seen.is_some() && self.left < u64::MAX;
         loop {
+            let n = positions.len();
+            let kept = if may_end { n / 2 } else { self.batch };
             match fetch(&mut self.gatherer, &self.execution.bound.outputs, positions) {
-                Err(e) if e.kind() == ErrorKind::Overflow && may_end && positions.len() > 1 => {
-                    let behind = positions.split_off(positions.len() / 2);
-                    self.positions.back(behind.len());
+                Err(e) if e.kind() == ErrorKind::Overflow && (1..n).contains(&kept) => {
+                    let behind = positions.split_off(kept).len();
+                    self.positions.back(behind);
+                    self.together = self.batch;
+                    // LIMIT counts them when they are fetched.
+                    if self.seen.is_none() && self.left < u64::MAX {
+                        self.left += behind as u64;
+                    }
                 }
                 done => return done,
             }
@@ -323,13 +341,16 @@ impl RowStream {
 
     /// The next of the rows that DISTINCT had no room for, once all others were given.
     fn next_of_rest(&mut self) -> Result<Option<(Vec<u64>, Vec<Column>)>> {
+        if !self.ready.positions.is_empty() {
+            return Ok(Some(self.part_of_ready()));
+        }
         let Some(seen) = &mut self.seen else { return Ok(None) };
         let (numbers, mut at) = match self.rest.take() {
             Some(known) => known,
             None => (seen.rest(&self.execution.options)?, 0),
         };
         loop {
-            let mut part = numbers.read(at..at + self.batch as u64)?;
+            let mut part = numbers.read(at..at + self.together as u64)?;
             at += part.len() as u64;
             let is_last = part.is_empty();
             self.window(&mut part);
@@ -342,7 +363,8 @@ impl RowStream {
             }
             let positions = self.positions.at(&part)?;
             let columns = fetch(&mut self.gatherer, &self.execution.bound.outputs, &positions)?;
-            return Ok(Some((positions, columns)));
+            self.ready = Ready { positions, columns, at: 0 };
+            return Ok(Some(self.part_of_ready()));
         }
     }
 
@@ -352,7 +374,9 @@ impl RowStream {
         rows.drain(..skipped as usize);
         self.skip -= skipped;
         rows.truncate(usize::try_from(self.left).unwrap_or(usize::MAX));
-        self.left -= rows.len() as u64;
+        if self.left < u64::MAX {
+            self.left -= rows.len() as u64;
+        }
     }
 }
 
@@ -370,6 +394,8 @@ fn first_of_equal(execution: &Arc<Execution>, selection: &Arc<Selection>) -> Res
     let gatherer = Gatherer::new(Arc::clone(execution));
     let mut stream = RowStream::over(Arc::clone(execution), gatherer, positions, ROWS_COMPARED, true);
     (stream.skip, stream.left) = (0, u64::MAX);
+    stream.together =
+        execution.rows_in_step(bound.outputs.iter().map(|o| &o.value), stream.batch, stream.most);
     let mut found = SelectionBuilder::new(selection.dims().to_vec(), selection.shape().to_vec())?;
     let mut count = 0;
     loop {

@@ -29,7 +29,7 @@ pub fn read_runs(
         let (first, n) = (run[0], (run[run.len() - 1] - run[0] + 1) as usize);
         flat.read_run(first, n, &mut block, ws)?;
         let target = &mut out[at..at + run.len() * size];
-        if n == run.len() {
+        if n == run.len() && run.is_sorted_by(|a, b| a < b) {
             target.copy_from_slice(block.bytes());
         } else {
             pick(block.bytes(), run, first, size, target);
@@ -45,9 +45,10 @@ pub fn read_runs(
 fn runs_of(mut rest: &[u64], size: u64, gap: u64) -> impl Iterator<Item = &[u64]> {
     std::iter::from_fn(move || {
         let first = *rest.first()?;
-        // Neighbours have no gap.
+        // Neighbours have no gap; a position may be there more than once.
         let ends = |i: &usize| {
-            (rest[*i] - rest[*i - 1] - 1) * size > gap || (rest[*i] - first) * size > MAX_SPAN_BYTES
+            let between = (rest[*i] - rest[*i - 1]).saturating_sub(1);
+            between * size > gap || (rest[*i] - first) * size > MAX_SPAN_BYTES
         };
         let n = (1..rest.len()).find(ends).unwrap_or(rest.len());
         let (run, left) = rest.split_at(n);
@@ -85,5 +86,8 @@ mod tests {
         assert_eq!(runs_of(&dense, 4, 0).map(<[u64]>::len).sum::<usize>(), dense.len());
         assert_eq!(runs_of(&dense, 4, 0).count(), 3);
         assert_eq!(runs_of(&[], 4, 0).count(), 0);
+        let repeated = [7, 7, 7, 8, 9000, 9000];
+        let runs: Vec<&[u64]> = runs_of(&repeated, 4, 64).collect();
+        assert_eq!(runs, [&repeated[..4], &repeated[4..]]);
     }
 }

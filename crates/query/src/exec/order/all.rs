@@ -12,8 +12,10 @@ use crate::exec::pool::{Flow, in_order_within};
 use crate::exec::tile::evaluate::evaluate;
 use crate::values::{ValueType, Vector};
 
-/// Rows whose keys are computed at once.
+/// Rows whose keys are computed at once, or as many as share chunks.
 const BATCH: usize = 1 << 16;
+/// Parts of them for each thread, at least.
+const PER_THREAD: u64 = 4;
 /// Bytes that are certain of a number's key, and of a text's.
 const LEAST_NUMBER: u64 = 9;
 const LEAST_TEXT: u64 = 3;
@@ -35,8 +37,7 @@ pub(in crate::exec) fn sorted_positions(
         return Ok(PositionList::Held(Vec::new()));
     }
     let mut kept = Kept::new(execution, selection.len(), most)?;
-    let keys = execution.bound.order_by.iter().map(|k| &k.value);
-    let batch = (execution.rows_fetched(keys) / options.threads).clamp(1, BATCH) as u64;
+    let batch = execution.rows_keyed(selection.len());
     let jobs = usize::try_from(selection.len().div_ceil(batch)).unwrap_or(usize::MAX);
     in_order_within(
         (jobs, options.at_work() / 2),
@@ -57,6 +58,18 @@ pub(in crate::exec) fn sorted_positions(
     match kept {
         Kept::First(top) => top.finish(&options.cancel).map(PositionList::Held),
         Kept::All(sorter) => sorter.finish(most),
+    }
+}
+
+impl Execution {
+    /// Of how many of so many rows the keys of ORDER BY are computed at once.
+    pub(crate) fn rows_keyed(&self, rows: u64) -> u64 {
+        let keys = || self.bound.order_by.iter().map(|k| &k.value);
+        let (threads, most) =
+            (self.options.threads.max(1), self.rows_fetched(keys()) / self.options.threads.max(1));
+        let batch = most.clamp(1, BATCH);
+        let share = usize::try_from(rows.div_ceil(PER_THREAD * threads as u64)).unwrap_or(usize::MAX);
+        self.rows_in_step(keys(), batch, most.min(share)) as u64
     }
 }
 

@@ -47,8 +47,6 @@ pub(super) use sort::{HINT, Sorter, make_room, needed};
 use top::SharedBound;
 pub(super) use top::Top;
 
-/// Rows of which the keys are computed at once where positions are listed.
-const BATCH: usize = 1 << 16;
 /// Where no more than one of so many positions of a tile is left, its values are fetched one by one.
 const SPARSE: u64 = 32;
 /// Where more rows than this of a tile may be among the first, one of so many is looked at before the others.
@@ -100,7 +98,7 @@ pub fn first_in_order(
 }
 
 /// How many of the first rows are wanted, where that is no more than all threads may keep, and no key can fail.
-fn wanted(execution: &Execution) -> Option<usize> {
+pub(crate) fn wanted(execution: &Execution) -> Option<usize> {
     let (bound, options) = (&execution.bound, &execution.options);
     let most = usize::try_from(bound.rows_wanted().filter(|_| !bound.order_by.is_empty())?).ok()?;
     if bound.order_by.iter().any(|key| may_fail(bound, &key.value)) {
@@ -246,8 +244,7 @@ impl<'e> Search<'e> {
     /// Goes through positions in C order; `list` gives so many from one on.
     fn listed(&mut self, len: u64, list: impl Fn(u64, usize) -> Vec<u64> + Sync) -> Result<()> {
         let (execution, options) = (self.execution, &self.execution.options);
-        let keys = execution.bound.order_by.iter().map(|k| &k.value);
-        let batch = (execution.rows_fetched(keys) / options.threads.max(1)).clamp(1, BATCH) as u64;
+        let batch = execution.rows_keyed(len);
         let jobs = usize::try_from(len.div_ceil(batch)).unwrap_or(usize::MAX);
         let each = |worker: &mut Worker<'e>, i: usize| {
             let first = i as u64 * batch;
@@ -386,7 +383,7 @@ fn mask_of(selection: &Selection, shape: &[u64], bx: &Bx) -> Mask {
 }
 
 /// The arrays that the keys of ORDER BY are computed from, and bytes that a row takes meanwhile.
-fn key_needs(execution: &Execution) -> (Vec<usize>, u64) {
+pub(crate) fn key_needs(execution: &Execution) -> (Vec<usize>, u64) {
     let (mut arrays, mut held, mut most) = (Vec::new(), 16, 0);
     for key in &execution.bound.order_by {
         key.value.walk(&mut |v| {
