@@ -8,7 +8,7 @@ use sieva_types::{Bx, Result, try_zeros};
 use super::cache::ChunkKey;
 use super::flight::Claim;
 use super::strided::{self, Side};
-use super::{BlockReader, Workspace, span_bytes};
+use super::{BlockReader, Wants, Workspace, span_bytes};
 use crate::layout::{Placement, c_strides};
 
 /// Arrays of at most so many bytes are kept whole (coordinates, mostly).
@@ -51,13 +51,33 @@ impl BlockReader {
         self.cache.offer(key, values);
     }
 
+    /// Whether reading a box of few elements takes nothing from the source: they are in memory.
+    pub fn is_at_hand(&self, bx: &Bx) -> bool {
+        let layout = &*self.layout;
+        match &layout.placement {
+            Placement::Unallocated | Placement::Inline(_) => true,
+            Placement::Direct { offset } => {
+                let bytes = || span_bytes(&layout.extent, &layout.strides, layout.element_size);
+                self.is_kept_whole() && self.cache.holds((WHOLE, *offset, bytes()))
+            }
+            Placement::Chunks(_) if !layout.pipeline.filters.is_empty() => {
+                let mut wants = Wants::default();
+                self.wants(bx, &mut wants);
+                wants.bytes() == 0
+            }
+            _ => false,
+        }
+    }
+
     /// Whether the array is kept whole once something of it was read.
-    pub(super) fn is_kept_whole(&self) -> bool {
+    pub fn is_kept_whole(&self) -> bool {
         let layout = &*self.layout;
         let dense = || layout.strides == c_strides(&layout.extent, layout.element_size as u64);
+        // Where there is room for little, it would be driven out by what is read beside it, and read again and again.
+        let most = SMALL.min(self.cache.most() as u64 / 4);
         self.cache.is_shared()
             && layout.base == 0
-            && Bx::whole(&layout.extent).len().saturating_mul(layout.element_size as u64) <= SMALL
+            && Bx::whole(&layout.extent).len().saturating_mul(layout.element_size as u64) <= most
             && dense()
     }
 

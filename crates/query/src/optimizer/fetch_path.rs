@@ -64,7 +64,7 @@ impl Execution {
         }
     }
 
-    fn fetched(&self, array: usize, replica: Option<&ReplicaPath>) -> Fetched {
+    pub(super) fn fetched(&self, array: usize, replica: Option<&ReplicaPath>) -> Fetched {
         let index = self.bound.arrays[array].index;
         let shape = &self.source.schema().arrays[index].shape;
         let auto = self.options.fetch == FetchWay::Auto;

@@ -13,6 +13,7 @@
 //! | `access_path` | whether a sorted replica gives the rows |
 //! | `fetch_path` | which arrays the result reads, and how |
 //! | `statistics` | aggregates of tiles that zone maps know |
+//! | `expectation` | about how many rows a condition selects |
 //! | `price` | what all of it takes |
 //!
 //! Conditions come in normal form and as intervals of stored values from binding ([`crate::bind`]).
@@ -23,6 +24,7 @@ mod boxes;
 mod cost_of_boxes;
 mod describe;
 mod effort;
+mod expectation;
 mod fetch_path;
 mod order;
 mod price;

@@ -29,7 +29,7 @@ pub(crate) const MOST_JUDGED: u64 = 1 << 18;
 pub(crate) const MOST_PLANNED: u64 = 1 << 15;
 
 /// What is foreseen of tiles.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Outlook {
     /// Tiles of which nothing is selected, of which all is, and of which it is not known.
     pub none: u64,
@@ -37,11 +37,14 @@ pub(crate) struct Outlook {
     pub open: u64,
     /// Bounds of the number of selected positions.
     pub rows: Bounds,
+    /// About how many that are.
+    pub likely: f64,
 }
 
 impl Outlook {
-    fn add(&mut self, (low, high): Bounds) {
+    fn add(&mut self, (low, high): Bounds, likely: f64) {
         self.rows = (self.rows.0.saturating_add(low), self.rows.1.saturating_add(high));
+        self.likely += likely.clamp(low as f64, high as f64);
     }
 }
 
@@ -92,31 +95,39 @@ impl Execution {
     /// What is foreseen of the tiles once the first stage was run.
     pub(crate) fn outlook(&self, prepared: &Prepared, tiles: &Tiles) -> Result<Outlook> {
         let judge = |bx: &Bx| self.foresee(&prepared.node, bx);
-        self.outlook_by((tiles, MOST_JUDGED), prepared.area.len(), judge, |bx| {
-            self.node_bounds(&prepared.node, bx)
+        let shares = self.node_shares(&prepared.node);
+        self.outlook_by((tiles, MOST_JUDGED), judge, |bx| {
+            let share = match bx {
+                Some(bx) => self.node_share(&prepared.node, bx, &mut shares.iter()),
+                None => self.node_share(&prepared.node, &prepared.area, &mut shares.iter()),
+            };
+            (bx.map_or((0, prepared.area.len()), |bx| self.node_bounds(&prepared.node, bx)), share)
         })
     }
 
     /// What is foreseen of the tiles of a plan, before anything is read.
     pub(crate) fn outlook_of(&self, plan: &PhysicalPlan, tiles: &Tiles) -> Result<Outlook> {
         let condition = &self.bound.condition;
+        let shares = self.leaf_shares(condition);
+        let share = |bx: Option<&Bx>| self.likely_share(condition, bx, &mut shares.iter());
         if !self.is_foreseeable(condition) {
+            let likely = share(Some(&plan.area)) * plan.area.len() as f64;
             let (open, rows) = (tiles.len() as u64, (0, plan.area.len()));
-            return Ok(Outlook { open, rows, ..Outlook::default() });
+            return Ok(Outlook { open, rows, likely, ..Outlook::default() });
         }
         let judge = |bx: &Bx| self.foresee_condition(condition, bx);
-        self.outlook_by((tiles, MOST_PLANNED), plan.area.len(), judge, |bx| {
-            self.condition_bounds(condition, bx)
+        self.outlook_by((tiles, MOST_PLANNED), judge, |bx| {
+            (bx.map_or((0, plan.area.len()), |bx| self.condition_bounds(condition, bx)), share(bx))
         })
     }
 
-    /// The same by any judge: of a great many tiles the first ones tell.
+    /// The same by any judge: of a great many tiles the first ones tell. `bounds` tells those of the rows of a box, and the
+    /// share of it that they are about; of all where there is none.
     fn outlook_by(
         &self,
         (tiles, most): (&Tiles, u64),
-        positions: u64,
         judge: impl FnMut(&Bx) -> Verdict,
-        bounds: impl Fn(&Bx) -> Bounds,
+        bounds: impl Fn(Option<&Bx>) -> (Bounds, f64),
     ) -> Result<Outlook> {
         let mut windows = Windows::new(tiles, judge, |_| true);
         let mut found = Outlook::default();
@@ -129,7 +140,7 @@ impl Execution {
                 Window::None(n) => found.none += n,
                 Window::All(_, n, bx) => {
                     found.all += n;
-                    found.add((bx.len(), bx.len()));
+                    found.add((bx.len(), bx.len()), bx.len() as f64);
                 }
                 Window::Open(n, candidates) => {
                     judged += n;
@@ -138,10 +149,11 @@ impl Execution {
                         let bx = tiles.tile(tile);
                         if all {
                             found.all += 1;
-                            found.add((bx.len(), bx.len()));
+                            found.add((bx.len(), bx.len()), bx.len() as f64);
                         } else {
                             found.open += 1;
-                            found.add(bounds(&bx));
+                            let (rows, share) = bounds(Some(&bx));
+                            found.add(rows, share * bx.len() as f64);
                         }
                     }
                 }
@@ -150,9 +162,11 @@ impl Execution {
         let left = windows.left();
         if left > 0 {
             found.open += left;
-            found.add((0, positions));
+            let ((low, positions), share) = bounds(None);
+            found.add((low, positions), share * positions as f64 * left as f64 / tiles.len() as f64);
             found.rows.1 = found.rows.1.min(positions);
         }
+        found.likely = found.likely.clamp(found.rows.0 as f64, found.rows.1 as f64);
         Ok(found)
     }
 

@@ -185,6 +185,17 @@ pub(super) fn row_bytes(
     32 + most + of_keys + states
 }
 
+impl Execution {
+    /// Bytes that a row takes while it is put into its group: by its position, and by the hash of its keys.
+    pub(crate) fn group_row_bytes(
+        &self,
+        keys: &[Value],
+        aggregates: &[(Aggregate, Option<Value>)],
+    ) -> [u64; 2] {
+        [true, false].map(|is_dense| row_bytes(self, keys, aggregates, is_dense))
+    }
+}
+
 /// Refuses aggregates of which not even one of each fits.
 pub(super) fn refuse_large_states(
     execution: &Execution,

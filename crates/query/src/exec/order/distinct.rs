@@ -1,7 +1,6 @@
 //! DISTINCT: the rows that were met, in memory, and of those that do not fit there the first ones, found by sorting.
 
 use std::collections::HashSet;
-use std::sync::Arc;
 
 use sieva_types::Result;
 
@@ -14,6 +13,18 @@ use crate::values::{ValueType, Vector};
 /// Bytes of a row in the table besides its own: where they are, what the allocator takes, and a mark.
 const PLACE_BYTES: u64 = size_of::<Box<[u8]>>() as u64 + 1;
 const ALLOCATED_BYTES: u64 = 16;
+
+impl Execution {
+    /// Whether the table of the different ones of so many rows may have no room for all, so that some are fetched twice.
+    pub(crate) fn may_spill_distinct(&self, rows: u64) -> bool {
+        let options = &self.options;
+        let Some(width) = Distinct::new(self).width else { return options.spill > 0 };
+        // Of a table that grows three parts are held, of which each may be half empty.
+        let each = (width as u64 + ALLOCATED_BYTES).saturating_add(7 * PLACE_BYTES);
+        options.spill > 0
+            && rows.saturating_mul(each).saturating_add(64 * PLACE_BYTES) > options.room().bytes / 2
+    }
+}
 
 /// The different rows of a stream.
 pub struct Distinct {
@@ -30,7 +41,7 @@ pub struct Distinct {
 
 impl Distinct {
     /// None met yet of a query's rows.
-    pub fn new(execution: &Arc<Execution>) -> Self {
+    pub fn new(execution: &Execution) -> Self {
         let bound = &execution.bound;
         let keys: Vec<OrderKey> = bound
             .outputs

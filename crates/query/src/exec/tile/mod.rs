@@ -4,7 +4,7 @@ pub(super) mod arrays;
 pub(super) mod condition;
 pub(super) mod cuts;
 pub(super) mod evaluate;
-pub(super) mod prepare;
+pub(crate) mod prepare;
 mod regions;
 pub(crate) mod windows;
 

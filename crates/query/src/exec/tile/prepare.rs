@@ -127,6 +127,11 @@ impl Execution {
         Ok(Arc::clone(self.prepared.get_or_init(|| found)))
     }
 
+    /// The same, if it was run.
+    pub(crate) fn prepared_already(&self) -> Option<Arc<Prepared>> {
+        self.prepared.get().cloned()
+    }
+
     fn first_stage(&self) -> Result<Prepared> {
         self.ask_for_small();
         let plan = self.physical();
