@@ -66,7 +66,8 @@ impl Plan {
     }
 
     fn __repr__(&self) -> PyResult<String> {
-        Ok(format!("<sieva.Plan {} {}>", self.id()?, self.sql()?))
+        let text = if self.0.outputs().is_empty() { "without columns".into() } else { self.sql()? };
+        Ok(format!("<sieva.Plan {} {text}>", self.id()?))
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {

@@ -37,6 +37,10 @@ impl Plan {
                 Step::Having(_) if ids.start == 0 && scanned > 0 => {
                     return Err(wrong("'having' without 'aggregate'"));
                 }
+                // No text would say it, nor a file have it.
+                Step::Project(outputs) if outputs.iter().any(|o| o.name.is_empty()) => {
+                    return Err(wrong("a column of the result has no name"));
+                }
                 Step::Distinct if self.outputs().is_empty() => {
                     return Err(wrong("'distinct' without 'project'"));
                 }

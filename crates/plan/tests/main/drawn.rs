@@ -78,7 +78,7 @@ fn scan() -> impl Strategy<Value = Scan> {
 }
 
 fn outputs(ids: std::ops::Range<u32>) -> impl Strategy<Value = Vec<Output>> {
-    vec(("[a-z\"]{0,3}", expr(ids)).prop_map(|(name, value)| Output { name, value }), 1..4)
+    vec(("[a-z\"]{1,3}", expr(ids)).prop_map(|(name, value)| Output { name, value }), 1..4)
 }
 
 fn keys(ids: std::ops::Range<u32>) -> impl Strategy<Value = Vec<SortKey>> {

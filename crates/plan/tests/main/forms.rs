@@ -120,6 +120,18 @@ fn what_is_wrong_is_named() {
 }
 
 #[test]
+fn a_column_without_a_name_is_refused() {
+    let mut plan = warm();
+    plan.steps = vec![Step::Project(vec![Output::new("", Expr::Column(ColumnId(0)))])];
+    let e = plan.check().unwrap_err();
+    assert_eq!(
+        (e.kind(), e.message()),
+        (ErrorKind::InvalidValue, "not a plan: a column of the result has no name")
+    );
+    assert_eq!(Plan::from_json(&plan.to_json()).unwrap_err().kind(), ErrorKind::InvalidValue);
+}
+
+#[test]
 fn what_is_nested_too_deep_is_refused() {
     let nested = |n: usize| {
         let mut plan = warm();
