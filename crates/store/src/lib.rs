@@ -10,6 +10,7 @@ pub mod guard;
 pub mod local;
 mod location;
 mod memory;
+pub mod objects;
 mod remote;
 mod stores;
 mod striping;

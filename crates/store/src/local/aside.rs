@@ -83,6 +83,31 @@ impl Aside {
     }
 }
 
+impl Aside {
+    /// Puts it under its final name if nothing has that; false where something does. `durable` waits for the disk first.
+    ///
+    /// # Errors
+    /// Those of the system; it is removed then.
+    pub fn publish_new(mut self, durable: bool) -> io::Result<bool> {
+        let Some(mut file) = self.file.take() else { return Err(io::ErrorKind::NotFound.into()) };
+        let moved = (|| {
+            file.flush()?;
+            if durable {
+                file.sync_all()?;
+            }
+            let is_new = self.dir.rename_new(&self.name, &self.target)?;
+            if durable {
+                self.dir.sync()?;
+            }
+            Ok(is_new)
+        })();
+        if !matches!(moved, Ok(true)) {
+            let _ = self.dir.remove_file(&self.name);
+        }
+        moved
+    }
+}
+
 impl Drop for Aside {
     fn drop(&mut self) {
         if self.file.is_some() {

@@ -6,7 +6,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Component, Path, PathBuf};
 
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, RenameFlags, ResolveFlags};
 use rustix::io::Errno;
 
 /// An open directory.
@@ -176,6 +176,25 @@ impl Dir {
     /// Those of the system.
     pub fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         Ok(rustix::fs::renameat(&self.fd, from, &self.fd, to)?)
+    }
+
+    /// Renames one file in it to a name that nothing has yet; false where something does.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn rename_new(&self, from: &Path, to: &Path) -> io::Result<bool> {
+        match rustix::fs::renameat_with(&self.fd, from, &self.fd, to, RenameFlags::NOREPLACE) {
+            Ok(()) => return Ok(true),
+            Err(Errno::EXIST) => return Ok(false),
+            // File systems that cannot: a second name of a file is never put in place of another.
+            Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {}
+            Err(e) => return Err(e.into()),
+        }
+        match rustix::fs::linkat(&self.fd, from, &self.fd, to, AtFlags::empty()) {
+            Ok(()) => self.remove_file(from).map(|()| true),
+            Err(Errno::EXIST) => Ok(false),
+            Err(e) => Err(e.into()),
+        }
     }
 
     /// Removes a file in it.
