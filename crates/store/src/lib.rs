@@ -17,6 +17,9 @@ mod striping;
 mod tree;
 mod unnamed;
 
+#[cfg(test)]
+extern crate self as sieva_store;
+
 use std::ops::Range;
 use std::os::fd::BorrowedFd;
 use std::path::Path;

@@ -72,7 +72,13 @@ impl Objects for DirObjects {
 
     fn get(&self, key: &str, most: u64) -> Result<Option<Vec<u8>>> {
         let Some(file) = self.open(key)? else { return Ok(None) };
-        local::read_file(&file, most).map(Some).map_err(|e| local::error("reading", &self.root.join(key), &e))
+        let path = self.root.join(key);
+        local::read_file(&file, most).map(Some).map_err(|e| match local::error("reading", &path, &e) {
+            e if e.kind() == ErrorKind::MemoryLimit => {
+                Error::corrupt(format!("'{}' has more than {most} bytes", path.display()))
+            }
+            e => e,
+        })
     }
 
     fn get_range(&self, key: &str, offset: u64, out: &mut [u8]) -> Result<bool> {

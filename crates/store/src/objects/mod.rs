@@ -5,13 +5,16 @@
 //! take at once.
 
 mod dir;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 
 use sieva_types::{Error, ErrorKind, Result};
 
-use crate::Entry;
+use crate::guard::{Gate, Purpose};
 use crate::location::{Location, redacted};
+use crate::{Entry, RemoteOptions, remote};
 pub use dir::DirObjects;
 
 /// Bytes to put, read as often as it takes: a request that failed is sent again.
@@ -107,18 +110,38 @@ pub trait Objects: Send + Sync {
     fn name(&self) -> String;
 }
 
-/// The objects under a root: a directory (`file://` or a path), which is made with the first object, or the place of an object
-/// store.
+/// The objects under a root: a directory (`file://` or a path) or a place of an object store (`s3://bucket/prefix`,
+/// `swift://container/prefix`; the environment says where and who). Directory and container are made with the first object, a
+/// bucket is not. Nothing is asked of a server yet.
 ///
 /// # Errors
-/// `unsupported` for addresses that nothing can be written to; `invalid-value` for those that are none.
+/// `unsupported` for addresses that nothing can be written to; `invalid-value` for those that are none;
+/// `permission-denied` where the environment does not say who writes.
+///
+/// ```
+/// let e = sieva_store::objects::open_objects("https://host/data").map(|_| ()).unwrap_err();
+/// assert_eq!(e.message(), "'https://host/data' cannot be written to");
+/// ```
 pub fn open_objects(root: &str) -> Result<Arc<dyn Objects>> {
+    open_objects_within(root, &RemoteOptions::default(), &Gate::default(), Purpose::Source)
+}
+
+/// The same with limits of remote storage, if `gate` lets it: it is asked for the root, and for each object of a remote one.
+///
+/// # Errors
+/// As [`open_objects`]; the gate's refusal.
+pub fn open_objects_within(
+    root: &str,
+    options: &RemoteOptions,
+    gate: &Gate,
+    purpose: Purpose,
+) -> Result<Arc<dyn Objects>> {
     match Location::parse(root)? {
-        Location::Local(path) => Ok(Arc::new(DirObjects::new(path))),
-        Location::Remote(_) => {
-            Err(Error::new(ErrorKind::Unsupported, format!("'{}' cannot be written to", redacted(root)))
-                .hint("use a directory"))
+        Location::Local(path) => {
+            gate.look(&path, purpose)?;
+            Ok(Arc::new(DirObjects::new(path)))
         }
+        Location::Remote(place) => remote::open_objects(&place, options, gate, purpose),
     }
 }
 

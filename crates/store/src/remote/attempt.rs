@@ -2,18 +2,17 @@
 
 use std::ops::Range;
 
-use http::header::{ACCEPT_ENCODING, CONTENT_RANGE, HeaderMap, HeaderValue, RANGE, RETRY_AFTER};
-use http::{StatusCode, header};
+use http::StatusCode;
+use http::header::{ACCEPT_ENCODING, CONTENT_RANGE, HeaderMap, HeaderValue, RANGE};
 use reqwest::{Client, Response};
 use sieva_types::{Error, ErrorKind};
 
-use super::failure::{Failure, refused, stale};
+use super::failure::{Failure, Outcome, failed, stale};
 use super::landing::Landing;
 use super::redirect;
-use super::retry;
-use super::s3::error_code;
+use super::service::Call;
 use super::swift::TOKEN;
-use super::transport::Transport;
+use super::transport::{Transport, Tried};
 use super::validator::Validator;
 use crate::{Counters, Span};
 
@@ -25,6 +24,8 @@ pub(crate) struct Ask<'a> {
     pub(crate) span: Span,
     /// The version that it must be.
     pub(crate) version: Option<Validator>,
+    /// The most bytes that it may have where all of it is asked for; none: as many as the cache.
+    pub(crate) most: Option<u64>,
 }
 
 /// What came.
@@ -37,8 +38,6 @@ pub(crate) struct Fetched {
     /// Whether the server sent all of the object although a range was asked for.
     pub(crate) ignores_ranges: bool,
 }
-
-type Outcome<T> = std::result::Result<T, Failure>;
 
 /// A request being made, with what has come so far.
 pub(crate) struct Attempt<'a> {
@@ -56,7 +55,28 @@ pub(crate) struct Attempt<'a> {
     /// Whether the server sends all of the object although a range was asked for.
     is_whole: bool,
     /// The token that the last request was sent with.
-    pub(crate) token: Option<HeaderValue>,
+    token: Option<HeaderValue>,
+}
+
+impl Tried for Attempt<'_> {
+    type Brought = Fetched;
+
+    fn run(&mut self) -> impl Future<Output = Outcome<Fetched>> + Send {
+        self.attempt()
+    }
+
+    /// Bytes of the range that have come, in all runs so far.
+    fn brought(&self) -> u64 {
+        self.taken + self.got.len() as u64
+    }
+
+    fn token(&self) -> Option<&HeaderValue> {
+        self.token.as_ref()
+    }
+
+    fn what(&self) -> String {
+        format!("cannot read '{}'", self.name)
+    }
 }
 
 impl<'a> Attempt<'a> {
@@ -83,12 +103,7 @@ impl<'a> Attempt<'a> {
         }
     }
 
-    /// Bytes of the range that have come, in all runs so far.
-    pub(crate) fn brought(&self) -> u64 {
-        self.taken + self.got.len() as u64
-    }
-
-    pub(crate) async fn run(&mut self) -> Outcome<Fetched> {
+    async fn attempt(&mut self) -> Outcome<Fetched> {
         // What came of the whole object is no beginning of a range.
         if std::mem::take(&mut self.is_whole) || !matches!(self.ask.span, Span::Range(_)) {
             self.got.clear();
@@ -99,7 +114,7 @@ impl<'a> Attempt<'a> {
             StatusCode::OK => self.whole(answer).await,
             StatusCode::RANGE_NOT_SATISFIABLE => self.out_of_range(&answer),
             StatusCode::PRECONDITION_FAILED => Err(stale(self.name).into()),
-            status => Err(self.failure(status, answer).await),
+            _ => Err(self.failure(answer).await),
         }
     }
 
@@ -113,7 +128,7 @@ impl<'a> Attempt<'a> {
 
     async fn send(&mut self) -> Outcome<Response> {
         let service = &self.transport.service;
-        let mut request = service.request(self.client, self.ask.key, self.ask.query).await?;
+        let mut request = service.request(self.client, Call::get(self.ask.key, self.ask.query)).await?;
         self.token = request.headers().get(TOKEN).cloned();
         let headers = request.headers_mut();
         // Bytes as they are stored: ranges of a compressed transfer would be other bytes.
@@ -132,7 +147,7 @@ impl<'a> Attempt<'a> {
             headers.insert(name, value);
         }
         self.counters.add_request(0);
-        let what = format!("cannot read '{}'", self.name);
+        let what = self.what();
         redirect::follow(self.transport, self.client, request, &what).await
     }
 
@@ -165,7 +180,7 @@ impl<'a> Attempt<'a> {
         self.got.clear();
         self.is_whole = true;
         let ranged = !matches!(self.ask.span, Span::All);
-        let most = self.transport.longest_body();
+        let most = self.ask.most.unwrap_or_else(|| self.transport.longest_body());
         let said = answer.content_length();
         if said.is_some_and(|len| len > most) {
             return Err(self.too_long(ranged, said, most));
@@ -198,18 +213,11 @@ impl<'a> Attempt<'a> {
         Err(Error::corrupt(message).into())
     }
 
-    async fn failure(&self, status: StatusCode, answer: Response) -> Failure {
-        let header = answer.headers().get(RETRY_AFTER).and_then(|v| v.to_str().ok());
-        let after = header.and_then(retry::retry_after);
-        let body = start_of(answer).await;
-        if retry::may_pass(status) {
-            return Failure::Again { cause: format!("the server answers {status}"), after };
-        }
-        if status == StatusCode::NOT_FOUND && self.version.is_some() {
+    async fn failure(&self, answer: Response) -> Failure {
+        if answer.status() == StatusCode::NOT_FOUND && self.version.is_some() {
             return stale(self.name).into();
         }
-        let e = refused(status, error_code(&body), self.name, self.transport.service.access());
-        if status == StatusCode::UNAUTHORIZED { Failure::Unauthorized(e) } else { e.into() }
+        failed(answer, self.name, self.transport.service.access()).await
     }
 
     /// Whether the answer is of the version wanted; from now on it must be this one.
@@ -228,7 +236,7 @@ impl<'a> Attempt<'a> {
     async fn body(&mut self, mut answer: Response, len: u64) -> Outcome<()> {
         let mut left = len;
         while left > 0 {
-            let what = format!("cannot read '{}'", self.name);
+            let what = self.what();
             let Some(bytes) = answer.chunk().await.map_err(|e| Failure::connection(e, &what))? else {
                 let cause = format!("the body ended {left} bytes early");
                 return Err(Failure::Again { cause, after: None });
@@ -257,7 +265,7 @@ impl<'a> Attempt<'a> {
     }
 
     async fn unbounded_body(&mut self, mut answer: Response, ranged: bool, most: u64) -> Outcome<()> {
-        let what = format!("cannot read '{}'", self.name);
+        let what = self.what();
         while let Some(bytes) = answer.chunk().await.map_err(|e| Failure::connection(e, &what))? {
             self.counters.add_bytes(bytes.len() as u64);
             self.got.extend_from_slice(&bytes);
@@ -304,20 +312,6 @@ fn content_range(headers: &HeaderMap) -> Option<(Option<Range<u64>>, Option<u64>
     let (first, last): (u64, u64) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
     let end = last.checked_add(1)?;
     (first < end && total.is_none_or(|t| end <= t)).then_some((Some(first..end), total))
-}
-
-/// The first bytes of an error's body.
-async fn start_of(mut answer: Response) -> Vec<u8> {
-    let is_xml = answer.headers().get(header::CONTENT_TYPE);
-    let mut body = Vec::new();
-    if !is_xml.and_then(|v| v.to_str().ok()).is_some_and(|v| v.contains("xml")) {
-        return body;
-    }
-    while body.len() < 4096 {
-        let Ok(Some(bytes)) = answer.chunk().await else { break };
-        body.extend_from_slice(&bytes[..bytes.len().min(4096)]);
-    }
-    body
 }
 
 #[cfg(test)]

@@ -25,7 +25,7 @@ pub(crate) async fn all(
         if let Some(next) = &next {
             query.push((listing.next, next));
         }
-        let ask = Ask { key: "", query: &query, span: Span::All, version: None };
+        let ask = Ask { key: "", query: &query, span: Span::All, version: None, most: None };
         let body = transport.fetch(&ask, counters).await?.bytes;
         let (page, after) = (listing.page)(&body).map_err(|e| unreadable(transport, &e))?;
         entries.extend(page);

@@ -3,6 +3,8 @@
 //! From the outside in: [`open`] and [`open_tree`] make a `RemoteObject` or `RemoteTree`; a `Target` is one object, whose
 //! bytes are in the cache, on their way or asked for; a `Transport` is one server and repeats what fails; an `Attempt` is one
 //! request and what it brought, which a `Landing` hands on while it comes; a `Service` knows how a kind of server is addressed.
+//! What is written: `RemoteObjects` are the objects under a root; a `Sending` is one request that changes something, with a
+//! `Payload`; `parts` are those of a long body.
 
 mod address;
 mod attempt;
@@ -12,10 +14,13 @@ mod landing;
 mod list;
 mod object;
 mod options;
+mod parts;
 mod redirect;
 mod retry;
 mod runtime;
 pub(crate) mod s3;
+mod sending;
+mod sent;
 pub(crate) mod service;
 pub(crate) mod swift;
 mod target;
@@ -23,6 +28,7 @@ mod transport;
 mod tree;
 mod validator;
 pub(crate) mod web;
+mod written;
 
 use std::sync::Arc;
 
@@ -31,11 +37,14 @@ use sieva_types::{Error, ErrorKind, Result};
 pub use options::{RemoteOption, RemoteOptions, RemoteValue};
 
 use crate::guard::{Gate, Purpose};
-use crate::location::{Location, redacted};
+use crate::location::{Location, Remote, redacted};
+use crate::objects::Objects;
 use crate::{DirTree, FileStore, ObjectTree, RangedRead};
 use object::RemoteObject;
+use service::Service;
 use transport::Transport;
 use tree::RemoteTree;
+use written::RemoteObjects;
 
 /// Opens the object at a path, or at a URL of one of the stores ([`crate::Store`]): `file://`, `http://`, `https://`,
 /// `s3://bucket/key` (the `AWS_*` variables of the environment say where and who, requests are unsigned without keys),
@@ -100,4 +109,31 @@ pub fn open_tree_within(
     gate.check_url(location, purpose)?;
     let prefix = place.key.as_deref().unwrap_or_default();
     Ok(Arc::new(RemoteTree::new(Transport::new(service, options, gate, Purpose::Member)?, prefix)?))
+}
+
+/// The objects that can be written under a place of an object store; see [`crate::objects::open_objects_within`].
+pub(crate) fn open_objects(
+    place: &Remote,
+    options: &RemoteOptions,
+    gate: &Gate,
+    purpose: Purpose,
+) -> Result<Arc<dyn Objects>> {
+    gate.check_parsed(&place.url, purpose)?;
+    objects_of((place.connect)(place)?, place.key.as_deref().unwrap_or_default(), options, gate, purpose)
+}
+
+/// The objects under a prefix of a server.
+pub(crate) fn objects_of(
+    service: Box<dyn Service>,
+    prefix: &str,
+    options: &RemoteOptions,
+    gate: &Gate,
+    purpose: Purpose,
+) -> Result<Arc<dyn Objects>> {
+    let Some(writing) = service.writing() else {
+        let message = format!("'{}' cannot be written to", service.root());
+        return Err(Error::new(ErrorKind::Unsupported, message)
+            .hint("use a directory, s3://bucket/prefix or swift://container/prefix"));
+    };
+    Ok(Arc::new(RemoteObjects::new(Transport::new(service, options, gate, purpose)?, writing, prefix)?))
 }

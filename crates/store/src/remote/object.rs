@@ -37,7 +37,7 @@ fn first_block(transport: &Arc<Transport>, key: &str, counters: &Arc<Counters>) 
     let (transport, counters, key) = (Arc::clone(transport), Arc::clone(counters), key.to_owned());
     runtime::wait_for(async move {
         let span = Span::Range(0..transport.options.first_bytes.max(1));
-        let ask = Ask { key: &key, query: &[], span, version: None };
+        let ask = Ask { key: &key, query: &[], span, version: None, most: None };
         transport.fetch(&ask, &counters).await
     })
 }
@@ -67,7 +67,8 @@ impl RangedRead for RemoteObject {
         let target = Arc::clone(&self.target);
         runtime::wait_for(async move {
             let span = Span::Range(0..1);
-            let ask = Ask { key: &target.key, query: &[], span, version: target.version().cloned() };
+            let ask =
+                Ask { key: &target.key, query: &[], span, version: target.version().cloned(), most: None };
             let answered = target.transport.fetch(&ask, &target.counters).await?;
             target.pin(&answered.version)
         })

@@ -1,16 +1,21 @@
 //! Amazon's S3 and those that speak like it: addresses, credentials, listings.
 
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use http::HeaderName;
 use object_store::CredentialProvider;
 use object_store::aws::{AmazonS3Builder, AwsAuthorizer, AwsCredential, AwsCredentialProvider};
 use object_store::client::{HttpRequest, HttpRequestBody};
-use reqwest::{Client, Method, Request};
+use reqwest::{Client, Request};
 use serde::Deserialize;
 use sieva_types::{Error, ErrorKind, Result};
 use std::sync::Arc;
 use url::Url;
 
 use super::failure::Failure;
-use super::service::{Listing, Page, Pending, Service, address, variable, within};
+use super::service::{
+    Call, Large, Listing, Page, Parts, Pending, Service, Writing, address, variable, within,
+};
 use crate::Entry;
 use crate::location::container_and_key;
 use crate::stores::Store;
@@ -25,9 +30,19 @@ pub(crate) const STORE: Store = Store {
     },
 };
 
+const MIB: u64 = 1 << 20;
+
+const WRITING: Writing = Writing {
+    sum: |md5| (HeaderName::from_static("content-md5"), BASE64_STANDARD.encode(md5)),
+    signs: true,
+    makes_container: false,
+    small: 64 * MIB,
+    large: Large::Parts(Parts { size: 16 * MIB, most: 10_000, total: 5 << 40, memory: 64 * MIB }),
+};
+
 /// A bucket.
 #[derive(Debug)]
-struct S3 {
+pub(crate) struct S3 {
     bucket: String,
     base: Url,
     region: String,
@@ -40,6 +55,19 @@ struct S3 {
 struct Fixed(Arc<AwsCredential>);
 
 impl S3 {
+    /// A bucket of a server on loopback, with keys.
+    #[cfg(test)]
+    pub(crate) fn at(endpoint: &str, bucket: &str) -> Self {
+        let (key_id, secret_key) = ("AKIDEXAMPLE".to_owned(), "s3cret".to_owned());
+        let credential = AwsCredential { key_id, secret_key, token: None };
+        Self {
+            bucket: bucket.to_owned(),
+            base: Url::parse(&format!("{endpoint}/{bucket}")).unwrap(),
+            region: "us-east-1".to_owned(),
+            credentials: Some(Arc::new(Fixed(Arc::new(credential)))),
+        }
+    }
+
     /// The bucket as the environment's AWS variables describe it.
     fn from_env(bucket: &str) -> Result<Self> {
         let region = ["AWS_REGION", "AWS_DEFAULT_REGION"].iter().find_map(|name| variable(name));
@@ -58,19 +86,19 @@ impl Service for S3 {
     fn request<'a>(
         &'a self,
         _client: &'a Client,
-        key: &'a str,
-        query: &'a [(&'a str, &'a str)],
+        call: Call<'a>,
     ) -> Pending<'a, std::result::Result<Request, Failure>> {
         Box::pin(async move {
-            let url = address(&self.base, key, query)?;
-            let mut request = Request::new(Method::GET, url);
+            let url = address(&self.base, call.key, call.query)?;
+            let mut request = Request::new(call.method, url);
+            request.headers_mut().extend(call.headers);
             if let Some(credentials) = &self.credentials {
                 let again = |e: object_store::Error| Failure::Again {
                     cause: format!("no credentials: {e}"),
                     after: None,
                 };
                 let credential = credentials.get_credential().await.map_err(again)?;
-                sign(&mut request, &credential, &self.region)?;
+                sign(&mut request, &credential, &self.region, call.digest)?;
             }
             Ok(request)
         })
@@ -98,6 +126,10 @@ impl Service for S3 {
 
     fn listing(&self) -> Option<&'static Listing> {
         Some(&Listing { asks: ("list-type", "2"), next: "continuation-token", page })
+    }
+
+    fn writing(&self) -> Option<&'static Writing> {
+        Some(&WRITING)
     }
 }
 
@@ -164,14 +196,22 @@ impl CredentialProvider for Fixed {
     }
 }
 
-/// Signature version 4 in the request's headers.
-fn sign(request: &mut Request, credential: &AwsCredential, region: &str) -> Result<()> {
+/// Signature version 4 in the request's headers, of a body with this digest.
+fn sign(
+    request: &mut Request,
+    credential: &AwsCredential,
+    region: &str,
+    digest: Option<[u8; 32]>,
+) -> Result<()> {
     let internal =
         |e: &dyn std::fmt::Display| Error::new(ErrorKind::Internal, format!("cannot sign a request: {e}"));
-    let unsigned = http::Request::builder().method("GET").uri(request.url().as_str());
+    let unsigned = http::Request::builder().method(request.method()).uri(request.url().as_str());
     let mut unsigned: HttpRequest = unsigned.body(HttpRequestBody::empty()).map_err(|e| internal(&e))?;
+    unsigned.headers_mut().extend(std::mem::take(request.headers_mut()));
     let authorizer = AwsAuthorizer::new(credential, "s3", region);
-    authorizer.try_authorize(&mut unsigned, None).map_err(|e| internal(&e))?;
+    authorizer
+        .try_authorize(&mut unsigned, digest.as_ref().map(<[u8; 32]>::as_slice))
+        .map_err(|e| internal(&e))?;
     request.headers_mut().extend(unsigned.into_parts().0.headers);
     Ok(())
 }

@@ -2,8 +2,8 @@
 
 use std::pin::Pin;
 
-use http::HeaderValue;
-use reqwest::{Client, Request};
+use http::header::{HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Client, Method, Request};
 use sieva_types::{Error, ErrorKind, Result};
 use url::Url;
 
@@ -14,14 +14,33 @@ use crate::location::{encoded, redacted};
 /// What comes later.
 pub(crate) type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
+/// A request of a server as its store knows it, before it is addressed and signed.
+#[derive(Debug)]
+pub(crate) struct Call<'a> {
+    pub(crate) method: Method,
+    /// The object; empty for the place itself.
+    pub(crate) key: &'a str,
+    pub(crate) query: &'a [(&'a str, &'a str)],
+    /// Headers that are signed with it.
+    pub(crate) headers: HeaderMap,
+    /// SHA-256 of its body; none where it has none.
+    pub(crate) digest: Option<[u8; 32]>,
+}
+
+impl<'a> Call<'a> {
+    /// A read of `key`; with `query` instead of a key, of a listing.
+    pub(crate) fn get(key: &'a str, query: &'a [(&'a str, &'a str)]) -> Self {
+        Self { method: Method::GET, key, query, headers: HeaderMap::new(), digest: None }
+    }
+}
+
 /// A server, and the place on it below which keys are.
 pub(crate) trait Service: std::fmt::Debug + Send + Sync {
-    /// A request for `key`, ready to be sent; with `query` instead of a key, for a listing.
+    /// The request of a call, ready to be sent but for its body.
     fn request<'a>(
         &'a self,
         client: &'a Client,
-        key: &'a str,
-        query: &'a [(&'a str, &'a str)],
+        call: Call<'a>,
     ) -> Pending<'a, std::result::Result<Request, Failure>>;
 
     /// Forgets a token that was refused; whether a new one can be had.
@@ -58,6 +77,11 @@ pub(crate) trait Service: std::fmt::Debug + Send + Sync {
         None
     }
 
+    /// How objects are put; none: they cannot be.
+    fn writing(&self) -> Option<&'static Writing> {
+        None
+    }
+
     /// Whether redirects are followed: only where no secret of ours goes with the request in a header.
     fn follows_redirects(&self) -> bool {
         false
@@ -76,6 +100,43 @@ pub(crate) struct Listing {
     pub next: &'static str,
     /// Reads a page.
     pub page: fn(&[u8]) -> Page,
+}
+
+/// How objects are put.
+#[derive(Debug)]
+pub(crate) struct Writing {
+    /// The header by which the server compares the body with its MD5, and refuses one that was damaged on its way.
+    pub sum: fn(&[u8; 16]) -> (HeaderName, String),
+    /// Whether requests are signed with the SHA-256 of their bodies.
+    pub signs: bool,
+    /// Whether the first object makes the container.
+    pub makes_container: bool,
+    /// The longest body that is held in memory and sent as it is.
+    pub small: u64,
+    /// How longer ones are sent.
+    pub large: Large,
+}
+
+/// How long bodies are sent.
+#[derive(Debug)]
+pub(crate) enum Large {
+    /// In parts, several at once, which the server puts together (S3).
+    Parts(Parts),
+    /// In one request, read as it goes; of so many bytes at most.
+    Whole(u64),
+}
+
+/// The sizes of parts.
+#[derive(Debug)]
+pub(crate) struct Parts {
+    /// Bytes of a part, where there are not too many of them.
+    pub size: u64,
+    /// The most parts.
+    pub most: u64,
+    /// The most bytes of all parts together.
+    pub total: u64,
+    /// Bytes in memory at once; one part at least.
+    pub memory: u64,
 }
 
 /// The normal form of the address of an object in a container.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
 
 use http::HeaderValue;
+use http::header::ETAG;
 use reqwest::{Client, Method, Request};
 use serde::Deserialize;
 use sieva_types::{Error, ErrorKind, Result};
@@ -12,7 +13,8 @@ use url::Url;
 
 use super::failure::{Failure, refused};
 use super::retry;
-use super::service::{Listing, Page, Pending, Service, address, variable, within};
+use super::sent::hex;
+use super::service::{Call, Large, Listing, Page, Pending, Service, Writing, address, variable, within};
 use crate::Entry;
 use crate::location::container_and_key;
 use crate::stores::Store;
@@ -30,9 +32,20 @@ pub(crate) const STORE: Store = Store {
     },
 };
 
+/// Longer bodies than these would have to be put in segments, which replacing them leaves behind.
+const LONGEST: u64 = 5 << 30;
+
+const WRITING: Writing = Writing {
+    sum: |md5| (ETAG, hex(md5)),
+    signs: false,
+    makes_container: true,
+    small: 16 << 20,
+    large: Large::Whole(LONGEST),
+};
+
 /// A container.
 #[derive(Debug)]
-struct Swift {
+pub(crate) struct Swift {
     container: String,
     login: Option<Login>,
     session: Arc<Sessions>,
@@ -76,6 +89,15 @@ impl std::fmt::Debug for Session {
 }
 
 impl Swift {
+    /// A container of a server on loopback.
+    #[cfg(test)]
+    pub(crate) fn at(endpoint: &str, container: &str) -> Self {
+        let auth = Url::parse(&format!("{endpoint}/auth/v1.0")).unwrap();
+        let (user, key) = (HeaderValue::from_static("me"), HeaderValue::from_static("s3cret"));
+        let (account, session) = (auth.to_string(), Arc::default());
+        Self { container: container.to_owned(), login: Some(Login { auth, user, key }), session, account }
+    }
+
     /// The container as the environment's variables describe the account.
     fn from_env(container: &str) -> Result<Self> {
         let container = container.to_owned();
@@ -127,13 +149,13 @@ impl Service for Swift {
     fn request<'a>(
         &'a self,
         client: &'a Client,
-        key: &'a str,
-        query: &'a [(&'a str, &'a str)],
+        call: Call<'a>,
     ) -> Pending<'a, std::result::Result<Request, Failure>> {
         Box::pin(async move {
             let session = self.session(client).await?;
             let container = address(&session.storage, &self.container, &[])?;
-            let mut request = Request::new(Method::GET, address(&container, key, query)?);
+            let mut request = Request::new(call.method, address(&container, call.key, call.query)?);
+            request.headers_mut().extend(call.headers);
             request.headers_mut().insert(TOKEN, session.token);
             Ok(request)
         })
@@ -173,6 +195,10 @@ impl Service for Swift {
 
     fn listing(&self) -> Option<&'static Listing> {
         Some(&Listing { asks: ("format", "json"), next: "marker", page: page_and_marker })
+    }
+
+    fn writing(&self) -> Option<&'static Writing> {
+        Some(&WRITING)
     }
 }
 

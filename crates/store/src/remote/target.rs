@@ -222,6 +222,7 @@ impl Target {
             query: &[],
             span: Span::Range(range.clone()),
             version: self.version().cloned(),
+            most: None,
         };
         let early = if self.disk.is_some() { None } else { Some(&mut *landing) };
         let fetched = self.transport.fetch_into(&ask, &self.counters, early).await?;
@@ -273,7 +274,7 @@ impl Target {
 }
 
 /// Of what a server sent, the range that was asked for.
-fn cut(fetched: Fetched, range: &Range<u64>, name: &str) -> Result<Vec<u8>> {
+pub(crate) fn cut(fetched: Fetched, range: &Range<u64>, name: &str) -> Result<Vec<u8>> {
     let mut bytes = fetched.bytes;
     let have = fetched.start..fetched.start + bytes.len() as u64;
     if range.start < have.start || range.end > have.end {

@@ -104,7 +104,7 @@ impl RemoteTree {
             (Arc::clone(&self.transport), Arc::clone(&self.counters), key.to_owned());
         let asked = span.clone();
         let fetched = runtime::wait_for(async move {
-            let ask = Ask { key: &key, query: &[], span: asked, version };
+            let ask = Ask { key: &key, query: &[], span: asked, version, most: None };
             transport.fetch(&ask, &counters).await
         })?;
         if let Some(target) = pinned {
@@ -136,7 +136,7 @@ impl RemoteTree {
         let (transport, counters) = (Arc::clone(&self.transport), Arc::clone(&self.counters));
         let version = lock(&self.targets).get(&key).and_then(|target| target.version().cloned());
         runtime::spawn(async move {
-            let ask = Ask { key: &key, query: &[], span: Span::All, version };
+            let ask = Ask { key: &key, query: &[], span: Span::All, version, most: None };
             promise.keep(transport.fetch(&ask, &counters).await.map(|fetched| fetched.bytes));
         })
     }

@@ -5,7 +5,7 @@ use sieva_types::Result;
 use url::Url;
 
 use super::failure::Failure;
-use super::service::{Pending, Service, below};
+use super::service::{Call, Pending, Service, below};
 use crate::location::{Location, Remote, invalid, redacted};
 use crate::stores::Store;
 
@@ -35,12 +35,11 @@ impl Service for Web {
     fn request<'a>(
         &'a self,
         client: &'a Client,
-        key: &'a str,
-        _query: &'a [(&'a str, &'a str)],
+        call: Call<'a>,
     ) -> Pending<'a, std::result::Result<Request, Failure>> {
         Box::pin(async move {
             // Built by the client, which makes a header of user and password.
-            let built = client.get(below(&self.0, key)?).build();
+            let built = client.request(call.method, below(&self.0, call.key)?).headers(call.headers).build();
             built.map_err(|e| Failure::connection(e, "cannot make a request"))
         })
     }

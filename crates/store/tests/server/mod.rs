@@ -1,8 +1,8 @@
-//! A web server on loopback that can be told to fail in the ways in which servers fail.
+//! A web server on loopback that can be told to fail in the ways in which servers fail. It keeps what is put.
 #![allow(clippy::unwrap_used, clippy::panic, dead_code)]
 
 use std::collections::{HashMap, VecDeque};
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
@@ -28,6 +28,10 @@ pub enum Fault {
     WrongRange,
     /// A redirect to this path.
     Redirect(&'static str),
+    /// The connection ends when half of what is sent has come.
+    Half,
+    /// It is done, and the connection ends without an answer.
+    Lost,
 }
 
 /// One request as it came.
@@ -36,9 +40,14 @@ pub struct Request {
     pub method: String,
     pub target: String,
     pub headers: HashMap<String, String>,
+    pub body: Vec<u8>,
 }
 
 impl Request {
+    pub fn path(&self) -> &str {
+        self.target.split('?').next().unwrap()
+    }
+
     pub fn range(&self) -> Option<(u64, u64)> {
         let (first, last) = self.headers.get("range")?.strip_prefix("bytes=")?.split_once('-')?;
         Some((first.parse().ok()?, last.parse().ok()?))
@@ -101,6 +110,11 @@ impl Server {
         self.state.objects.lock().unwrap().insert(path.into(), object);
     }
 
+    /// What is at a path.
+    pub fn kept(&self, path: &str) -> Option<Vec<u8>> {
+        self.state.objects.lock().unwrap().get(path).map(|(bytes, _)| bytes.clone())
+    }
+
     pub fn remove(&self, path: &str) {
         self.state.objects.lock().unwrap().remove(path);
     }
@@ -157,7 +171,10 @@ fn serve(stream: TcpStream, state: &State) {
             let _ = stream.shutdown(Shutdown::Both);
             return;
         }
-        let Some(request) = read_request(&mut reader) else { return };
+        let Some(request) = read_request(&mut reader, state) else {
+            let _ = stream.shutdown(Shutdown::Both);
+            return;
+        };
         state.log.lock().unwrap().push(request.clone());
         let busy = state.busy.fetch_add(1, SeqCst) + 1;
         state.most_busy.fetch_max(busy, SeqCst);
@@ -177,7 +194,7 @@ fn peeked(state: &State) -> Option<Fault> {
     state.faults.lock().unwrap().front().cloned().or(always)
 }
 
-fn read_request(reader: &mut BufReader<TcpStream>) -> Option<Request> {
+fn read_request(reader: &mut BufReader<TcpStream>, state: &State) -> Option<Request> {
     let mut line = String::new();
     reader.read_line(&mut line).ok().filter(|n| *n > 0)?;
     let mut words = line.split_whitespace();
@@ -189,15 +206,20 @@ fn read_request(reader: &mut BufReader<TcpStream>) -> Option<Request> {
         let Some((name, value)) = line.trim().split_once(':') else { break };
         headers.insert(name.to_lowercase(), value.trim().to_owned());
     }
-    Some(Request { method, target, headers })
+    let len = headers.get("content-length").map_or(0, |len: &String| len.parse().unwrap());
+    let mut body = vec![0; len];
+    if let Some(Fault::Half) = peeked(state) {
+        reader.read_exact(&mut body[..len / 2]).ok()?;
+        state.faults.lock().unwrap().pop_front();
+        return None;
+    }
+    reader.read_exact(&mut body).ok()?;
+    Some(Request { method, target, headers, body })
 }
 
 /// None where the connection ends with it.
 fn answer(stream: &TcpStream, state: &State, request: &Request) -> Option<()> {
     let fault = state.faults.lock().unwrap().pop_front().or_else(|| state.always.lock().unwrap().clone());
-    if request.method != "GET" {
-        return send(stream, (405, vec![], vec![]), None);
-    }
     match fault {
         Some(Fault::Status(status, header)) => {
             let headers = Some(header).filter(|h| !h.is_empty()).map(str::to_owned);
@@ -209,14 +231,48 @@ fn answer(stream: &TcpStream, state: &State, request: &Request) -> Option<()> {
         Some(Fault::Slow(time)) => std::thread::sleep(time),
         _ => {}
     }
+    if let Some(Fault::Lost) = fault {
+        let handled = state.handler.lock().unwrap().as_ref().and_then(|handler| handler(request));
+        drop(handled.or_else(|| Some(keep(state, request))));
+        return None;
+    }
     if let Some(answer) = state.handler.lock().unwrap().as_ref().and_then(|handler| handler(request)) {
         return send(stream, answer, fault);
     }
-    let path = request.target.split('?').next().unwrap().to_owned();
+    if request.method != "GET" {
+        let answer = keep(state, request);
+        return send(stream, answer, None);
+    }
+    let path = request.path().to_owned();
     let object = state.objects.lock().unwrap().get(&path).cloned();
     let made =
         object.map_or((404, vec![], vec![]), |(bytes, tag)| object_answer(request, bytes, tag, &fault));
     send(stream, made, fault)
+}
+
+/// Puts or deletes an object, as a server that knows conditions.
+fn keep(state: &State, request: &Request) -> Answer {
+    let mut objects = state.objects.lock().unwrap();
+    let path = request.path().to_owned();
+    match request.method.as_str() {
+        "PUT" if request.headers.contains_key("if-none-match") && objects.contains_key(&path) => {
+            (412, vec![], vec![])
+        }
+        "PUT" => {
+            let tag = format!("\"{}\"", md5_hex(&request.body));
+            objects.insert(path, (request.body.clone(), Some(tag.clone())));
+            (200, vec![format!("ETag: {tag}")], vec![])
+        }
+        "DELETE" if objects.remove(&path).is_some() => (204, vec![], vec![]),
+        "DELETE" => (404, vec![], vec![]),
+        _ => (405, vec![], vec![]),
+    }
+}
+
+/// MD5 in hexadecimal digits, as servers tag objects.
+pub fn md5_hex(bytes: &[u8]) -> String {
+    use md5::Digest;
+    md5::Md5::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn object_answer(request: &Request, bytes: Vec<u8>, tag: Option<String>, fault: &Option<Fault>) -> Answer {

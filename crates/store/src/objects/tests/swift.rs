@@ -1,0 +1,127 @@
+//! Objects of a Swift container, by its own protocol.
+
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
+
+use sieva_types::{Error, ErrorKind, Result};
+
+use super::server::{Answer, Fault, Request, Server, hasty, md5_hex};
+use crate::guard::{Gate, Purpose};
+use crate::objects::{Body, Objects};
+use crate::remote::objects_of;
+use crate::remote::swift::Swift;
+
+/// An account that has no containers yet; a token is good for `uses` requests.
+fn account(address: String, uses: usize) -> impl Fn(&Request) -> Option<Answer> {
+    let (tokens, used, has_box) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicUsize::new(0));
+    move |request| {
+        if request.target == "/auth/v1.0" {
+            used.store(0, SeqCst);
+            let token = tokens.fetch_add(1, SeqCst) + 1;
+            let storage = format!("X-Storage-Url: {address}/v1/A");
+            return Some((200, vec![storage, format!("X-Auth-Token: t{token}")], vec![]));
+        }
+        let known = format!("t{}", tokens.load(SeqCst));
+        if request.headers["x-auth-token"] != known || used.fetch_add(1, SeqCst) >= uses {
+            return Some((401, vec![], vec![]));
+        }
+        match (request.method.as_str(), request.path()) {
+            ("PUT", "/v1/A/box") => {
+                has_box.store(1, SeqCst);
+                Some((201, vec![], vec![]))
+            }
+            _ if has_box.load(SeqCst) == 0 => Some((404, vec![], vec![])),
+            ("PUT", _) if request.headers["etag"] != md5_hex(&request.body) => Some((422, vec![], vec![])),
+            ("GET", "/v1/A/box") => {
+                let is_first = !request.target.contains("marker=");
+                let page = if is_first { r#"[{"name":"p/k","bytes":4,"hash":"h"}]"# } else { "[]" };
+                Some((200, vec![], page.into()))
+            }
+            _ => None,
+        }
+    }
+}
+
+fn container(server: &Server) -> Arc<dyn Objects> {
+    let service = Box::new(Swift::at(&server.url(""), "box"));
+    objects_of(service, "p", &hasty(), &Gate::default(), Purpose::Member).unwrap()
+}
+
+#[test]
+fn the_first_object_makes_the_container_and_tokens_are_renewed() {
+    for is_created in [false, true] {
+        let server = Server::start();
+        server.handle(account(server.url(""), 3));
+        let objects = container(&server);
+        assert_eq!(objects.list("").unwrap(), []);
+        assert_eq!(objects.get("k", 9).unwrap(), None);
+        objects.delete("k").unwrap();
+        match is_created {
+            true => assert!(objects.create("k", b"four").unwrap()),
+            false => objects.put("k", &b"four".to_vec()).unwrap(),
+        }
+        assert_eq!(server.kept("/v1/A/box/p/k").unwrap(), b"four");
+        let log = server.take_log();
+        let made = log.iter().filter(|r| r.method == "PUT" && r.path() == "/v1/A/box").count();
+        let logins = log.iter().filter(|r| r.path() == "/auth/v1.0").count();
+        assert_eq!((made, logins > 1), (1, true));
+        assert!(!objects.create("k", b"five").unwrap());
+        assert_eq!(
+            objects.list("").unwrap().iter().map(|e| (&*e.key, e.size)).collect::<Vec<_>>(),
+            [("k", 4)]
+        );
+        assert_eq!(objects.location("k"), "swift://box/p/k");
+    }
+}
+
+/// Zeros, which nobody holds.
+struct Zeros {
+    size: u64,
+    longest: Mutex<usize>,
+    fails_at: u64,
+}
+
+impl Zeros {
+    fn new(size: u64, fails_at: u64) -> Self {
+        Self { size, longest: Mutex::default(), fails_at }
+    }
+}
+
+impl Body for Zeros {
+    fn size(&self) -> u64 {
+        self.size
+    }
+
+    fn read_exact_at(&self, offset: u64, out: &mut [u8]) -> Result<()> {
+        let mut longest = self.longest.lock().unwrap();
+        *longest = out.len().max(*longest);
+        if offset + out.len() as u64 > self.fails_at {
+            return Err(Error::new(ErrorKind::Io, "the disk is gone"));
+        }
+        out.fill(0);
+        Ok(())
+    }
+}
+
+#[test]
+fn a_long_body_is_read_while_it_goes_and_too_long_a_one_is_refused() {
+    let server = Server::start();
+    server.handle(account(server.url(""), 100));
+    let objects = container(&server);
+    let size = (20 << 20) + 3;
+    let body = Zeros::new(size, u64::MAX);
+    objects.put("k", &body).unwrap();
+    server.fail([Fault::Half, Fault::Lost, Fault::Status(503, "")]);
+    objects.put("k", &body).unwrap();
+    assert_eq!(*body.longest.lock().unwrap(), 1 << 20);
+    assert!(
+        server.kept("/v1/A/box/p/k").is_some_and(|k| k.len() as u64 == size && k.iter().all(|b| *b == 0))
+    );
+    server.take_log();
+    let e = objects.put("k", &Zeros::new(size, 19 << 20)).unwrap_err();
+    assert_eq!((e.message(), server.take_log().len()), ("the disk is gone", 0));
+    let e = objects.put("k", &Zeros::new((5 << 30) + 1, u64::MAX)).unwrap_err();
+    assert_eq!(e.kind(), ErrorKind::Unsupported);
+    assert!(e.message().contains("would have 5368709121 bytes, and 5368709120 can be put there"), "{e}");
+    assert_eq!(server.take_log().len(), 0);
+}
