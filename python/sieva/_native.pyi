@@ -109,6 +109,42 @@ def from_clause(sql: str) -> str | None:
         The text is no SELECT.
     """
 
+class Objects:
+    """Objects that are written under one root: a directory, ``s3://bucket/prefix``, ``swift://container/prefix``.
+
+    Keys have ``/`` between parts of letters, digits, ``-``, ``.`` and ``_``. A reader sees an object as it
+    was before or after a put, never half of it.
+    """
+
+    def __init__(self, root: str, storage_options: Mapping[str, Any] | None = None) -> None: ...
+    @property
+    def name(self) -> str:
+        """The root, as messages name it."""
+
+    def put(self, key: str, data: bytes) -> None:
+        """Put an object in place of what is there."""
+
+    def create(self, key: str, data: bytes) -> bool:
+        """Put an object where there is none; return whether there was none."""
+
+    def get(self, key: str, most: int = ...) -> bytes | None:
+        """Return the bytes of an object as they are now, None where there is none; more are refused."""
+
+    def get_range(self, key: str, offset: int, n: int) -> bytes | None:
+        """Return ``n`` bytes of an object, None where there is no such object."""
+
+    def delete(self, key: str) -> None:
+        """Delete an object; one that is not there is deleted already."""
+
+    def list(self, prefix: str = "") -> _List[tuple[str, int]]:
+        """Return keys and sizes of the objects whose keys begin with a prefix, in order of the keys."""
+
+    def tidy(self, prefix: str = "") -> None:
+        """Remove what writers that were killed left."""
+
+    def location(self, key: str) -> str:
+        """Return the path or address of an object, by which it is opened as a source."""
+
 def advise(
     prefix: str = "",
     *,

@@ -16,6 +16,7 @@ mod foreign_values;
 mod index;
 mod index_job;
 mod interrupt;
+mod objects;
 mod options;
 mod plan;
 mod query;
@@ -59,6 +60,8 @@ mod native {
     };
     #[pymodule_export]
     use super::index_job::{IndexJob, IndexTask, run_index_task};
+    #[pymodule_export]
+    use super::objects::Objects;
     #[pymodule_export]
     use super::options::{check_options, options, size};
     #[pymodule_export]

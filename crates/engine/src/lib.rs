@@ -94,8 +94,8 @@ pub use sieva_query::mask::Mask;
 pub use sieva_query::optimizer::{Expected, Price, UNBOUNDED};
 pub use sieva_query::{ast, parse, with_data};
 pub use sieva_store::{
-    Piece, RemoteOption, RemoteOptions, RemoteValue, Store, Striping, check_name, guard, local, redacted,
-    redacted_database, unnamed_file, without_secrets,
+    Piece, RemoteOption, RemoteOptions, RemoteValue, Store, Striping, check_name, guard, local, objects,
+    redacted, redacted_database, unnamed_file, without_secrets,
 };
 pub use sieva_types::keys;
 pub use sieva_types::{

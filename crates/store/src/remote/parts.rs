@@ -67,7 +67,8 @@ pub(crate) fn put(
     let cut = Cut::new(body.size(), parts);
     if cut.size > parts.total {
         let name = transport.service.name(key);
-        let message = format!("'{name}' would have {} bytes, and S3 keeps {} at most", cut.size, parts.total);
+        let (size, most) = (cut.size, parts.total);
+        let message = format!("'{name}' would have {size} bytes, and {most} can be put there at most");
         return Err(Error::new(ErrorKind::Unsupported, message));
     }
     let upload = Arc::new(begin(transport, counters, key)?);

@@ -78,12 +78,13 @@ fn the_first_object_makes_the_container_and_tokens_are_renewed() {
 struct Zeros {
     size: u64,
     longest: Mutex<usize>,
-    fails_at: u64,
+    /// Reads that succeed.
+    reads: AtomicUsize,
 }
 
 impl Zeros {
-    fn new(size: u64, fails_at: u64) -> Self {
-        Self { size, longest: Mutex::default(), fails_at }
+    fn new(size: u64, reads: usize) -> Self {
+        Self { size, longest: Mutex::default(), reads: AtomicUsize::new(reads) }
     }
 }
 
@@ -95,7 +96,8 @@ impl Body for Zeros {
     fn read_exact_at(&self, offset: u64, out: &mut [u8]) -> Result<()> {
         let mut longest = self.longest.lock().unwrap();
         *longest = out.len().max(*longest);
-        if offset + out.len() as u64 > self.fails_at {
+        assert!(offset + out.len() as u64 <= self.size);
+        if self.reads.fetch_update(SeqCst, SeqCst, |left| left.checked_sub(1)).is_err() {
             return Err(Error::new(ErrorKind::Io, "the disk is gone"));
         }
         out.fill(0);
@@ -109,7 +111,7 @@ fn a_long_body_is_read_while_it_goes_and_too_long_a_one_is_refused() {
     server.handle(account(server.url(""), 100));
     let objects = container(&server);
     let size = (20 << 20) + 3;
-    let body = Zeros::new(size, u64::MAX);
+    let body = Zeros::new(size, usize::MAX);
     objects.put("k", &body).unwrap();
     server.fail([Fault::Half, Fault::Lost, Fault::Status(503, "")]);
     objects.put("k", &body).unwrap();
@@ -118,9 +120,13 @@ fn a_long_body_is_read_while_it_goes_and_too_long_a_one_is_refused() {
         server.kept("/v1/A/box/p/k").is_some_and(|k| k.len() as u64 == size && k.iter().all(|b| *b == 0))
     );
     server.take_log();
-    let e = objects.put("k", &Zeros::new(size, 19 << 20)).unwrap_err();
-    assert_eq!((e.message(), server.take_log().len()), ("the disk is gone", 0));
-    let e = objects.put("k", &Zeros::new((5 << 30) + 1, u64::MAX)).unwrap_err();
+    // While it is looked through, and while it is sent.
+    for reads in [10, 21 + 10] {
+        let e = objects.put("other", &Zeros::new(size, reads)).unwrap_err();
+        assert_eq!((e.message(), e.kind()), ("the disk is gone", ErrorKind::Io));
+        assert_eq!((server.take_log().len(), server.kept("/v1/A/box/p/other")), (0, None));
+    }
+    let e = objects.put("k", &Zeros::new((5 << 30) + 1, usize::MAX)).unwrap_err();
     assert_eq!(e.kind(), ErrorKind::Unsupported);
     assert!(e.message().contains("would have 5368709121 bytes, and 5368709120 can be put there"), "{e}");
     assert_eq!(server.take_log().len(), 0);
