@@ -168,6 +168,8 @@ impl Objects for RemoteObjects {
         let done = self.send(&whole, &payload, true, expects)?;
         match done.status {
             StatusCode::PRECONDITION_FAILED => Ok(done.is_repeated && self.is_own(key, bytes)?),
+            // How Swift says that a later one was there when this one was complete.
+            StatusCode::ACCEPTED => self.is_own(key, bytes),
             StatusCode::NOT_IMPLEMENTED => self.send(&whole, &payload, false, &[]).map(|_| true),
             _ => Ok(true),
         }

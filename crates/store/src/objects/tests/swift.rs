@@ -74,6 +74,21 @@ fn the_first_object_makes_the_container_and_tokens_are_renewed() {
     }
 }
 
+#[test]
+fn one_that_came_later_and_was_complete_before_is_told() {
+    let server = Server::start();
+    let known = account(server.url(""), 100);
+    server.handle(move |request| match (request.method.as_str(), request.path()) {
+        ("PUT", "/v1/A/box/p/k") => Some((202, vec![], vec![])),
+        _ => known(request),
+    });
+    let objects = container(&server);
+    objects.put("other", &b"x".to_vec()).unwrap();
+    server.fail([Fault::Status(404, "")]);
+    server.put("/v1/A/box/p/k", b"theirs".to_vec(), Some("t"));
+    assert!(!objects.create("k", b"mine").unwrap());
+}
+
 /// Zeros, which nobody holds.
 struct Zeros {
     size: u64,
