@@ -42,12 +42,12 @@ print(json.dumps([found, len(s3.list_multipart_uploads(Bucket=bucket).get("Uploa
 ASK_SWIFT = """
 import json, sys, hashlib, swiftclient
 said, container = json.loads(sys.argv[1]), sys.argv[2]
-with swiftclient.Connection(said["ST_AUTH"], said["ST_USER"], said["ST_KEY"]) as c:
-    found = {}
-    for entry in c.get_container(container, full_listing=True)[1]:
-        body = c.get_object(container, entry["name"])[1]
-        found[entry["name"]] = [entry["bytes"], hashlib.sha256(body).hexdigest()]
-    print(json.dumps([found, 0]))
+c = swiftclient.Connection(said["ST_AUTH"], said["ST_USER"], said["ST_KEY"])
+found = {}
+for entry in c.get_container(container, full_listing=True)[1]:
+    body = c.get_object(container, entry["name"])[1]
+    found[entry["name"]] = [entry["bytes"], hashlib.sha256(body).hexdigest()]
+print(json.dumps([found, 0]))
 """
 
 MAKE_BUCKET = """
