@@ -1,7 +1,8 @@
 //! Reductions: what consumers ask of a producer's data, applied where the data lie, so that less is moved.
 //!
 //! After Scibox (Huang et al., 2014): its functions DR1 to DR8 (section IV, Table I) and what users ask for beyond them,
-//! as typed objects ([`Reduction`]) and as SQL of this product. It opens no file and runs no query.
+//! as typed objects ([`Reduction`]), as SQL of this product, as the paper's XML and as TOML ([`forms`]).
+//! It opens no file and runs no query.
 //!
 //! ```
 //! use sieva_reduce::{CompareOp, Condition, Reduction};
@@ -17,6 +18,7 @@
 //! # Ok::<(), sieva_types::Error>(())
 //! ```
 
+pub mod forms;
 mod reduction;
 
 pub use reduction::{
