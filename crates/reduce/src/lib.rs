@@ -1,8 +1,9 @@
 //! Reductions: what consumers ask of a producer's data, applied where the data lie, so that less is moved.
 //!
 //! After Scibox (Huang et al., 2014): its functions DR1 to DR8 (section IV, Table I) and what users ask for beyond them,
-//! as typed objects ([`Reduction`]), as SQL of this product, as the paper's XML and as TOML ([`forms`]).
-//! It opens no file and runs no query.
+//! as typed objects ([`Reduction`]), as SQL of this product, as the paper's XML and as TOML ([`forms`]); and what several
+//! of them have in common ([`merge`], section V): index boxes without overlap, plans once and in order, the size of
+//! objects by cost. It opens no file and runs no query.
 //!
 //! ```
 //! use sieva_reduce::{CompareOp, Condition, Reduction};
@@ -19,6 +20,7 @@
 //! ```
 
 pub mod forms;
+pub mod merge;
 mod reduction;
 
 pub use reduction::{
