@@ -92,6 +92,7 @@ pub use sieva_query::bind::{column_name, is_time};
 pub use sieva_query::exec::{Access, Column, Data, FetchWay, Shared, threads};
 pub use sieva_query::mask::Mask;
 pub use sieva_query::optimizer::{Expected, Price, UNBOUNDED};
+pub use sieva_query::values::{Scalar, ValueType};
 pub use sieva_query::{ast, parse, with_data};
 pub use sieva_store::{
     Piece, RemoteOption, RemoteOptions, RemoteValue, Store, Striping, check_name, guard, local, objects,

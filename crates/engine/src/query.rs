@@ -19,7 +19,7 @@ use sieva_query::exec::{
     self, Access, Column, ExecOptions, ExecStats, Execution, FetchWay, Gatherer, GroupTable,
 };
 use sieva_query::logical::select_of;
-use sieva_query::values::Scalar;
+use sieva_query::values::{Scalar, ValueType};
 use sieva_store::CountersSnapshot;
 use sieva_types::{Error, ErrorKind, Result};
 
@@ -410,6 +410,17 @@ impl Query {
         let items = own.into_iter().chain(more.into_iter().map(item)).collect();
         let select = Select { projection: Projection::Items(items), ..select.clone() };
         Self::of_select(&self.source, select, &self.options).map(Some)
+    }
+
+    /// The value of a query of one column and at most one row, as a subquery has it: NULL where it has no row. With its type,
+    /// which one that is missing has as well; none of what is of no type.
+    ///
+    /// # Errors
+    /// `type-mismatch` for more columns, `invalid-value` for more rows; those of running it.
+    pub fn scalar(&self) -> Result<(Scalar, Option<ValueType>)> {
+        let value = self.single_value()?;
+        let bound = &self.execution()?.bound;
+        Ok((value, bound.outputs.first().and_then(|o| bound.type_of(&o.value))))
     }
 
     /// The value of a query of one row and one column; NULL where it has no row.
