@@ -468,3 +468,37 @@ proptest! {
         let _ = Reduction::from_xml(&text);
     }
 }
+
+/// Texts in backquotes.
+fn quoted(cell: &str) -> Vec<&str> {
+    cell.split('`').skip(1).step_by(2).collect()
+}
+
+#[test]
+fn the_page_of_reductions_says_what_is() {
+    let page = include_str!("../../../docs/understanding/reductions.md");
+    let of = |dims: &[&str]| dims.iter().map(|&d| d.to_owned()).collect::<Vec<_>>();
+    let mut rows = 0;
+    for line in page.lines().filter(|l| l.starts_with('|')) {
+        let cells: Vec<&str> = line.split(" | ").collect();
+        let [_, _, sql, xml, toml] = cells[..] else { continue };
+        let (sql, xml, toml) = (quoted(sql), quoted(xml), quoted(toml));
+        // Not the rows of several functions.
+        let ([sql], [xml], [_, ..]) = (&sql[..], &xml[..], &toml[..]) else { continue };
+        let name = if xml.contains("text=") { "" } else { "name=\"v\"" };
+        let xml = if xml.starts_with("<rd") { (*xml).to_owned() } else { format!("<rd {name} {xml}/>") };
+        let toml = format!("{}{}", if name.is_empty() { "" } else { "name = 'v'\n" }, toml.join("\n"));
+        let (read, from_toml) = (Reduction::from_xml(&xml).unwrap(), Reduction::from_toml(&toml).unwrap());
+        assert_eq!(read, from_toml, "{line}");
+        if *sql != "unsupported" {
+            let dims = of(if xml.contains("factors") { &["y", "x"] } else { &["t", "y", "x"] });
+            assert_eq!(read.to_sql(&|_| Ok(dims.clone())).unwrap(), *sql, "{line}");
+        }
+        rows += 1;
+    }
+    assert!(rows >= 12, "{rows} rows");
+    let start = page.find("<rd type=\"3\" name=\"TEMP\">").unwrap();
+    let example = &page[start..start + page[start..].find("</rd>").unwrap() + 5];
+    let sql = Reduction::from_xml(example).unwrap().to_sql(&|_| Ok(of(&["time", "depth"]))).unwrap();
+    assert!(page.replace('\n', " ").contains(&sql), "{sql}");
+}
