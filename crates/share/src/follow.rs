@@ -1,0 +1,213 @@
+//! The consumer's side: a folder that is kept current.
+//!
+//! A file is fetched beside its name, compared with its checksum and put there; then the folder's own state says so; then
+//! the group is told. Killed in between, the next pass does at most one of these again.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use sieva::{Error, ErrorKind, Result, local};
+use sieva_encode::Format;
+use xxhash_rust::xxh3::Xxh3;
+
+use crate::group::Group;
+use crate::lock::Lock;
+use crate::made::{PIECE, digest};
+use crate::names;
+use crate::record::{self, Entry, ObjectRef, TakenRecord, VERSION};
+use crate::state::{Have, State};
+
+/// How a pass is made.
+#[derive(Clone, Debug, Default)]
+pub struct FollowOptions {
+    /// Stops the pass when it is set.
+    pub cancel: Arc<AtomicBool>,
+}
+
+/// What a pass did.
+#[derive(Clone, Debug, Default)]
+pub struct Followed {
+    /// Files that were put into the folder.
+    pub files: Vec<PathBuf>,
+    /// Bytes that were fetched for them.
+    pub bytes: u64,
+    /// Answers that are errors.
+    pub failures: Vec<Entry>,
+    /// What could not be fetched this time, and is tried again by the next pass.
+    pub troubles: Vec<Error>,
+}
+
+/// Keeps a folder current with the answers to an ask: a file of each step. One process at a time does.
+pub struct Follower {
+    group: Group,
+    user: String,
+    ask: String,
+    folder: PathBuf,
+}
+
+impl Follower {
+    /// A follower of what a user asks for by a name, into a folder, which is made.
+    ///
+    /// # Errors
+    /// `file-not-found` for who is no member, and what is not asked; `invalid-value` for a folder that is another's.
+    pub fn new(group: &Group, user: &str, ask: &str, folder: impl AsRef<Path>) -> Result<Self> {
+        group.check_member(user)?;
+        names::check("an ask", ask)?;
+        group.expect_asked(user, ask)?;
+        let folder = folder.as_ref().to_path_buf();
+        local::told("making", &folder, std::fs::create_dir_all(&folder))?;
+        State::load(&folder, &group.name(), user, ask)?;
+        Ok(Self { group: group.clone(), user: user.to_owned(), ask: ask.to_owned(), folder })
+    }
+
+    /// Fetches what is new.
+    ///
+    /// # Errors
+    /// Those of the store and of the folder; `invalid-value` while another process keeps the folder; `cancelled`. What was
+    /// fetched until then stays.
+    pub fn pass(&self, options: &FollowOptions) -> Result<Followed> {
+        let _alone = Lock::take(&self.folder.join(".sieva-follow.lock"), || {
+            let message = format!("another process keeps '{}' current", self.folder.display());
+            Error::new(ErrorKind::InvalidValue, message).hint("wait for it")
+        })?;
+        let mut state = State::load(&self.folder, &self.group.name(), &self.user, &self.ask)?;
+        let mut done = Followed::default();
+        let mut producers = self.group.producers()?;
+        producers
+            .extend(state.through.keys().filter(|p| !producers.contains(p)).cloned().collect::<Vec<_>>());
+        let mut outcome = Ok(());
+        for producer in producers {
+            outcome = self.take(&producer, &mut state, &mut done, options);
+            if outcome.is_err() {
+                break;
+            }
+        }
+        // Told even where something failed: what is here is not kept for this user any longer.
+        let told = self.acknowledge(&state);
+        outcome.and(told)?;
+        Ok(done)
+    }
+
+    /// Takes what a producer put, in order, as far as it can be had.
+    fn take(
+        &self,
+        producer: &str,
+        state: &mut State,
+        done: &mut Followed,
+        options: &FollowOptions,
+    ) -> Result<()> {
+        let Some(index) = self.group.index(&self.user, &self.ask, producer)? else {
+            state.through.remove(producer);
+            return Ok(());
+        };
+        // Answers to what was asked by this name before are not wanted any more.
+        if self.group.asked(&self.user, &self.ask)?.is_none_or(|ask| ask.id() != index.ask_id) {
+            return Ok(());
+        }
+        let mut entries: Vec<&Entry> = index.entries.iter().collect();
+        entries.sort_by_key(|e| e.serial);
+        for entry in entries {
+            if options.cancel.load(Ordering::Relaxed) {
+                return Err(Error::new(ErrorKind::Cancelled, "the pass was interrupted"));
+            }
+            if entry.serial < index.through(producer, &state.through) {
+                continue;
+            }
+            match self.entry(producer, entry, state, done)? {
+                Took::Done => {
+                    state.through.insert(producer.to_owned(), (index.epoch, entry.serial + 1));
+                    state.save(&self.folder)?;
+                }
+                Took::Later => break,
+            }
+        }
+        Ok(())
+    }
+
+    fn entry(&self, producer: &str, entry: &Entry, state: &mut State, done: &mut Followed) -> Result<Took> {
+        let Some(object) = &entry.object else {
+            done.failures.push(entry.clone());
+            return Ok(Took::Done);
+        };
+        let name = file_name(producer, entry, object, state);
+        let there = state.files.get(&name).is_some_and(|have| have.checksum == object.checksum);
+        let path = self.folder.join(&name);
+        if there && path.exists() {
+            return Ok(Took::Done);
+        }
+        match self.fetch(object, &path) {
+            Ok(true) => {}
+            // Replaced by a later state, or withdrawn, between the index and this: the next pass sees that.
+            Ok(false) => return Ok(Took::Later),
+            Err(e) if e.kind() == ErrorKind::CorruptFile => {
+                done.troubles.push(e);
+                return Ok(Took::Later);
+            }
+            Err(e) => return Err(e),
+        }
+        done.bytes += object.size;
+        done.files.push(path);
+        state.files.insert(name, Have { producer: producer.to_owned(), checksum: object.checksum.clone() });
+        Ok(Took::Done)
+    }
+
+    /// Puts an object's bytes under a name when they are there and right; false where the object is gone.
+    fn fetch(&self, object: &ObjectRef, path: &Path) -> Result<bool> {
+        let folder = path.parent().unwrap_or(&self.folder);
+        local::told("making", folder, std::fs::create_dir_all(folder))?;
+        let mut aside = local::told("writing", path, local::Aside::new(path, 0o666))?;
+        let (mut sum, mut at) = (Xxh3::new(), 0);
+        let mut piece = vec![0; PIECE.min(usize::try_from(object.size).unwrap_or(PIECE))];
+        while at < object.size {
+            let n = usize::try_from(object.size - at).map_or(piece.len(), |left| left.min(piece.len()));
+            if !self.group.objects.get_range(&object.key, at, &mut piece[..n])? {
+                return Ok(false);
+            }
+            sum.update(&piece[..n]);
+            let written = aside.file().and_then(|file| file.write_all(&piece[..n]));
+            local::told("writing", path, written)?;
+            at += n as u64;
+        }
+        if digest(&sum) != object.checksum {
+            let place = self.group.objects.location(&object.key);
+            let message = format!("'{place}' is damaged: its checksum is not the one that was put");
+            return Err(Error::new(ErrorKind::CorruptFile, message));
+        }
+        local::told("writing", path, aside.publish(true))?;
+        Ok(true)
+    }
+
+    /// Says in the group how far this user has come.
+    fn acknowledge(&self, state: &State) -> Result<()> {
+        let known = self.group.taken(&self.user, &self.ask)?;
+        let is_over = || Ok::<_, Error>(self.group.asked(&self.user, &self.ask)?.is_none());
+        if known.through == state.through || is_over()? {
+            return Ok(());
+        }
+        let taken = TakenRecord { version: VERSION, through: state.through.clone() };
+        record::write(&*self.group.objects, &names::taken(&self.user, &self.ask), &taken)
+    }
+}
+
+/// What became of an entry.
+enum Took {
+    Done,
+    Later,
+}
+
+/// The name of an answer in the folder. What another producer calls the same and is not the same has that producer's name, too.
+fn file_name(producer: &str, entry: &Entry, object: &ObjectRef, state: &State) -> String {
+    let suffix = Format::named(&entry.format).ok().and_then(|f| f.suffixes().first().copied());
+    let step = names::of_file(&entry.step.name, &entry.step.id);
+    let stem = step.strip_suffix(".nc").or_else(|| step.strip_suffix(".h5")).unwrap_or(&step);
+    let name = |stem: &str| format!("{stem}.{}", suffix.unwrap_or("bin"));
+    let plain = name(stem);
+    match state.files.get(&plain) {
+        Some(have) if have.producer != producer && have.checksum != object.checksum => {
+            name(&format!("{stem}-{producer}"))
+        }
+        _ => plain,
+    }
+}

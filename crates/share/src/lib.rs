@@ -1,0 +1,46 @@
+//! Sharing through a store: consumers say what they need of a producer's data, and that alone is made where the data lie, once
+//! for all who asked for the same, and moved (Huang et al., *Scibox: Online Sharing of Scientific Data via the Cloud*).
+//!
+//! A [`Group`] lies in a store: a directory, or a place of an object store. A [`Producer`] looks what is asked for, evaluates
+//! all of it in one scan of each step (file) and puts the results there; a [`Follower`] keeps a folder of a consumer current.
+//!
+//! ```no_run
+//! # fn main() -> sieva::Result<()> {
+//! use sieva_share::{Asking, Follower, Group, Producer, ProducerOptions};
+//!
+//! let group = Group::create("shared/ocean", &Default::default())?;
+//! let producer = Producer::register(&group, "model", &["run7/*.nc"])?;
+//! group.ask("ada", "warm", &Asking { sql: "SELECT TEMP WHERE TEMP > 25", format: "netcdf", only_new: false })?;
+//! let done = producer.pass(&ProducerOptions::default())?;
+//! println!("{} results put for {} asks", done.objects, done.entries);
+//! Follower::new(&group, "ada", "warm", "warm")?.pass(&Default::default())?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! What is written by whom, and why nobody sees half of anything: docs/understanding/sharing.md.
+
+mod clock;
+mod collect;
+mod document;
+mod follow;
+mod group;
+mod lock;
+mod made;
+mod names;
+mod pass;
+mod produce;
+mod record;
+mod scan;
+mod state;
+mod status;
+mod steps;
+
+pub use follow::{FollowOptions, Followed, Follower};
+pub use group::{Asking, Group, GroupOptions};
+pub use produce::{Produced, Producer, ProducerOptions, Trouble};
+pub use record::{Ask, Entry, Failure, ObjectRef, Step};
+pub use scan::{PlannedStep, PlannedUnit};
+/// Documents of producers and consumers, `writer.xml` and `reader.xml`.
+pub use sieva_reduce::forms::Config;
+pub use status::{AskStatus, GroupStatus, ProducerStatus};

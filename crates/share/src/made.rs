@@ -1,0 +1,68 @@
+//! A result as bytes, made once: to know their checksum before they are put, and to put them again where a request fails.
+
+use std::fs::File;
+use std::io::Write;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::Arc;
+
+use sieva::{Error, Query, Result, unnamed_file};
+use sieva_encode::{EncodeOptions, Encoded, Format};
+use sieva_store::objects::Body;
+use xxhash_rust::xxh3::Xxh3;
+
+/// Bytes that are made at once.
+pub(crate) const PIECE: usize = 8 << 20;
+
+/// A result.
+pub(crate) struct Made {
+    file: File,
+    size: u64,
+    /// Of all bytes.
+    pub checksum: String,
+    /// Rows.
+    pub rows: u64,
+    /// What has the same name has the same bytes.
+    pub id: String,
+}
+
+impl Made {
+    /// The result of a query, in a file without a name of the directory `spool`.
+    ///
+    /// # Errors
+    /// What the query says; `io-error` of the file.
+    pub fn new(query: Arc<Query>, format: Format, spool: &Path) -> Result<Self> {
+        let options = EncodeOptions { spool: Some(spool.to_owned()), ..EncodeOptions::default() };
+        let encoded = Encoded::new(query, format, &options)?;
+        let failed = |e: std::io::Error| Error::io(format!("cannot write to '{}'", spool.display()), &e);
+        let mut file = unnamed_file(spool).map_err(failed)?;
+        let (mut sum, mut at) = (Xxh3::new(), 0);
+        let mut piece = vec![0; PIECE.min(usize::try_from(encoded.size()?).unwrap_or(PIECE)).max(1)];
+        loop {
+            let n = encoded.read_at(at, &mut piece)?;
+            if n == 0 {
+                break;
+            }
+            sum.update(&piece[..n]);
+            file.write_all(&piece[..n]).map_err(failed)?;
+            at += n as u64;
+        }
+        let checksum = digest(&sum);
+        Ok(Self { file, size: at, checksum, rows: encoded.rows(), id: encoded.id().to_owned() })
+    }
+}
+
+impl Body for Made {
+    fn size(&self) -> u64 {
+        self.size
+    }
+
+    fn read_exact_at(&self, offset: u64, out: &mut [u8]) -> Result<()> {
+        self.file.read_exact_at(out, offset).map_err(|e| Error::io("cannot read a result again", &e))
+    }
+}
+
+/// A checksum as it is written.
+pub(crate) fn digest(sum: &Xxh3) -> String {
+    format!("{:032x}", sum.digest128())
+}

@@ -1,0 +1,121 @@
+//! Names of people, producers and asks, and the keys that are made of them.
+//!
+//! The three containers of Scibox (section V) are three prefixes of a group:
+//!
+//! ```text
+//! group/group.json             the group                        created once
+//! group/producers/P.json       what P has                       P
+//! group/schemas/P.json         names, shapes, attributes, ...   P
+//! group/members/U.json         U belongs to it                  U
+//! group/asks/U/A.json          what U asks for                  U
+//! users/U/A/P.json             what P put for it: the index     P
+//! users/U/A/taken.json         how far it was taken             U's follower of A
+//! data/P/ID.SUFFIX             results                          P
+//! ```
+//!
+//! The last column says who writes it: nothing is written by two, so that no order of puts loses one.
+
+use sieva::{Error, ErrorKind, Result, printable};
+
+pub(crate) const GROUP: &str = "group/group.json";
+pub(crate) const PRODUCERS: &str = "group/producers/";
+pub(crate) const MEMBERS: &str = "group/members/";
+const TAKEN: &str = "taken";
+
+/// The longest name.
+const MOST: usize = 64;
+
+/// Refuses what is no name of a user, a producer or an ask.
+pub(crate) fn check(what: &str, name: &str) -> Result<()> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-._".contains(c);
+    let starts = name.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
+    if starts && name.len() <= MOST && name.chars().all(plain) && name != TAKEN {
+        return Ok(());
+    }
+    let message = format!("'{}' is no name of {what}", printable(name));
+    let hint = format!(
+        "take up to {MOST} letters, digits, '-', '.' and '_', the first no '-' or '.'; '{TAKEN}' is taken"
+    );
+    Err(Error::new(ErrorKind::InvalidValue, message).hint(hint))
+}
+
+pub(crate) fn producer(producer: &str) -> String {
+    format!("{PRODUCERS}{producer}.json")
+}
+
+pub(crate) fn schema(producer: &str) -> String {
+    format!("group/schemas/{producer}.json")
+}
+
+pub(crate) fn member(user: &str) -> String {
+    format!("{MEMBERS}{user}.json")
+}
+
+pub(crate) fn asks(user: &str) -> String {
+    format!("group/asks/{user}/")
+}
+
+pub(crate) fn ask(user: &str, ask: &str) -> String {
+    format!("{}{ask}.json", asks(user))
+}
+
+pub(crate) fn index(user: &str, ask: &str, producer: &str) -> String {
+    format!("users/{user}/{ask}/{producer}.json")
+}
+
+pub(crate) fn taken(user: &str, ask: &str) -> String {
+    index(user, ask, TAKEN)
+}
+
+pub(crate) fn data(producer: &str) -> String {
+    format!("data/{producer}/")
+}
+
+/// The name between a prefix and `.json`, where it is one; what else lies there is not ours.
+pub(crate) fn of_key<'k>(key: &'k str, prefix: &str) -> Option<&'k str> {
+    let name = key.strip_prefix(prefix)?.strip_suffix(".json")?;
+    check("", name).is_ok().then_some(name)
+}
+
+/// A name for a file on a consumer's disk, whatever a producer calls its step: no folder, nothing hidden.
+pub(crate) fn of_file(step: &str, id: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-._+=".contains(c);
+    let name: String = step.chars().take(120).map(|c| if plain(c) { c } else { '_' }).collect();
+    match name == step && !name.starts_with(['.', '-']) && !name.is_empty() {
+        true => name,
+        false => format!("_{name}-{}", id.get(..8).unwrap_or(id)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_plain() {
+        for good in ["ada", "A.b-c_1", "_x", &"a".repeat(64)] {
+            check("a user", good).unwrap();
+        }
+        for bad in ["", ".", "..", "-a", ".a", "a/b", "a b", "a\n", "é", "taken", &"a".repeat(65)] {
+            assert_eq!(check("a user", bad).unwrap_err().kind(), ErrorKind::InvalidValue, "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn keys_give_their_names_back() {
+        assert_eq!(of_key(&producer("model"), PRODUCERS), Some("model"));
+        assert_eq!(of_key("group/producers/a/b.json", PRODUCERS), None);
+        assert_eq!(of_key("group/producers/model.txt", PRODUCERS), None);
+        assert_eq!(of_key(&taken("u", "a"), "users/u/a/"), None);
+    }
+
+    #[test]
+    fn files_of_steps_stay_in_their_folder() {
+        assert_eq!(of_file("run7.0001.nc", "0123456789"), "run7.0001.nc");
+        for hostile in ["../../etc/passwd", "/etc/passwd", ".hidden", "-rf", "", "a\0b", "\u{202e}cn.a"] {
+            let name = of_file(hostile, "0123456789");
+            assert!(name.starts_with('_') && !name.contains(['/', '\0']), "{name:?}");
+        }
+        assert_ne!(of_file("a b", "1"), of_file("a?b", "2"));
+    }
+}

@@ -1,0 +1,196 @@
+//! A pass of a producer: what there is, who asks, what is over, what is to be made.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use sieva::{Error, ErrorKind, Result};
+use sieva_store::objects::Body;
+
+use crate::clock::now;
+use crate::collect::Consumer;
+use crate::made::Made;
+use crate::names;
+use crate::produce::{Produced, Producer, ProducerOptions, Trouble};
+use crate::record::{self, Ask, Entry, Failure, ObjectRef, ProducerRecord, Step};
+use crate::scan::{self, Limits, Scan, Unit};
+use crate::steps::{self, Found};
+
+/// A pass.
+pub(crate) struct Pass<'p> {
+    producer: &'p Producer,
+    options: &'p ProducerOptions,
+    pub limits: Limits,
+    record: ProducerRecord,
+    /// Steps that are complete, by name.
+    pub ready: BTreeMap<String, Found>,
+    pub waiting: u64,
+    pub consumers: Vec<Consumer>,
+    /// What was asked once and is no longer: users and names.
+    gone: Vec<(String, String)>,
+}
+
+impl<'p> Pass<'p> {
+    /// Looks what there is and who asks. Nothing is written.
+    pub fn begin(producer: &'p Producer, options: &'p ProducerOptions) -> Result<Self> {
+        let (group, name) = (&producer.group, &*producer.name);
+        let record = group.producer(name)?.ok_or_else(|| {
+            Error::new(ErrorKind::FileNotFound, format!("the producer '{name}' is registered no longer"))
+        })?;
+        let found = steps::find(&record.sources, options.settle)?;
+        let waiting = found.iter().filter(|f| !f.settled).count() as u64;
+        let ids: BTreeSet<&str> = found.iter().map(|f| f.step.id.as_str()).collect();
+        let settled: Vec<Step> = found.iter().filter(|f| f.settled).map(|f| f.step.clone()).collect();
+        let members: BTreeSet<String> = group.members()?.into_iter().collect();
+        let mut pairs = record.given.clone();
+        for user in &members {
+            pairs.extend(group.asks(user)?.into_iter().map(|ask| (user.clone(), ask.name)));
+        }
+        let (mut consumers, mut gone) = (Vec::new(), Vec::new());
+        for (user, ask) in pairs {
+            // A listing may be late.
+            let is_member = members.contains(&user) || group.is_member(&user)?;
+            match Consumer::of(group, name, &user, &ask, &settled)?.filter(|_| is_member) {
+                None => gone.push((user, ask)),
+                Some(mut consumer) => {
+                    consumer.prune(group, name, &ids)?;
+                    consumers.push(consumer);
+                }
+            }
+        }
+        drop(ids);
+        let limits =
+            Limits { memory: options.memory, threads: options.threads, cancel: Arc::clone(&options.cancel) };
+        let ready = found.into_iter().filter(|f| f.settled).map(|f| (f.step.name.clone(), f)).collect();
+        Ok(Self { producer, options, limits, record, ready, waiting, consumers, gone })
+    }
+
+    /// Says what there is (metadata come first), and for whom something will be put.
+    pub fn register(&mut self) -> Result<()> {
+        let (group, name) = (&self.producer.group, &self.producer.name);
+        let before = record::bytes(&self.record)?;
+        if let Some(newest) = self.ready.values().next_back()
+            && self.record.described.as_ref() != Some(&newest.step.id)
+            && let Ok(source) = scan::open(&newest.path, &self.producer.session, &self.limits)
+            // What cannot be described can be asked all the same.
+            && let Ok(schema) = source.schema_json()
+        {
+            group.objects.put(&names::schema(name), &schema.into_bytes())?;
+            self.record.described = Some(newest.step.id.clone());
+        }
+        self.record.steps = self.ready.values().map(|f| f.step.clone()).collect();
+        self.record.given.extend(self.consumers.iter().map(|c| (c.user.clone(), c.ask.name.clone())));
+        for (user, ask) in &self.gone {
+            group.objects.delete(&names::index(user, ask, name))?;
+            group.objects.delete(&names::taken(user, ask))?;
+            self.record.given.remove(&(user.clone(), ask.clone()));
+        }
+        if record::bytes(&self.record)? != before {
+            record::write(&*group.objects, &names::producer(name), &self.record)?;
+        }
+        Ok(())
+    }
+
+    pub fn put_indexes(&mut self) -> Result<()> {
+        let (group, name) = (&self.producer.group, &self.producer.name);
+        self.consumers.iter_mut().try_for_each(|consumer| consumer.put(group, name))
+    }
+
+    /// The numbers of the asks that have nothing of a step yet.
+    pub fn wanting(&self, step: &Step) -> Vec<usize> {
+        self.consumers.iter().enumerate().filter(|(_, c)| c.wants(step)).map(|(number, _)| number).collect()
+    }
+
+    pub fn asks(&self, numbers: &[usize]) -> Vec<&Ask> {
+        numbers.iter().map(|&number| &self.consumers[number].ask).collect()
+    }
+
+    /// Makes what is wanted of a step, and puts it; then the indexes name it.
+    pub fn step(&mut self, found: &Found, done: &mut Produced) -> Result<()> {
+        self.check()?;
+        let wanting = self.wanting(&found.step);
+        if wanting.is_empty() {
+            return Ok(());
+        }
+        let trouble = |error: Error| Trouble { step: found.step.name.clone(), error };
+        let source = match scan::open(&found.path, &self.producer.session, &self.limits) {
+            Ok(source) => source,
+            Err(e) => return self.noted(trouble(e), done),
+        };
+        let mut scan = Scan::of(&source, &self.asks(&wanting), &self.limits)?;
+        scan.run(&self.producer.session, &self.limits)?;
+        let mut answers: Vec<(usize, std::result::Result<ObjectRef, Error>)> =
+            scan.refused.iter().map(|(number, e)| (*number, Err(e.clone()))).collect();
+        for unit in &scan.units {
+            match self.put(&scan, unit, done)? {
+                Err(e) if is_passing(&e) => done.troubles.push(trouble(e)),
+                answer => answers.extend(unit.asks.iter().map(|&number| (number, answer.clone()))),
+            }
+        }
+        answers.sort_by_key(|(number, _)| *number);
+        done.steps += 1;
+        for (number, answer) in answers {
+            done.entries += 1;
+            done.failed += u64::from(answer.is_err());
+            let consumer = &mut self.consumers[wanting[number]];
+            let entry = entry(&consumer.ask, &found.step, answer);
+            consumer.add(entry);
+        }
+        self.put_indexes()
+    }
+
+    /// Makes one result and puts it. The outer error is the store's, or that of being stopped.
+    fn put(
+        &self,
+        scan: &Scan,
+        unit: &Unit,
+        done: &mut Produced,
+    ) -> Result<std::result::Result<ObjectRef, Error>> {
+        let made = scan.query(unit).and_then(|query| Made::new(query, unit.format, &self.options.spool));
+        let made = match made {
+            Ok(made) => made,
+            Err(e) => {
+                self.check()?;
+                return Ok(Err(e));
+            }
+        };
+        let suffix = unit.format.suffixes().first().copied().unwrap_or("bin");
+        let key = format!("{}{}-{}.{suffix}", names::data(&self.producer.name), made.id, &made.checksum[..8]);
+        self.producer.group.objects.put(&key, &made)?;
+        done.objects += 1;
+        done.bytes += made.size();
+        Ok(Ok(ObjectRef { key, size: made.size(), checksum: made.checksum, rows: made.rows }))
+    }
+
+    fn noted(&self, trouble: Trouble, done: &mut Produced) -> Result<()> {
+        self.check()?;
+        done.troubles.push(trouble);
+        Ok(())
+    }
+
+    fn check(&self) -> Result<()> {
+        match self.limits.cancel.load(Ordering::Relaxed) {
+            true => Err(Error::new(ErrorKind::Cancelled, "the pass was interrupted")),
+            false => Ok(()),
+        }
+    }
+}
+
+/// Whether it may go better the next time, and says nothing of the question.
+fn is_passing(e: &Error) -> bool {
+    matches!(e.kind(), ErrorKind::Io | ErrorKind::StaleSource | ErrorKind::FileNotFound)
+}
+
+fn entry(ask: &Ask, step: &Step, answer: std::result::Result<ObjectRef, Error>) -> Entry {
+    let (object, failure) = match answer {
+        Ok(object) => (Some(object), None),
+        Err(e) => {
+            let message = match e.hint_text() {
+                Some(hint) => format!("{} ({hint})", e.message()),
+                None => e.message().to_owned(),
+            };
+            (None, Some(Failure { code: e.kind().code().to_owned(), message }))
+        }
+    };
+    Entry { serial: 0, step: step.clone(), format: ask.format.clone(), made: now(), object, failure }
+}

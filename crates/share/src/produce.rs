@@ -1,0 +1,193 @@
+//! The producer's side: a pass over the steps that it has, for all who ask.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use sieva::{Error, ErrorKind, Result, Session};
+use sieva_store::name_of;
+
+use crate::collect::sweep;
+use crate::group::Group;
+use crate::lock::{self, Lock};
+use crate::names;
+use crate::pass::Pass;
+use crate::record::{self, ProducerRecord, VERSION};
+use crate::scan::{self, PlannedStep, Scan};
+use crate::steps::{self, Found};
+
+/// How a pass is made.
+#[derive(Clone, Debug)]
+pub struct ProducerOptions {
+    /// How long a file has to be left alone until it counts as complete.
+    pub settle: Duration,
+    /// Bytes that evaluating may take; `None`: as a query of the session.
+    pub memory: Option<u64>,
+    /// Threads; `None`: one for each core.
+    pub threads: Option<usize>,
+    /// Where results are kept until they are put.
+    pub spool: PathBuf,
+    /// Stops the pass when it is set.
+    pub cancel: Arc<AtomicBool>,
+}
+
+impl Default for ProducerOptions {
+    fn default() -> Self {
+        Self {
+            settle: Duration::from_secs(2),
+            memory: None,
+            threads: None,
+            spool: std::env::temp_dir(),
+            cancel: Arc::default(),
+        }
+    }
+}
+
+/// What a pass did.
+#[derive(Clone, Debug, Default)]
+pub struct Produced {
+    /// Steps that something was made of.
+    pub steps: u64,
+    /// Asks that were answered, by a result or by an error.
+    pub entries: u64,
+    /// Of these, by an error.
+    pub failed: u64,
+    /// Objects that were put for them, and their bytes.
+    pub objects: u64,
+    /// Bytes of these objects.
+    pub bytes: u64,
+    /// Objects that nobody needs any more, which were deleted.
+    pub deleted: u64,
+    /// Files that are not complete yet.
+    pub waiting: u64,
+    /// What could not be done this time, and is tried again by the next pass.
+    pub troubles: Vec<Trouble>,
+}
+
+/// What could not be done with a step.
+#[derive(Clone, Debug)]
+pub struct Trouble {
+    /// The step.
+    pub step: String,
+    /// Why.
+    pub error: Error,
+}
+
+/// Who has data and makes what is asked for of them. One process at a time is a producer.
+pub struct Producer {
+    pub(crate) group: Group,
+    pub(crate) name: String,
+    pub(crate) session: Session,
+}
+
+impl Producer {
+    /// Says what a producer has: files, directories, patterns. What was said before is replaced; results stay.
+    ///
+    /// # Errors
+    /// `invalid-value` for what is no name, and sources that cannot be; `file-not-found`; those of the store.
+    pub fn register<S: AsRef<str>>(group: &Group, name: &str, sources: &[S]) -> Result<Self> {
+        names::check("a producer", name)?;
+        let sources: Vec<String> = sources.iter().map(|s| s.as_ref().to_owned()).collect();
+        steps::check(&sources)?;
+        let absolute = |source: &String| {
+            let path = std::path::absolute(source);
+            path.map(|p| p.to_string_lossy().into_owned()).map_err(|e| Error::io(format!("'{source}'"), &e))
+        };
+        let sources = sources.iter().map(absolute).collect::<Result<Vec<_>>>()?;
+        let producer = Self::new(group, name);
+        let _alone = producer.alone()?;
+        let mut record = group.producer(name)?.unwrap_or_else(|| ProducerRecord {
+            version: VERSION,
+            sources: Vec::new(),
+            steps: Vec::new(),
+            described: None,
+            given: BTreeSet::new(),
+        });
+        if record.sources != sources {
+            record.sources = sources;
+            record::write(&*group.objects, &names::producer(name), &record)?;
+        }
+        Ok(producer)
+    }
+
+    /// A producer that is registered.
+    ///
+    /// # Errors
+    /// `file-not-found` where there is none of that name.
+    pub fn open(group: &Group, name: &str) -> Result<Self> {
+        names::check("a producer", name)?;
+        if group.producer(name)?.is_none() {
+            let message = format!("the group at '{}' has no producer '{name}'", group.name());
+            let known = group.producers()?;
+            let hint = match &known[..] {
+                [] => "register one: sieva share create PLACE SOURCE".to_owned(),
+                known => format!("there is {}", known.join(", ")),
+            };
+            return Err(Error::new(ErrorKind::FileNotFound, message).hint(hint));
+        }
+        Ok(Self::new(group, name))
+    }
+
+    fn new(group: &Group, name: &str) -> Self {
+        Self { group: group.clone(), name: name.to_owned(), session: Session::default() }
+    }
+
+    /// What a pass would make, and what that takes. Coordinates are read, and no data.
+    ///
+    /// # Errors
+    /// Those of the store and of prices.
+    pub fn plan(&self, options: &ProducerOptions) -> Result<Vec<PlannedStep>> {
+        let pass = Pass::begin(self, options)?;
+        let mut planned = Vec::new();
+        for found in pass.ready.values() {
+            let wanting = pass.wanting(&found.step);
+            if !wanting.is_empty() {
+                planned.push(self.plan_step(&pass, found, &wanting)?);
+            }
+        }
+        Ok(planned)
+    }
+
+    fn plan_step(&self, pass: &Pass<'_>, found: &Found, wanting: &[usize]) -> Result<PlannedStep> {
+        let of = |&number: &usize| &pass.consumers[number];
+        let who: Vec<(String, String)> =
+            wanting.iter().map(of).map(|c| (c.user.clone(), c.ask.name.clone())).collect();
+        let source = match scan::open(&found.path, &self.session, &pass.limits) {
+            Ok(source) => source,
+            Err(e) => {
+                let refused = who.into_iter().map(|(user, ask)| (user, ask, e.clone())).collect();
+                return Ok(PlannedStep { step: found.step.clone(), units: Vec::new(), refused });
+            }
+        };
+        let scan = Scan::of(&source, &pass.asks(wanting), &pass.limits)?;
+        PlannedStep::of(found.step.clone(), &scan, &who)
+    }
+
+    /// Makes and puts all that is asked for and not there yet, and deletes what nobody needs any more. Asked again after it was
+    /// stopped anywhere, it goes on.
+    ///
+    /// # Errors
+    /// `invalid-value` while another process of this machine is the producer; those of the store; `cancelled`.
+    pub fn pass(&self, options: &ProducerOptions) -> Result<Produced> {
+        let _alone = self.alone()?;
+        let mut pass = Pass::begin(self, options)?;
+        let mut done = Produced { waiting: pass.waiting, ..Produced::default() };
+        pass.register()?;
+        pass.put_indexes()?;
+        done.deleted = sweep(&self.group, &self.name, &pass.consumers)?;
+        for found in std::mem::take(&mut pass.ready).into_values() {
+            pass.step(&found, &mut done)?;
+        }
+        Ok(done)
+    }
+
+    fn alone(&self) -> Result<Lock> {
+        let place = name_of(format!("{}\0{}", self.group.name(), self.name).as_bytes());
+        Lock::take(&lock::directory()?.join(format!("{place}.lock")), || {
+            let message = format!("another process is the producer '{}' of this group", self.name);
+            Error::new(ErrorKind::InvalidValue, message).hint("wait for it, or be another one: --as NAME")
+        })
+    }
+}

@@ -1,0 +1,231 @@
+//! All that is asked of one step, as one scan (Scibox, section V.B): what is asked twice is evaluated and kept once, what
+//! reads the same is read once.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use sieva::guard::{AllowList, Gate};
+use sieva::{
+    Error, ErrorKind, OpenOptions, Plan, Price, Query, QueryOptions, Result, RunOptions, Scalar, Session,
+    Source, ValueType,
+};
+use sieva_encode::Format;
+use sieva_plan::Type;
+use sieva_reduce::merge::stages::{self, Stages, Value};
+
+use crate::record::{Ask, Step};
+
+/// A result that some want: a plan in a format.
+pub(crate) struct Unit {
+    /// The number of the plan in the stages.
+    plan: usize,
+    pub format: Format,
+    /// The numbers of the asks that it is for.
+    pub asks: Vec<usize>,
+}
+
+/// What has to be made of a step.
+pub(crate) struct Scan {
+    source: Source,
+    options: QueryOptions,
+    /// The plans, equal ones once, and which needs the value of which (DR6 that of DR3).
+    stages: Stages,
+    /// Of each plan its query, once its stage was run.
+    queries: Vec<Option<Arc<Query>>>,
+    pub units: Vec<Unit>,
+    /// What cannot be asked of it, by the number of the ask.
+    pub refused: Vec<(usize, Error)>,
+}
+
+/// What of a machine a scan may take.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Limits {
+    pub memory: Option<u64>,
+    pub threads: Option<usize>,
+    pub cancel: Arc<AtomicBool>,
+}
+
+/// Opens a step for questions that others wrote: they reach this file and what is kept beside it, and no other.
+///
+/// # Errors
+/// Those of opening.
+pub(crate) fn open(path: &Path, session: &Session, limits: &Limits) -> Result<Source> {
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(".sieva");
+    let mut allowed = AllowList::default();
+    allowed.add_path(path);
+    allowed.add_path(Path::new(&beside));
+    let allowed =
+        allowed.with_hint("a question to a group reaches the step that it is asked of, and nothing else");
+    let gate = Gate::of(Arc::new(allowed));
+    let cancel = Arc::clone(&limits.cancel);
+    let session = session.clone();
+    Source::open(path, &OpenOptions { gate, cancel, session, ..OpenOptions::default() })
+}
+
+impl Scan {
+    /// Plans what is wanted of a source. Nothing is read.
+    ///
+    /// # Errors
+    /// None but for what is no plan, which no question gives.
+    pub fn of(source: &Source, asks: &[&Ask], limits: &Limits) -> Result<Self> {
+        let options = QueryOptions {
+            memory: limits.memory,
+            threads: limits.threads,
+            cancel: Some(Arc::clone(&limits.cancel)),
+            ..QueryOptions::default()
+        };
+        let (mut plans, mut formats, mut refused) = (Vec::new(), Vec::new(), Vec::new());
+        for (number, ask) in asks.iter().enumerate() {
+            match planned(source, ask, &options) {
+                Ok((plan, format)) => {
+                    plans.push((u32::try_from(number).unwrap_or(u32::MAX), plan));
+                    formats.push((number, format));
+                }
+                Err(e) => refused.push((number, e)),
+            }
+        }
+        let stages = Stages::of(&plans)?;
+        let mut units: Vec<Unit> = Vec::new();
+        let mut known = HashMap::new();
+        for (number, format) in formats {
+            let asked = |unit: &stages::Unit| unit.who.iter().any(|&who| who as usize == number);
+            let Some(plan) = stages.units.iter().position(asked) else { continue };
+            let new = units.len();
+            let at = *known.entry((plan, format.name())).or_insert(new);
+            if at == new {
+                units.push(Unit { plan, format, asks: Vec::new() });
+            }
+            units[at].asks.push(number);
+        }
+        let queries = vec![None; stages.units.len()];
+        Ok(Self { source: source.clone(), options, stages, queries, units, refused })
+    }
+
+    /// Evaluates all of it: one scan for all plans that need nothing of one another, then those that need what these gave.
+    /// What fails one is told again when its result is made.
+    ///
+    /// # Errors
+    /// `cancelled`.
+    pub fn run(&mut self, session: &Session, limits: &Limits) -> Result<()> {
+        let options = RunOptions {
+            memory: limits.memory,
+            threads: limits.threads,
+            cancel: Some(Arc::clone(&limits.cancel)),
+        };
+        let mut values = HashMap::new();
+        for stage in self.stages.stages.clone() {
+            for &number in &stage {
+                let ready = self.stages.ready(number, &|needed| values.get(&needed).cloned());
+                // Where a value could not be had the plan is run as it was asked, and says why.
+                let plan = ready.unwrap_or_else(|_| self.stages.units[number].plan.clone());
+                self.queries[number] = self.source.query_plan(&plan, &self.options).ok().map(Arc::new);
+            }
+            let queries: Vec<&Query> = stage.iter().filter_map(|&n| self.queries[n].as_deref()).collect();
+            session.run(&queries, &options)?;
+            for &number in stage.iter().filter(|&&n| self.stages.units[n].is_value) {
+                let scalar = self.queries[number].as_ref().and_then(|query| query.scalar().ok());
+                values.extend(scalar.and_then(value).map(|value| (number, value)));
+            }
+        }
+        Ok(())
+    }
+
+    /// The query of a result.
+    ///
+    /// # Errors
+    /// Those of making it.
+    pub fn query(&self, unit: &Unit) -> Result<Arc<Query>> {
+        match &self.queries[unit.plan] {
+            Some(query) => Ok(Arc::clone(query)),
+            None => self.by_itself(unit.plan).map(Arc::new),
+        }
+    }
+
+    /// The query of a plan as it was asked.
+    fn by_itself(&self, plan: usize) -> Result<Query> {
+        self.source.query_plan(&self.stages.units[plan].plan, &self.options)
+    }
+}
+
+/// The plan of an ask, and the format of its result.
+fn planned(source: &Source, ask: &Ask, options: &QueryOptions) -> Result<(Plan, Format)> {
+    let format = Format::named(&ask.format)?;
+    let select = sieva::parse::parse_select(&ask.sql)?;
+    if select.from.is_some() || select.collection.is_some() {
+        return Err(Error::new(ErrorKind::Syntax, "FROM in a question to a group").hint("leave FROM out"));
+    }
+    Ok((source.sql(&ask.sql, options)?.logical_plan()?, format))
+}
+
+/// A value as plans have it; a histogram is none.
+fn value((value, of): (Scalar, Option<ValueType>)) -> Option<Value> {
+    let type_of = |t: ValueType| match t {
+        ValueType::Bool => Type::Bool,
+        ValueType::I64 => Type::Int64,
+        ValueType::U64 => Type::UInt64,
+        ValueType::F64 => Type::Float64,
+        ValueType::Str => Type::Text,
+    };
+    Some(match value {
+        Scalar::Null => Value::Missing(of.map(type_of)),
+        Scalar::Bool(v) => Value::Bool(v),
+        Scalar::I64(v) => Value::Int(v),
+        Scalar::U64(v) => Value::UInt(v),
+        Scalar::F64(v) => Value::Float(v),
+        Scalar::Str(v) => Value::Text(v),
+        Scalar::Histogram { .. } => return None,
+    })
+}
+
+/// What a pass would do with a step.
+#[derive(Clone, Debug)]
+pub struct PlannedStep {
+    /// The step.
+    pub step: Step,
+    /// What would be made of it.
+    pub units: Vec<PlannedUnit>,
+    /// What cannot be asked of it: the user, the name of the ask, and why.
+    pub refused: Vec<(String, String, Error)>,
+}
+
+/// A result that would be made, or a value that one needs.
+#[derive(Clone, Debug)]
+pub struct PlannedUnit {
+    /// The question, in its one form.
+    pub sql: String,
+    /// The scan in which it is evaluated, from 0: those of later ones need values of earlier ones.
+    pub stage: usize,
+    /// Its format, and who gets it: users and the names of their asks. None where only its value is needed.
+    pub given: Vec<(&'static str, Vec<(String, String)>)>,
+    /// What it takes by itself, with the values that it needs.
+    pub price: Price,
+}
+
+impl PlannedStep {
+    /// The plan of a scan.
+    ///
+    /// # Errors
+    /// What the prices say.
+    pub(crate) fn of(step: Step, scan: &Scan, who: &[(String, String)]) -> Result<Self> {
+        let who = |number: &usize| who[*number].clone();
+        let units = scan.stages.units.iter().enumerate().map(|(number, unit)| {
+            let query = scan.by_itself(number)?;
+            let given = scan.units.iter().filter(|unit| unit.plan == number);
+            Ok(PlannedUnit {
+                sql: query.text().to_owned(),
+                stage: unit.stage,
+                given: given.map(|u| (u.format.name(), u.asks.iter().map(who).collect())).collect(),
+                price: query.price()?,
+            })
+        });
+        let units = units.collect::<Result<Vec<_>>>()?;
+        let refused = scan.refused.iter().map(|(number, e)| {
+            let (user, ask) = who(number);
+            (user, ask, e.clone())
+        });
+        Ok(Self { step, units, refused: refused.collect() })
+    }
+}

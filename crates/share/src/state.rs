@@ -1,0 +1,89 @@
+//! What a follower knows of its folder, kept in it.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use sieva::{Error, ErrorKind, Result, local};
+
+use crate::record::VERSION;
+
+const NAME: &str = ".sieva-follow.json";
+/// The longest state that is read.
+const MOST: u64 = 256 << 20;
+
+/// The state of a folder.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct State {
+    version: u32,
+    /// The group, as it was named.
+    pub group: String,
+    /// For whom it is kept.
+    pub user: String,
+    /// Which of the user's asks.
+    pub ask: String,
+    /// Of each producer the epoch of its index, and the first serial that is not here.
+    pub through: BTreeMap<String, (u64, u64)>,
+    /// The files, by their names in the folder.
+    pub files: BTreeMap<String, Have>,
+}
+
+/// A file of the folder.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Have {
+    pub producer: String,
+    pub checksum: String,
+}
+
+impl State {
+    /// The state of a folder, which begins empty.
+    ///
+    /// # Errors
+    /// `invalid-value` for the folder of another group or user; `corrupt-file`.
+    pub fn load(folder: &Path, group: &str, user: &str, ask: &str) -> Result<Self> {
+        let path = path(folder);
+        let [of, by, called] = [group, user, ask].map(str::to_owned);
+        let new = Self { version: VERSION, group: of, user: by, ask: called, ..Self::default() };
+        let bytes = match local::read(&path, MOST) {
+            Ok(bytes) => bytes,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(new),
+            Err(e) => return Err(local::error("reading", &path, &e)),
+        };
+        let state: Self = serde_json::from_slice(&bytes).map_err(|e| {
+            let message = format!("'{}' is damaged: {e}", path.display());
+            Error::new(ErrorKind::CorruptFile, message)
+                .hint("move it away to begin anew: what is in the group still is fetched again")
+        })?;
+        if state.version != VERSION {
+            let message = format!("'{}' is of version {}, not {VERSION}", path.display(), state.version);
+            return Err(Error::new(ErrorKind::Unsupported, message).hint("it takes a later sieva"));
+        }
+        if (&*state.group, &*state.user, &*state.ask) != (group, user, ask) {
+            let State { group, user, ask, .. } = state;
+            let message =
+                format!("'{}' is kept for '{ask}' of {user}, in the group at '{group}'", folder.display());
+            return Err(Error::new(ErrorKind::InvalidValue, message).hint("take another folder"));
+        }
+        Ok(state)
+    }
+
+    /// Keeps it.
+    ///
+    /// # Errors
+    /// `io-error`; what was kept before is there then.
+    pub fn save(&self, folder: &Path) -> Result<()> {
+        let bytes = serde_json::to_vec(self)
+            .map_err(|e| Error::new(ErrorKind::Internal, format!("the state of a folder: {e}")))?;
+        let path = path(folder);
+        let saved = local::Aside::new(&path, 0o666).and_then(|mut aside| {
+            aside.file()?.write_all(&bytes)?;
+            aside.publish(true)
+        });
+        local::told("writing", &path, saved)
+    }
+}
+
+fn path(folder: &Path) -> PathBuf {
+    folder.join(NAME)
+}

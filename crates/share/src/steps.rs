@@ -1,0 +1,205 @@
+//! The steps that a producer has: files that are complete.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, Metadata};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use sieva::{Error, ErrorKind, Result, local};
+use sieva_store::name_of;
+
+use crate::record::Step;
+
+/// The most files of one producer.
+const MOST: usize = 1 << 20;
+
+/// A step and where it is.
+#[derive(Clone, Debug)]
+pub(crate) struct Found {
+    pub path: PathBuf,
+    pub step: Step,
+    /// Whether it was left alone for so long that it is taken to be complete.
+    pub settled: bool,
+}
+
+/// The files that patterns, directories and paths lead to, in order of their names. Hidden files, and those that somebody is
+/// writing under another name (`.part`, `.tmp`), are none; nor are the stores of indexes beside them.
+///
+/// # Errors
+/// `invalid-value` for two files of one name, or too many; `file-not-found` for a path that leads nowhere. A pattern may
+/// match nothing yet.
+pub(crate) fn find(sources: &[String], settle: Duration) -> Result<Vec<Found>> {
+    let mut found = BTreeMap::new();
+    for source in sources {
+        for path in paths(source)? {
+            let Some(meta) = looked(&path)? else { continue };
+            let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+            let step = Step { id: id(&name, &meta), size: meta.len(), name: name.clone() };
+            let settled = is_settled(&meta, settle);
+            let new = Found { path: path.clone(), step, settled };
+            if let Some(old) = found.insert(name.clone(), new)
+                && old.path != path
+            {
+                let message = format!(
+                    "two files are called '{name}': '{}' and '{}'",
+                    old.path.display(),
+                    path.display()
+                );
+                return Err(Error::new(ErrorKind::InvalidValue, message)
+                    .hint("share them as two producers: sieva share create --as NAME"));
+            }
+            if found.len() > MOST {
+                let message = format!("more than {MOST} files in '{}'", sources.join("', '"));
+                return Err(Error::new(ErrorKind::InvalidValue, message).hint("share fewer at once"));
+            }
+        }
+    }
+    Ok(found.into_values().collect())
+}
+
+/// Makes sure that each source is one that can have files.
+pub(crate) fn check(sources: &[String]) -> Result<()> {
+    if sources.is_empty() {
+        return Err(Error::new(ErrorKind::InvalidValue, "a producer of nothing")
+            .hint("name files, a directory or a pattern"));
+    }
+    let mut seen = BTreeSet::new();
+    for source in sources {
+        if sieva_store::is_url(source) {
+            let message = format!("'{}' is no path", sieva_store::redacted(source));
+            return Err(Error::new(ErrorKind::Unsupported, message)
+                .hint("files are shared by the machine that has them: name a path"));
+        }
+        if !seen.insert(source) {
+            return Err(Error::new(ErrorKind::InvalidValue, format!("'{source}' is named twice")));
+        }
+        if !is_pattern(source) && !Path::new(source).exists() {
+            return Err(Error::new(ErrorKind::FileNotFound, format!("there is no '{source}'")));
+        }
+    }
+    Ok(())
+}
+
+fn is_pattern(source: &str) -> bool {
+    source.contains(['*', '?', '[']) && !Path::new(source).exists()
+}
+
+fn paths(source: &str) -> Result<Vec<PathBuf>> {
+    if is_pattern(source) {
+        return match sieva::expand(source) {
+            Ok(files) => Ok(files.into_iter().map(PathBuf::from).collect()),
+            Err(e) if e.kind() == ErrorKind::FileNotFound => Ok(Vec::new()),
+            Err(e) => Err(e),
+        };
+    }
+    let path = PathBuf::from(source);
+    if !path.is_dir() || is_tree(&path) {
+        return Ok(vec![path]);
+    }
+    let mut files = Vec::new();
+    for entry in local::told("listing", &path, fs::read_dir(&path))? {
+        files.push(local::told("listing", &path, entry)?.path());
+    }
+    files.retain(|p| p.is_file() || is_tree(p));
+    Ok(files)
+}
+
+/// Whether a directory is one data set.
+fn is_tree(path: &Path) -> bool {
+    ["zarr.json", ".zgroup", ".zarray", ".zmetadata"].iter().any(|name| path.join(name).exists())
+}
+
+/// What is known of a file, if it may be a step.
+fn looked(path: &Path) -> Result<Option<Metadata>> {
+    let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+    let writing = [".part", ".tmp", ".sieva"].iter().any(|end| name.ends_with(end));
+    if name.starts_with('.') || writing {
+        return Ok(None);
+    }
+    match fs::metadata(path) {
+        Ok(meta) => Ok(Some(meta)),
+        // Removed since it was listed.
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(e) => Err(local::error("looking at", path, &e)),
+    }
+}
+
+/// Which state of a file it is.
+fn id(name: &str, meta: &Metadata) -> String {
+    let state = format!("{name}\0{}\0{}.{}", meta.len(), meta.mtime(), meta.mtime_nsec());
+    name_of(state.as_bytes())
+}
+
+fn is_settled(meta: &Metadata, settle: Duration) -> bool {
+    let Ok(modified) = meta.modified() else { return true };
+    // A time to come is that of another clock: it says nothing, and the file would never be shared.
+    SystemTime::now().duration_since(modified).map_or(true, |age| age >= settle)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scratch(name: &str) -> PathBuf {
+        let dir = std::env::temp_dir().join(format!("sieva-steps-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&dir);
+        fs::create_dir_all(&dir).unwrap();
+        dir
+    }
+
+    fn names(sources: &[&Path]) -> Vec<String> {
+        let sources: Vec<String> = sources.iter().map(|p| p.display().to_string()).collect();
+        find(&sources, Duration::ZERO).unwrap().into_iter().map(|f| f.step.name).collect()
+    }
+
+    #[test]
+    fn files_of_directories_and_patterns_are_steps_and_unfinished_ones_are_not() {
+        let dir = scratch("names");
+        for name in ["b.nc", "a.nc", ".hidden.nc", "c.nc.part", "d.tmp", "e.txt"] {
+            fs::write(dir.join(name), b"x").unwrap();
+        }
+        for tree in ["a.nc.sieva", "z.zarr", "plain"] {
+            fs::create_dir(dir.join(tree)).unwrap();
+        }
+        fs::write(dir.join("z.zarr/zarr.json"), b"{}").unwrap();
+        assert_eq!(names(&[&dir]), ["a.nc", "b.nc", "e.txt", "z.zarr"]);
+        assert_eq!(names(&[&dir.join("*.nc")]), ["a.nc", "b.nc"]);
+        assert_eq!(names(&[&dir.join("*.none")]), [""; 0]);
+        assert_eq!(names(&[&dir, &dir.join("*.nc")]).len(), 4);
+        fs::remove_dir_all(dir).unwrap();
+    }
+
+    #[test]
+    fn a_file_that_was_changed_is_another_step_and_a_young_one_has_not_settled() {
+        let dir = scratch("states");
+        let path = dir.join("a.nc");
+        let source = [dir.display().to_string()];
+        fs::write(&path, b"one").unwrap();
+        let [before] = &find(&source, Duration::from_secs(3600)).unwrap()[..] else { panic!("one file") };
+        assert!(!before.settled);
+        fs::write(&path, b"longer").unwrap();
+        let [after] = &find(&source, Duration::ZERO).unwrap()[..] else { panic!("one file") };
+        assert!(after.settled && after.step.id != before.step.id);
+        let to_come = SystemTime::now() + Duration::from_secs(86400);
+        fs::File::options().write(true).open(&path).unwrap().set_modified(to_come).unwrap();
+        assert!(find(&source, Duration::from_secs(3600)).unwrap()[0].settled);
+        fs::remove_dir_all(dir).unwrap();
+    }
+
+    #[test]
+    fn two_files_of_one_name_and_sources_that_are_none_are_refused() {
+        let dir = scratch("twice");
+        for folder in ["x", "y"] {
+            fs::create_dir(dir.join(folder)).unwrap();
+            fs::write(dir.join(folder).join("a.nc"), folder).unwrap();
+        }
+        let both = [dir.join("x"), dir.join("y")].map(|p| p.display().to_string());
+        assert_eq!(find(&both, Duration::ZERO).unwrap_err().kind(), ErrorKind::InvalidValue);
+        let none = dir.join("none").display().to_string();
+        assert_eq!(check(&[none]).unwrap_err().kind(), ErrorKind::FileNotFound);
+        assert_eq!(check(&[]).unwrap_err().kind(), ErrorKind::InvalidValue);
+        assert_eq!(check(&["s3://b/k".into()]).unwrap_err().kind(), ErrorKind::Unsupported);
+        fs::remove_dir_all(dir).unwrap();
+    }
+}

@@ -1,0 +1,8 @@
+//! Groups as producers and consumers use them, in a directory and in a store that fails, forgets and is slow to list.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+mod crashes;
+mod interleavings;
+mod memory;
+mod whole;
+mod world;
