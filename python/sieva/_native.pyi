@@ -267,6 +267,66 @@ def build_index(
 ) -> dict[str, Any]:
     """Build augmentations; see `sieva.Source.build_index`. An exception that ``progress`` raises stops it."""
 
+class Group:
+    """See `sieva.share.Group`."""
+
+    @staticmethod
+    def create(place: str, expires: int | None = None) -> Group:
+        """Make a group, or take the one that is there."""
+
+    @staticmethod
+    def open(place: str) -> Group:
+        """Open the group at a place."""
+
+    def register(self, producer: str, sources: list[str]) -> None:
+        """Say what a producer has."""
+
+    def join(self, user: str) -> None:
+        """Make a user a member."""
+
+    def leave(self, user: str) -> None:
+        """End a membership."""
+
+    def ask(self, user: str, name: str, sql: str, format: str, only_new: bool) -> str:  # noqa: A002
+        """Ask for something of every step; returns the ask as JSON."""
+
+    def ask_document(
+        self,
+        user: str,
+        document: str,
+        is_toml: bool,
+        format: str,  # noqa: A002
+        only_new: bool,
+    ) -> str:
+        """Ask for all that a document asks for; returns the asks as JSON."""
+
+    def document(self, producer: str, is_toml: bool) -> str:
+        """Return what a producer has as a document."""
+
+    def withdraw(self, user: str, name: str) -> None:
+        """Ask for something no longer."""
+
+    def asks(self, user: str) -> str:
+        """Return what a user asks for, as JSON."""
+
+    def producers(self) -> list[str]:
+        """Return the names of the producers."""
+
+    def schema(self, producer: str) -> str | None:
+        """Return what a producer's newest step holds, as JSON."""
+
+    def status(self) -> str:
+        """Return what there is in the group, as JSON."""
+
+    def plan(self, producer: str, options: tuple[float, int | None, int | None, str]) -> list[dict[str, Any]]:
+        """Return what a pass would make; options are seconds to settle, memory, threads, and the spool."""
+
+    def produce(self, producer: str, options: tuple[float, int | None, int | None, str]) -> dict[str, Any]:
+        """Make and put what is asked for."""
+
+    def follow(self, user: str, ask: str, folder: str) -> dict[str, Any]:
+        """Fetch what is new into a folder."""
+
 class IndexJob:
     """See `sieva.IndexJob`."""
 

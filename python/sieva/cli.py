@@ -1,4 +1,4 @@
-"""The command line: ``sieva schema | query | explain | index | references | advise | catalog ...``.
+"""The command line: ``sieva schema | query | explain | index | references | advise | catalog | share ...``.
 
 Data and JSON go to stdout, everything else to stderr. The exit code is 0 (done), 1 (failed), 2 (wrong
 usage) or 130 (Ctrl-C). What a command needs is loaded by the command, so that the others start fast.
@@ -401,6 +401,11 @@ class _Later(click.Group):
 @cli.group(cls=_Later)
 def catalog() -> None:
     """Know what files hold without opening them: register, tag, find."""
+
+
+@cli.group(cls=_Later)
+def share() -> None:
+    """Share through a store what others asked for of your data: create, ask, produce, follow."""
 
 
 @cli.group(cls=_Later, invoke_without_command=True)

@@ -27,6 +27,7 @@ mod remote;
 mod rows;
 mod selection;
 mod session;
+mod share;
 mod source;
 mod stream;
 mod tasks;
@@ -82,6 +83,8 @@ mod native {
     use super::selection::Selection;
     #[pymodule_export]
     use super::session::Session;
+    #[pymodule_export]
+    use super::share::Group;
     #[pymodule_export]
     use super::source::{
         Source, check_allowed, check_name, from_clause, is_open_database, redacted, redacted_database,

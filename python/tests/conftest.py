@@ -4,6 +4,7 @@ import netCDF4
 import numpy as np
 import pytest
 import sieva
+from services.places import object_stores, place  # noqa: F401 - fixtures
 from sieva.generate import write_ocean, write_particles
 
 

@@ -3,60 +3,19 @@
 Stores that are not installed are skipped: see ``make services``.
 """
 
-import contextlib
 import json
-import subprocess
 import threading
-import uuid
-from hashlib import sha256
-from pathlib import Path
 
 import numpy as np
 import pytest
 import sieva
-from services.processes import program
+from services.places import ASK_S3, MAKE_BUCKET, facts, run
 from services.range_server import RangeServer
-from services.stores import BUCKET, moto, swift
+from services.stores import BUCKET
 from sieva import errors
 from sieva._native import Objects
 
-PLACES = ("directory", "moto", "swift-s3", "swift")
 MIB = 1 << 20
-
-# What a bucket holds and what of it is unfinished, asked by boto3.
-ASK_S3 = """
-import json, sys, hashlib, boto3, botocore.config
-said, bucket = json.loads(sys.argv[1]), sys.argv[2]
-config = botocore.config.Config(s3={"addressing_style": "path"}, request_checksum_calculation="when_required")
-s3 = boto3.client("s3", endpoint_url=said["AWS_ENDPOINT_URL"], region_name="us-east-1", config=config,
-    aws_access_key_id=said["AWS_ACCESS_KEY_ID"], aws_secret_access_key=said["AWS_SECRET_ACCESS_KEY"])
-found = {}
-for page in s3.get_paginator("list_objects_v2").paginate(Bucket=bucket):
-    for entry in page.get("Contents", []):
-        body = s3.get_object(Bucket=bucket, Key=entry["Key"])["Body"].read()
-        found[entry["Key"]] = [entry["Size"], hashlib.sha256(body).hexdigest()]
-print(json.dumps([found, len(s3.list_multipart_uploads(Bucket=bucket).get("Uploads", []))]))
-"""
-
-# The same of a container, asked by swiftclient.
-ASK_SWIFT = """
-import json, sys, hashlib, swiftclient
-said, container = json.loads(sys.argv[1]), sys.argv[2]
-c = swiftclient.Connection(said["ST_AUTH"], said["ST_USER"], said["ST_KEY"])
-found = {}
-for entry in c.get_container(container, full_listing=True)[1]:
-    body = c.get_object(container, entry["name"])[1]
-    found[entry["name"]] = [entry["bytes"], hashlib.sha256(body).hexdigest()]
-print(json.dumps([found, 0]))
-"""
-
-MAKE_BUCKET = """
-import json, sys, boto3
-said = json.loads(sys.argv[1])
-boto3.client("s3", endpoint_url=said["AWS_ENDPOINT_URL"], region_name="us-east-1",
-    aws_access_key_id=said["AWS_ACCESS_KEY_ID"],
-    aws_secret_access_key=said["AWS_SECRET_ACCESS_KEY"]).create_bucket(Bucket=sys.argv[2])
-"""
 
 BEGIN_UPLOAD = """
 import json, sys, boto3
@@ -65,81 +24,6 @@ boto3.client("s3", endpoint_url=said["AWS_ENDPOINT_URL"], region_name="us-east-1
     aws_access_key_id=said["AWS_ACCESS_KEY_ID"], aws_secret_access_key=said["AWS_SECRET_ACCESS_KEY"]
     ).create_multipart_upload(Bucket=sys.argv[2], Key=sys.argv[3])
 """
-
-
-def run(script, *words):
-    """Run a script with the clients of the services' environment; return what it prints as JSON."""
-    command = [program("python"), "-c", script, *words]
-    ran = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
-    assert ran.returncode == 0, ran.stderr
-    return json.loads(ran.stdout) if ran.stdout else None
-
-
-@pytest.fixture(scope="module")
-def running(tmp_path_factory):
-    """Return a function that starts a store when it is first asked for."""
-    with contextlib.ExitStack() as stack:
-        known = {}
-
-        def start(name):
-            if name not in known:
-                kind = moto if name == "moto" else swift
-                names = ("moto",) if name == "moto" else ("swift-s3", "swift")
-                try:
-                    made = stack.enter_context(kind(tmp_path_factory.mktemp("store")))
-                except pytest.skip.Exception as e:
-                    known.update(dict.fromkeys(names, str(e)))
-                else:
-                    known.update(zip(names, (made,) if name == "moto" else made, strict=True))
-            if isinstance(known[name], str):
-                pytest.skip(known[name])
-            return known[name]
-
-        yield start
-
-
-class Place:
-    """A place of objects, and what its own listing says."""
-
-    def __init__(self, root, store=None, container=None, prefix=""):
-        self.root = str(root)
-        self._store, self._container, self._prefix = store, container, prefix
-
-    def open(self, **options):
-        """Return the objects that are there."""
-        return Objects(self.root, options)
-
-    def held(self):
-        """Return the sizes and sums of all objects by their keys, and the number of unfinished uploads."""
-        if self._store is None:
-            return files_of(self.root), 0
-        script = ASK_SWIFT if self._store.scheme == "swift" else ASK_S3
-        found, unfinished = run(script, json.dumps(dict(self._store.environment)), self._container)
-        assert all(key.startswith(self._prefix) for key in found), found
-        return {key.removeprefix(self._prefix): tuple(facts) for key, facts in found.items()}, unfinished
-
-
-def files_of(root):
-    files = [path for path in Path(root).rglob("*") if path.is_file()]
-    return {str(p.relative_to(root)): (p.stat().st_size, sha256(p.read_bytes()).hexdigest()) for p in files}
-
-
-def facts(data):
-    return len(data), sha256(data).hexdigest()
-
-
-@pytest.fixture(params=PLACES)
-def place(request, running, monkeypatch, tmp_path):
-    """Return each place, empty; a bucket is made before, a container is not."""
-    if request.param == "directory":
-        return Place(tmp_path / "objects")
-    store = running(request.param)
-    for name, value in store.environment.items():
-        monkeypatch.setenv(name, value)
-    container = f"{request.param}-{uuid.uuid4().hex[:12]}"
-    if store.scheme == "s3":
-        run(MAKE_BUCKET, json.dumps(dict(store.environment)), container)
-    return Place(f"{store.scheme}://{container}/set 1", store, container, "set 1/")
 
 
 def noise(n, seed=0):
@@ -276,8 +160,8 @@ def test_pages_of_a_listing(place):
 
 
 @pytest.mark.parametrize("name", ["moto", "swift-s3"])
-def test_a_bucket_that_is_not_there_is_told(name, running, monkeypatch):
-    store = running(name)
+def test_a_bucket_that_is_not_there_is_told(name, object_stores, monkeypatch):
+    store = object_stores(name)
     for variable, value in store.environment.items():
         monkeypatch.setenv(variable, value)
     objects = Objects(f"s3://{BUCKET}-none/p")
@@ -291,8 +175,8 @@ def test_a_bucket_that_is_not_there_is_told(name, running, monkeypatch):
 
 # moto says of all uploads that they began in 2010.
 @pytest.mark.parametrize(("name", "left"), [("moto", 0), ("swift-s3", 1)])
-def test_only_old_uploads_are_removed(name, left, running, monkeypatch):
-    store = running(name)
+def test_only_old_uploads_are_removed(name, left, object_stores, monkeypatch):
+    store = object_stores(name)
     for variable, value in store.environment.items():
         monkeypatch.setenv(variable, value)
     said, bucket = json.dumps(dict(store.environment)), f"uploads-{name}"
@@ -303,14 +187,14 @@ def test_only_old_uploads_are_removed(name, left, running, monkeypatch):
     assert run(ASK_S3, said, bucket) == [{}, 1 + left]
 
 
-def test_wrong_keys_are_refused_and_not_shown(running, monkeypatch):
-    for variable, value in running("swift").environment.items():
+def test_wrong_keys_are_refused_and_not_shown(object_stores, monkeypatch):
+    for variable, value in object_stores("swift").environment.items():
         monkeypatch.setenv(variable, value)
     monkeypatch.setenv("ST_KEY", "s3cret-wrong")
     with pytest.raises(errors.PermissionDenied) as e:
         Objects(f"swift://{BUCKET}/p").put("k", b"x")
     assert "s3cret" not in str(e.value)
-    running("swift-s3")
+    object_stores("swift-s3")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "s3cret-wrong")
     with pytest.raises(errors.PermissionDenied) as e:
         Objects(f"s3://{BUCKET}/p").put("k", b"x")

@@ -1,0 +1,345 @@
+"""``sieva share``: groups that share what they asked for through a store."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from sieva import errors
+from sieva._cli_types import MemoryType
+from sieva._memory import size_text
+from sieva._printable import say
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from sieva.share import Followed, Group, PlannedStep, Produced
+
+# Seconds between passes, and at most between those of which the last one failed.
+_INTERVAL = 5.0
+_LONGEST_PAUSE = 60.0
+# Arrays of a producer that are listed.
+_SHOWN = 20
+
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+
+
+class _Duration(click.ParamType[float]):
+    """Seconds, or a number with s, m, h or d."""
+
+    name = "duration"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:  # noqa: ANN401
+        """Return the seconds."""
+        text = str(value).strip().lower()
+        number, unit = (text[:-1], text[-1]) if text and text[-1] in _UNITS else (text, "s")
+        try:
+            seconds = float(number) * _UNITS[unit]
+        except ValueError:
+            seconds = -1.0
+        if not 0 <= seconds < 1e10:
+            self.fail(f"{str(value)!r} is no duration: write 30s, 10m, 12h or 7d", param, ctx)
+        return seconds
+
+
+def _place(function: Any) -> Any:  # noqa: ANN401 - any command
+    return click.argument("place", metavar="URL/GROUP")(function)
+
+
+def _as(who: str) -> Callable[[Any], Any]:
+    return click.option("--as", "name", metavar="NAME", help=f"Which {who}; by default {_DEFAULTS[who]}.")
+
+
+_DEFAULTS = {
+    "user": "the user of this process",
+    "producer": "the only one, or the one that is called as this machine",
+}
+
+
+def _json_option(function: Any) -> Any:  # noqa: ANN401 - any command
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(function)
+
+
+def _group(place: str) -> Group:
+    from sieva.share import open_group
+
+    return open_group(place)
+
+
+@click.group()
+def share() -> None:
+    """Share through a store what others asked for of your data.
+
+    A group lies in a directory or a place of an object store. Members ask by SQL; the producer makes what is
+    asked for where the data lie, once for all who asked alike; followers keep folders current.
+    """
+
+
+@share.command()
+@_place
+@click.argument("sources", nargs=-1, metavar="SOURCE...")
+@click.option("--as", "name", metavar="NAME", help="Name of the producer; by default that of this machine.")
+@click.option("--expires", type=_Duration(), metavar="TIME", help="Delete what nobody took after 12h, 7d ...")
+def create(place: str, sources: tuple[str, ...], name: str | None, expires: float | None) -> None:
+    """Make a group, and say which files, directories and patterns are shared."""
+    from sieva import share as sharing
+
+    sharing.create(place, *sources, producer=name, expires=expires)
+    said = f"shares {', '.join(sources)}" if sources else "has no producer yet"
+    say(f"the group at {place} {said}", err=True)
+    if sources:
+        say(f"answer what is asked: sieva share produce {place}", err=True)
+
+
+@share.command()
+@_place
+@_as("user")
+def join(place: str, name: str | None) -> None:
+    """Become a member; who asks for something does, too."""
+    _group(place).join(name)
+
+
+@share.command()
+@_place
+@_as("user")
+def leave(place: str, name: str | None) -> None:
+    """End a membership, and withdraw all that was asked."""
+    _group(place).leave(name)
+
+
+@share.command()
+@_place
+@click.argument("ask_name", metavar="NAME", required=False)
+@click.argument("sql", required=False)
+@click.option(
+    "--reader", metavar="FILE", help="Ask for what a reader.xml, or .toml, asks for, in place of NAME SQL."
+)
+@click.option(
+    "--format", "kind", default="netcdf", show_default=True, metavar="FORMAT", help="Of the results."
+)
+@click.option("--new", "only_new", is_flag=True, help="Only of files that the producer does not have yet.")
+@_as("user")
+def ask(  # noqa: PLR0917 - a command has as many parameters as options
+    place: str,
+    ask_name: str | None,
+    sql: str | None,
+    reader: str | None,
+    kind: str,
+    only_new: bool,
+    name: str | None,
+) -> None:
+    """Ask by SQL for something of every file of the group, in place of what was asked by that NAME."""
+    if reader is None and ask_name is not None and sql is not None:
+        asks = [_group(place).ask(ask_name, sql, format=kind, only_new=only_new, user=name)]
+    elif reader is not None and ask_name is None:
+        asks = _group(place).ask_document(reader, format=kind, only_new=only_new, user=name)
+    else:
+        raise click.UsageError("expected NAME and SQL, or --reader FILE")
+    for one in asks:
+        say(f"{one.name}: {one.sql}", err=True)
+    say(f"keep a folder current: sieva share follow {place} NAME -o DIR", err=True)
+
+
+@share.command()
+@_place
+@click.argument("ask_name", metavar="NAME")
+@_as("user")
+def withdraw(place: str, ask_name: str, name: str | None) -> None:
+    """Ask for NAME no longer."""
+    _group(place).withdraw(ask_name, user=name)
+
+
+@share.command(name="list")
+@_place
+@_json_option
+@click.option("--xml", "as_xml", is_flag=True, help="Print a writer.xml of each producer.")
+def list_(place: str, as_json: bool, as_xml: bool) -> None:
+    """List what producers have: their files, and the arrays of the newest."""
+    group = _group(place)
+    if as_xml:
+        for name in group.producers():
+            click.echo(group.document(name))
+        return
+    status = group.status()
+    for producer in status["producers"]:
+        producer["schema"] = group.schema(producer["name"])
+    if as_json:
+        click.echo(json.dumps(status["producers"]))
+        return
+    if not status["producers"]:
+        say("no producer yet")
+    for producer in status["producers"]:
+        steps = producer["steps"]
+        total = size_text(sum(step["size"] for step in steps))
+        say(f"{producer['name']}: {_count(len(steps), 'file')}, {total}; {', '.join(producer['sources'])}")
+        arrays = (producer["schema"] or {"logical": {"arrays": []}})["logical"]["arrays"]
+        for array in arrays[:_SHOWN]:
+            dims = zip(array["dimensions"], array["shape"], strict=True)
+            shape = ", ".join(f"{dim} {length}" for dim, length in dims)
+            units = array["attributes"].get("units")
+            say(f"    {array['path']}  {array['dtype']} ({shape})" + (f"  {units}" if units else ""))
+        if len(arrays) > _SHOWN:
+            say(f"    and {len(arrays) - _SHOWN} more: --json has all")
+
+
+@share.command()
+@_place
+@_json_option
+def status(place: str, as_json: bool) -> None:
+    """Tell what is asked, what was answered, and what waits to be taken."""
+    found = _group(place).status()
+    if as_json:
+        click.echo(json.dumps(found))
+        return
+    objects, size = found["objects"]
+    say(f"{_count(objects, 'object')}, {size_text(size)}, {_count(len(found['producers']), 'producer')}")
+    for one in found["asks"]:
+        asked, waiting = one["ask"], one["waiting"]
+        failed = sum(entry["failure"] is not None for entry in waiting)
+        counts = f"{one['answered']} answered, {len(waiting)} to be taken"
+        say(f"{one['user']}/{asked['name']}: {counts}" + (f", {failed} of them errors" if failed else ""))
+        say(f"    {asked['sql']}")
+    for user in found["silent"]:
+        say(f"{user}: asks for nothing")
+
+
+@share.command()
+@_place
+@click.option("--settle", type=_Duration(), default=2.0, help="As of `produce`.", metavar="TIME")
+@_as("producer")
+def plan(place: str, settle: float, name: str | None) -> None:
+    """Tell what the next pass would make, for whom, and what that takes. No data are read."""
+    planned = _group(place).plan(name, settle=settle)
+    if not planned:
+        say("nothing is to be made")
+    for step in planned:
+        _show_planned(step)
+
+
+def _show_planned(step: PlannedStep) -> None:
+    say(f"{step.step} ({size_text(step.size)})")
+    for result in step.results:
+        price = result.price
+        most = "any number of" if price.rows.high is None else f"at most {price.rows.high}"
+        read = "?" if price.bytes_read.high is None else size_text(price.bytes_read.high)
+        say(f"    {result.sql}")
+        say(f"        scan {result.stage + 1}; {most} rows, at most {read} read by itself")
+        for kind, consumers in result.given:
+            say(f"        {kind} for {', '.join(f'{user}/{ask}' for user, ask in consumers)}")
+        if not result.given:
+            say("        for others to compare with")
+    for user, ask_name, error in step.refused:
+        say(f"    {user}/{ask_name} cannot be asked: {error}")
+
+
+@share.command()
+@_place
+@click.option(
+    "--once", is_flag=True, help="One pass, for cron; files that are being written are waited for once."
+)
+@click.option("--interval", type=_Duration(), default=_INTERVAL, metavar="TIME", help="Between passes: 5s.")
+@click.option(
+    "--settle",
+    type=_Duration(),
+    default=2.0,
+    metavar="TIME",
+    help="A file is complete when it was left alone for 2s.",
+)
+@click.option("--memory", type=MemoryType(), help="Limit of evaluating.")
+@click.option("--threads", type=click.IntRange(min=1), help="By default one for each core.")
+@click.option("--spool", metavar="DIR", help="Where results are kept until they are put.")
+@_as("producer")
+def produce(  # noqa: PLR0917 - a command has as many parameters as options
+    place: str,
+    once: bool,
+    interval: float,
+    settle: float,
+    memory: int | None,
+    threads: int | None,
+    spool: str | None,
+    name: str | None,
+) -> None:
+    """Make what is asked for and put it into the group, again and again."""
+    group = _group(place)
+
+    def run() -> Produced:
+        return group.produce(name, settle=settle, memory=memory, threads=threads, spool=spool)
+
+    if once:
+        done = run()
+        _show_produced(done)
+        if done.waiting:
+            time.sleep(settle)
+            done = run()
+            _show_produced(done)
+        raise SystemExit(1 if done.troubles else 0)
+    _repeat(run, _show_produced, interval)
+
+
+@share.command()
+@_place
+@click.argument("ask_name", metavar="NAME")
+@click.option("-o", "--output", required=True, metavar="DIR", help="The folder, which is for this ask alone.")
+@click.option("--once", is_flag=True, help="One pass, for cron.")
+@click.option("--interval", type=_Duration(), default=_INTERVAL, metavar="TIME", help="Between passes: 5s.")
+@_as("user")
+def follow(  # noqa: PLR0917 - a command has as many parameters as options
+    place: str,
+    ask_name: str,
+    output: str,
+    once: bool,
+    interval: float,
+    name: str | None,
+) -> None:
+    """Keep a folder current with the answers to NAME: a file for each file of the producers."""
+    group = _group(place)
+
+    def run() -> Followed:
+        return group.follow(ask_name, output, user=name)
+
+    if once:
+        done = run()
+        _show_followed(done)
+        raise SystemExit(1 if done.troubles or done.failures else 0)
+    _repeat(run, _show_followed, interval)
+
+
+def _repeat(run: Callable[[], Any], show: Callable[[Any], None], interval: float) -> None:
+    """Pass after pass; what fails is told and tried again, later and later."""
+    pause = interval
+    while True:
+        try:
+            show(run())
+            pause = interval
+        except (errors.IoError, errors.FileNotFound, errors.PermissionDenied) as error:
+            pause = min(max(2 * pause, 1.0), _LONGEST_PAUSE)
+            say(f"sieva: {error}; tried again in {pause:.0f} s", err=True)
+        time.sleep(pause)
+
+
+def _show_produced(done: Produced) -> None:
+    if done.answers or done.deleted:
+        failed = f", {done.failed} of them errors" if done.failed else ""
+        say(
+            f"{_count(done.steps, 'file')}: {_count(done.answers, 'answer')}{failed}, "
+            f"{_count(done.objects, 'object')} put ({size_text(done.bytes)}), {done.deleted} deleted",
+            err=True,
+        )
+    for step, error in done.troubles:
+        say(f"sieva: {step}: {error}", err=True)
+
+
+def _show_followed(done: Followed) -> None:
+    for path in done.files:
+        say(str(path))
+    for step, code, message in done.failures:
+        say(f"sieva: {step}: {message} [{code}]", err=True)
+    for error in done.troubles:
+        say(f"sieva: {error}", err=True)
+
+
+def _count(n: int, what: str) -> str:
+    return f"{n} {what}" if n == 1 else f"{n} {what}s"

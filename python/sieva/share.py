@@ -1,0 +1,462 @@
+"""Share through a store what others asked for of your data, reduced where the data lie.
+
+A group lies in a directory, or a place of an object store. Consumers ask by SQL; a producer answers all of
+them in one scan of each file, equal questions once; followers keep folders current.
+
+>>> import sieva.share
+>>> group = sieva.share.create("shared/ocean", "run7/*.nc")  # doctest: +SKIP
+>>> group.ask("warm", "SELECT TEMP, z_t WHERE TEMP > 25")  # doctest: +SKIP
+>>> group.produce()  # doctest: +SKIP
+>>> group.follow("warm", "warm")  # doctest: +SKIP
+
+The protocol, and what each store promises: docs/understanding/sharing.md. Source: Huang et al., *Scibox:
+Online Sharing of Scientific Data via the Cloud*.
+"""
+
+from __future__ import annotations
+
+import getpass
+import json
+import os
+import re
+import socket
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sieva import _native, errors
+from sieva._memory import memory_bytes
+from sieva._price import Price
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ["Ask", "Followed", "Group", "PlannedResult", "PlannedStep", "Produced", "create", "open_group"]
+
+# Seconds for which a file has to be left alone to count as complete.
+SETTLE = 2.0
+# Bytes of a document.
+_MOST_DOCUMENT = 4 << 20
+
+
+@dataclass(frozen=True)
+class Ask:
+    """What a user asks for of every step.
+
+    Attributes
+    ----------
+    name
+        Its name among those of the user.
+    sql
+        A SELECT without FROM.
+    format
+        The format of the results.
+    only_new
+        Whether only steps count that the producer did not have yet.
+    """
+
+    name: str
+    sql: str
+    format: str
+    only_new: bool
+
+    @classmethod
+    def _of(cls, known: dict[str, Any]) -> Ask:
+        return cls(known["name"], known["sql"], known["format"], known["only_new"])
+
+
+@dataclass(frozen=True)
+class PlannedResult:
+    """A result that a pass would make, or a value that one needs.
+
+    Attributes
+    ----------
+    sql
+        The question.
+    stage
+        The scan in which it is evaluated, from 0: those of later ones need values of earlier ones.
+    given
+        Its formats, and who gets it in each: users and the names of their asks. None where its value is
+        needed alone.
+    price
+        What it takes by itself.
+    """
+
+    sql: str
+    stage: int
+    given: list[tuple[str, list[tuple[str, str]]]]
+    price: Price
+
+
+@dataclass(frozen=True)
+class PlannedStep:
+    """What a pass would make of a step, and what cannot be asked of it: user, name of the ask, and why."""
+
+    step: str
+    size: int
+    results: list[PlannedResult]
+    refused: list[tuple[str, str, errors.SievaError]]
+
+
+@dataclass(frozen=True)
+class Produced:
+    """What a pass of a producer did.
+
+    Attributes
+    ----------
+    steps
+        Files that something was made of.
+    answers, failed
+        Asks that were answered, and those of them that were answered by an error.
+    objects, bytes
+        What was put for them.
+    deleted
+        Objects that nobody needs any more.
+    waiting
+        Files that may not be complete yet.
+    troubles
+        What could not be done this time, with the file; the next pass tries it again.
+    """
+
+    steps: int
+    answers: int
+    failed: int
+    objects: int
+    bytes: int
+    deleted: int
+    waiting: int
+    troubles: list[tuple[str, errors.SievaError]]
+
+
+@dataclass(frozen=True)
+class Followed:
+    """What a pass of a follower did.
+
+    Attributes
+    ----------
+    files, bytes
+        Files that were put into the folder, and their bytes.
+    failures
+        Answers that are errors: the file, the error's code, and what it says.
+    troubles
+        What could not be fetched this time; the next pass tries it again.
+    """
+
+    files: list[Path]
+    bytes: int
+    failures: list[tuple[str, str, str]]
+    troubles: list[errors.SievaError]
+
+
+class Group:
+    """A group in a store: `create` makes one, `open_group` opens it.
+
+    Parameters
+    ----------
+    native
+        The group of the engine.
+    place
+        Where it is.
+    """
+
+    def __init__(self, native: _native.Group, place: str) -> None:
+        self._native = native
+        self.place = place
+
+    def __repr__(self) -> str:
+        return f"Group({self.place!r})"
+
+    def register(self, *sources: str | os.PathLike[str], producer: str | None = None) -> None:
+        """Say what a producer has, in place of what was said before.
+
+        Parameters
+        ----------
+        *sources
+            Files, directories and patterns of this machine. New files of these two are taken up.
+        producer
+            The producer's name; by default that of the machine.
+
+        Raises
+        ------
+        FileNotFoundError
+            A source is not there.
+        ValueError
+            A name that is none, or two files of one name.
+        """
+        self._native.register(producer or _host(), [os.fspath(source) for source in sources])
+
+    def join(self, user: str | None = None) -> None:
+        """Make a user a member; by default the one of this process."""
+        self._native.join(user or _user())
+
+    def leave(self, user: str | None = None) -> None:
+        """End a membership: what is asked for is withdrawn, what was made is deleted by the next pass."""
+        self._native.leave(user or _user())
+
+    def ask(
+        self,
+        name: str,
+        sql: str,
+        *,
+        format: str = "netcdf",  # noqa: A002 - as everywhere
+        only_new: bool = False,
+        user: str | None = None,
+    ) -> Ask:
+        """Ask for something of every step; who asks becomes a member.
+
+        Parameters
+        ----------
+        name
+            The name of the ask: another question by the same name takes its place.
+        sql
+            A SELECT without FROM.
+        format
+            netcdf, hdf5, arrow, parquet, csv or json.
+        only_new
+            Whether only files count that the producer does not have yet.
+        user
+            Who asks; by default the user of this process.
+
+        Raises
+        ------
+        ValueError
+            What is no SELECT or has a FROM (`sieva.errors.SyntaxError_`), no name, or no format.
+        """
+        return Ask._of(json.loads(self._native.ask(user or _user(), name, sql, format, only_new)))
+
+    def ask_document(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        format: str = "netcdf",  # noqa: A002 - as everywhere
+        only_new: bool = False,
+        user: str | None = None,
+    ) -> list[Ask]:
+        """Ask for all that a ``reader.xml`` asks for, or the same as TOML: docs/understanding/reductions.md.
+
+        Parameters
+        ----------
+        path
+            The document; TOML where its name ends so.
+        format, only_new, user
+            As of `ask`.
+
+        Returns
+        -------
+        list of Ask
+            Named by function and variable.
+        """
+        is_toml = os.fspath(path).lower().endswith(".toml")
+        text = _document(path)
+        asks = self._native.ask_document(user or _user(), text, is_toml, format, only_new)
+        return [Ask._of(known) for known in json.loads(asks)]
+
+    def document(self, producer: str | None = None, *, toml: bool = False) -> str:
+        """Return what a producer's newest file holds as ``writer.xml``, or TOML."""
+        return self._native.document(self._producer(producer), toml)
+
+    def withdraw(self, name: str, *, user: str | None = None) -> None:
+        """Ask for something no longer."""
+        self._native.withdraw(user or _user(), name)
+
+    def asks(self, user: str | None = None) -> list[Ask]:
+        """Return what a user asks for, in order of the names."""
+        return [Ask._of(known) for known in json.loads(self._native.asks(user or _user()))]
+
+    def producers(self) -> list[str]:
+        """Return the names of the producers."""
+        return self._native.producers()
+
+    def schema(self, producer: str | None = None) -> dict[str, Any] | None:
+        """Return what a producer's newest file holds, as of `Schema.to_json`; None before its first pass."""
+        text = self._native.schema(self._producer(producer))
+        return None if text is None else json.loads(text)
+
+    def status(self) -> dict[str, Any]:
+        """Return what there is: ``producers``, ``asks`` with what waits for each, ``silent``, ``objects``."""
+        found: dict[str, Any] = json.loads(self._native.status())
+        return found
+
+    def plan(
+        self,
+        producer: str | None = None,
+        *,
+        settle: float = SETTLE,
+        memory: int | str | None = None,
+    ) -> list[PlannedStep]:
+        """Return what a pass would make, for whom, and what that takes; no data are read.
+
+        Parameters
+        ----------
+        producer
+            Whose pass; by default the only one, or the one that is called as this machine.
+        settle
+            Seconds for which a file has to be left alone to count as complete.
+        memory
+            What evaluating may take, as of a query.
+        """
+        planned = self._native.plan(self._producer(producer), _options(settle, memory, None, None))
+        return [
+            PlannedStep(
+                one["step"],
+                one["size"],
+                [
+                    PlannedResult(unit["sql"], unit["stage"], unit["given"], Price.of(unit["price"]))
+                    for unit in one["results"]
+                ],
+                one["refused"],
+            )
+            for one in planned
+        ]
+
+    def produce(
+        self,
+        producer: str | None = None,
+        *,
+        settle: float = SETTLE,
+        memory: int | str | None = None,
+        threads: int | None = None,
+        spool: str | os.PathLike[str] | None = None,
+    ) -> Produced:
+        """Make and put all that is asked for and not there yet, delete what nobody needs any more: one pass.
+
+        A pass that was stopped anywhere goes on when it is asked again; ``sieva share produce`` makes pass
+        after pass.
+
+        Parameters
+        ----------
+        producer, settle, memory
+            As of `plan`.
+        threads
+            By default one for each core.
+        spool
+            Where results are kept until they are put; by default where temporary files are.
+
+        Raises
+        ------
+        ValueError
+            Another process of this machine is the producer.
+        OSError
+            The store does not answer.
+        """
+        options = _options(settle, memory, threads, spool)
+        return Produced(**self._native.produce(self._producer(producer), options))
+
+    def follow(self, name: str, folder: str | os.PathLike[str], *, user: str | None = None) -> Followed:
+        """Fetch the answers to an ask that are not in a folder yet: one pass.
+
+        What was fetched is deleted in the group by the producer's next pass.
+
+        Parameters
+        ----------
+        name
+            The name of the ask.
+        folder
+            Where the files go, one of each step; it is made, and is for this ask alone.
+        user
+            Whose ask; by default the user of this process.
+
+        Raises
+        ------
+        FileNotFoundError
+            Nothing is asked for by that name.
+        ValueError
+            The folder is that of another ask, or another process keeps it.
+        """
+        done = self._native.follow(user or _user(), name, os.fspath(folder))
+        return Followed(
+            [Path(path) for path in done["files"]], done["bytes"], done["failures"], done["troubles"]
+        )
+
+    def _producer(self, name: str | None) -> str:
+        """Return the producer that is meant."""
+        if name is not None:
+            return name
+        known = self.producers()
+        return known[0] if len(known) == 1 else _host()
+
+
+def create(
+    place: str | os.PathLike[str],
+    *sources: str | os.PathLike[str],
+    producer: str | None = None,
+    expires: float | None = None,
+) -> Group:
+    """Make a group, or take the one that is there, and say what a producer has.
+
+    Parameters
+    ----------
+    place
+        A directory, or the address of a place in an object store.
+    *sources, producer
+        As of `Group.register`; none: the group alone.
+    expires
+        Seconds after which results are deleted that nobody took; None: never.
+
+    Returns
+    -------
+    Group
+    """
+    seconds = None if expires is None else max(0, int(expires))
+    group = Group(_native.Group.create(os.fspath(place), seconds), os.fspath(place))
+    if sources:
+        group.register(*sources, producer=producer)
+    return group
+
+
+def open_group(place: str | os.PathLike[str]) -> Group:
+    """Open the group at a place.
+
+    Raises
+    ------
+    FileNotFoundError
+        There is none.
+    """
+    return Group(_native.Group.open(os.fspath(place)), os.fspath(place))
+
+
+def _options(
+    settle: float,
+    memory: int | str | None,
+    threads: int | None,
+    spool: str | os.PathLike[str] | None,
+) -> tuple[float, int | None, int | None, str]:
+    limit = None if memory is None else memory_bytes(memory)
+    return settle, limit, threads, os.fspath(spool or tempfile.gettempdir())
+
+
+def _document(path: str | os.PathLike[str]) -> str:
+    """Return the text of a document, which is not read where it is longer than one may be."""
+    try:
+        with Path(path).open("rb") as file:
+            data = file.read(_MOST_DOCUMENT + 1)
+        if len(data) > _MOST_DOCUMENT:
+            raise errors.InvalidValue(f"{os.fspath(path)!r} is longer than {_MOST_DOCUMENT >> 20} MiB")
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise errors.InvalidValue(f"{os.fspath(path)!r} is no text in UTF-8: {error}") from None
+    except FileNotFoundError:
+        raise errors.FileNotFound(f"there is no {os.fspath(path)!r}") from None
+    except OSError as error:
+        raise errors.IoError(f"{os.fspath(path)!r} cannot be read: {error.strerror}") from None
+
+
+def _plain(parts: Iterable[str]) -> str:
+    """Return the first of these as a name of a group, where it can be one."""
+    for part in parts:
+        name = re.sub(r"[^A-Za-z0-9._-]+", "-", part).lstrip("-.")[:64]
+        if name and name != "taken":
+            return name
+    return "unnamed"
+
+
+def _user() -> str:
+    try:
+        return _plain([getpass.getuser()])
+    except (KeyError, OSError):
+        return _plain([f"uid{os.getuid()}"])
+
+
+def _host() -> str:
+    return _plain([socket.gethostname().split(".")[0], "producer"])

@@ -1,0 +1,200 @@
+//! `sieva._native.Group`: sharing through a store.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+use sieva::{Error, ErrorKind};
+use sieva_share::{
+    Asking, Config, FollowOptions, Follower, GroupOptions, PlannedStep, Producer, ProducerOptions,
+};
+
+use crate::errors::to_python;
+use crate::interrupt::interruptible;
+use crate::query::price_dict;
+
+#[pyclass(module = "sieva._native", frozen)]
+pub struct Group(sieva_share::Group);
+
+/// Seconds to settle, memory, threads, and where results are kept until they are put.
+type Options = (f64, Option<u64>, Option<usize>, PathBuf);
+
+#[pymethods]
+impl Group {
+    #[staticmethod]
+    #[pyo3(signature = (place, expires=None))]
+    fn create(py: Python<'_>, place: &str, expires: Option<u64>) -> PyResult<Self> {
+        let options = GroupOptions { expires };
+        asked(py, || sieva_share::Group::create(place, &options)).map(Self)
+    }
+
+    #[staticmethod]
+    fn open(py: Python<'_>, place: &str) -> PyResult<Self> {
+        asked(py, || sieva_share::Group::open(place)).map(Self)
+    }
+
+    fn register(&self, py: Python<'_>, producer: &str, sources: Vec<String>) -> PyResult<()> {
+        asked(py, || Producer::register(&self.0, producer, &sources).map(drop))
+    }
+
+    fn join(&self, py: Python<'_>, user: &str) -> PyResult<()> {
+        asked(py, || self.0.join(user))
+    }
+
+    fn leave(&self, py: Python<'_>, user: &str) -> PyResult<()> {
+        asked(py, || self.0.leave(user))
+    }
+
+    fn ask(
+        &self,
+        py: Python<'_>,
+        user: &str,
+        name: &str,
+        sql: &str,
+        format: &str,
+        only_new: bool,
+    ) -> PyResult<String> {
+        let asking = Asking { sql, format, only_new };
+        let ask = asked(py, || self.0.ask(user, name, &asking))?;
+        serde_json::to_string(&ask).map_err(|e| to_python(unprintable(&e)))
+    }
+
+    fn ask_document(
+        &self,
+        py: Python<'_>,
+        user: &str,
+        document: &str,
+        is_toml: bool,
+        format: &str,
+        only_new: bool,
+    ) -> PyResult<String> {
+        let read = || if is_toml { Config::from_toml(document) } else { Config::from_xml(document) };
+        let asks = asked(py, || self.0.ask_all(user, &read()?, format, only_new))?;
+        serde_json::to_string(&asks).map_err(|e| to_python(unprintable(&e)))
+    }
+
+    fn document(&self, py: Python<'_>, producer: &str, is_toml: bool) -> PyResult<String> {
+        let made = || {
+            let document = self.0.document(producer)?;
+            if is_toml { document.to_toml() } else { document.to_xml() }
+        };
+        asked(py, made)
+    }
+
+    fn withdraw(&self, py: Python<'_>, user: &str, name: &str) -> PyResult<()> {
+        asked(py, || self.0.withdraw(user, name))
+    }
+
+    fn asks(&self, py: Python<'_>, user: &str) -> PyResult<String> {
+        let asks = asked(py, || self.0.asks(user))?;
+        serde_json::to_string(&asks).map_err(|e| to_python(unprintable(&e)))
+    }
+
+    fn producers(&self, py: Python<'_>) -> PyResult<Vec<String>> {
+        asked(py, || self.0.producers())
+    }
+
+    fn schema(&self, py: Python<'_>, producer: &str) -> PyResult<Option<String>> {
+        asked(py, || self.0.schema(producer))
+    }
+
+    fn status(&self, py: Python<'_>) -> PyResult<String> {
+        let status = asked(py, || self.0.status())?;
+        serde_json::to_string(&status).map_err(|e| to_python(unprintable(&e)))
+    }
+
+    fn plan<'py>(&self, py: Python<'py>, producer: &str, options: Options) -> PyResult<Bound<'py, PyList>> {
+        let (options, cancel) = pass_options(options)?;
+        let planned =
+            interruptible(py, &cancel, || Producer::open(&self.0, producer)?.plan(&options))?;
+        let steps = planned.iter().map(|step| step_dict(py, step)).collect::<PyResult<Vec<_>>>()?;
+        PyList::new(py, steps)
+    }
+
+    fn produce<'py>(
+        &self,
+        py: Python<'py>,
+        producer: &str,
+        options: Options,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let (options, cancel) = pass_options(options)?;
+        let done = interruptible(py, &cancel, || Producer::open(&self.0, producer)?.pass(&options))?;
+        let out = PyDict::new(py);
+        out.set_item("steps", done.steps)?;
+        out.set_item("answers", done.entries)?;
+        out.set_item("failed", done.failed)?;
+        out.set_item("objects", done.objects)?;
+        out.set_item("bytes", done.bytes)?;
+        out.set_item("deleted", done.deleted)?;
+        out.set_item("waiting", done.waiting)?;
+        let troubles = done.troubles.into_iter();
+        let told: Vec<_> = troubles.map(|t| (t.step, to_python(t.error).into_value(py))).collect();
+        out.set_item("troubles", told)?;
+        Ok(out)
+    }
+
+    fn follow<'py>(
+        &self,
+        py: Python<'py>,
+        user: &str,
+        ask: &str,
+        folder: PathBuf,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let cancel = Arc::new(AtomicBool::new(false));
+        let options = FollowOptions { cancel: Arc::clone(&cancel) };
+        let done =
+            interruptible(py, &cancel, || Follower::new(&self.0, user, ask, &folder)?.pass(&options))?;
+        let out = PyDict::new(py);
+        out.set_item("files", done.files)?;
+        out.set_item("bytes", done.bytes)?;
+        let failures = done.failures.into_iter().filter_map(|entry| {
+            let failure = entry.failure?;
+            Some((entry.step.name, failure.code, failure.message))
+        });
+        out.set_item("failures", failures.collect::<Vec<_>>())?;
+        let troubles = done.troubles.into_iter();
+        out.set_item("troubles", troubles.map(|e| to_python(e).into_value(py)).collect::<Vec<_>>())?;
+        Ok(out)
+    }
+}
+
+/// Asks the store without the GIL, so that Ctrl-C is heard.
+fn asked<T: Send>(py: Python<'_>, f: impl FnOnce() -> sieva::Result<T> + Send) -> PyResult<T> {
+    interruptible(py, &Arc::new(AtomicBool::new(false)), f)
+}
+
+fn unprintable(e: &serde_json::Error) -> Error {
+    Error::new(ErrorKind::Internal, format!("as JSON: {e}"))
+}
+
+fn pass_options((settle, memory, threads, spool): Options) -> PyResult<(ProducerOptions, Arc<AtomicBool>)> {
+    let settle = Duration::try_from_secs_f64(settle).map_err(|_| {
+        let message = format!("settle={settle}: expected seconds, 0 or more");
+        to_python(Error::new(ErrorKind::InvalidValue, message))
+    })?;
+    let cancel = Arc::new(AtomicBool::new(false));
+    Ok((ProducerOptions { settle, memory, threads, spool, cancel: Arc::clone(&cancel) }, cancel))
+}
+
+fn step_dict<'py>(py: Python<'py>, step: &PlannedStep) -> PyResult<Bound<'py, PyDict>> {
+    let out = PyDict::new(py);
+    out.set_item("step", &step.step.name)?;
+    out.set_item("size", step.step.size)?;
+    let units = step.units.iter().map(|unit| {
+        let out = PyDict::new(py);
+        out.set_item("sql", &unit.sql)?;
+        out.set_item("stage", unit.stage)?;
+        out.set_item("given", &unit.given)?;
+        out.set_item("price", price_dict(py, &unit.price)?)?;
+        Ok(out)
+    });
+    out.set_item("results", units.collect::<PyResult<Vec<_>>>()?)?;
+    let refused = step.refused.iter();
+    let refused: Vec<_> =
+        refused.map(|(user, ask, e)| (user, ask, to_python(e.clone()).into_value(py))).collect();
+    out.set_item("refused", refused)?;
+    Ok(out)
+}

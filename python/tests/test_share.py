@@ -1,0 +1,209 @@
+"""Sharing through a directory: the command line and the package, beside numpy."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import h5py
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import sieva
+import sieva.share
+from sieva import errors
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    """Return a directory with a producer's step; locks are kept in it."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    (tmp_path / "steps").mkdir()
+    write_step(tmp_path / "steps" / "run.0000.h5", 0)
+    return tmp_path
+
+
+def values_of(number):
+    values = np.arange(24_000, dtype="f4").reshape(20, 30, 40) % 997 + number
+    values[0, 0, :5] = [np.nan, np.inf, -np.inf, -0.0, 0.0]
+    return values
+
+
+def write_step(path, number):
+    aside = path.with_name(f".{path.name}.part")
+    with h5py.File(aside, "w") as file:
+        data = file.create_dataset("T", data=values_of(number), chunks=(5, 10, 40), compression="gzip")
+        for axis, name in enumerate(["z", "y", "x"]):
+            data.dims[axis].label = name
+        file.create_dataset("P", data=values_of(number) * 2)
+    aside.rename(path)
+
+
+def sieva_share(*args, check=True):
+    command = [sys.executable, "-m", "sieva", "share", *map(str, args)]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=120)
+    if check:
+        assert done.returncode == 0, done.stderr
+    return done
+
+
+def test_commands_lead_from_a_directory_to_a_folder(place):
+    group = place / "group"
+    sieva_share("create", group, place / "steps", "--as", "model")
+    assert "run.0000" not in sieva_share("list", group).stdout
+    for user in ("ada", "bob"):
+        sieva_share("ask", group, "hot", "SELECT T WHERE T > 990", "--format", "parquet", "--as", user)
+    planned = sieva_share("plan", group, "--settle", "0s").stdout
+    assert "ada/hot, bob/hot" in planned
+    done = sieva_share("produce", group, "--once", "--settle", "0s")
+    assert "1 object put" in done.stderr
+    followed = sieva_share("follow", group, "hot", "-o", place / "hot", "--once", "--as", "ada")
+    (path,) = followed.stdout.split()
+    values = values_of(0)
+    assert np.array_equal(pq.read_table(path)["T"].to_numpy(), values[values > 990])
+    listed = sieva_share("list", group).stdout
+    assert "1 file" in listed
+    assert "T  float32 (z 20, y 30, x 40)" in listed
+    told = json.loads(sieva_share("status", group, "--json").stdout)
+    assert [(one["user"], one["answered"], len(one["waiting"])) for one in told["asks"]] == [
+        ("ada", 1, 0),
+        ("bob", 1, 1),
+    ]
+    sieva_share("leave", group, "--as", "bob")
+    assert "1 deleted" in sieva_share("produce", group, "--once", "--settle", "0s").stderr
+    assert not (group / "data").exists()
+
+
+@pytest.mark.parametrize("kind", ["netcdf", "hdf5", "arrow", "parquet", "csv", "json"])
+def test_answers_are_those_of_a_query_of_the_file(place, kind):
+    group = sieva.share.create(place / "group", place / "steps")
+    sql = "SELECT T, P, T * 2 AS twice WHERE T >= 0 AND P < 900 ORDER BY T DESC"
+    group.ask("all", sql, format=kind, user="ada")
+    assert group.produce(settle=0).objects == 1
+    (path,) = group.follow("all", place / "all", user="ada").files
+    if kind in ("csv", "json"):
+        values = values_of(0)
+        hits = int(((values >= 0) & (values * 2 < 900)).sum())
+        text = path.read_text()
+        assert (text.count("\n") - 1 if kind == "csv" else len(json.loads(text)["rows"])) == hits
+        return
+    values = values_of(0)
+    hits = np.sort(values[(values >= 0) & (values * 2 < 900)])[::-1]
+    if kind == "parquet":
+        found = pq.read_table(path)["T"].to_numpy()
+    elif kind == "arrow":
+        found = pa.ipc.open_file(path).read_all()["T"].to_numpy()
+    else:
+        found = sieva.open(path).query(None, select=["T"]).read("T")
+    assert np.array_equal(found, hits)
+
+
+def test_a_directory_that_fills_is_followed(place):
+    group = sieva.share.create(place / "group", place / "steps")
+    group.ask("top", "SELECT max(T) AS top, count(T) AS n WHERE T < 1e30", format="csv", user="ada")
+    command = [sys.executable, "-m", "sieva", "share"]
+    loop = ["--interval", "0.1s"]
+    started = [
+        subprocess.Popen([*command, "produce", str(place / "group"), "--settle", "0s", *loop]),
+        subprocess.Popen(
+            [*command, "follow", str(place / "group"), "top", "-o", str(place / "top"), "--as", "ada", *loop]
+        ),
+    ]
+    try:
+        for number in range(1, 4):
+            write_step(place / "steps" / f"run.{number:04}.h5", number)
+        until = time.monotonic() + 60
+        while len(list(place.glob("top/*.csv"))) < 4 and time.monotonic() < until:
+            assert all(process.poll() is None for process in started)
+            time.sleep(0.05)
+    finally:
+        for process in started:
+            process.send_signal(signal.SIGINT)
+        codes = [process.wait(30) for process in started]
+    assert codes == [130, 130]
+    for number in range(4):
+        text = (place / "top" / f"run.{number:04}.csv").read_text().split()
+        values = values_of(number)
+        finite = values[values < 1e30]
+        assert [float(v) for v in text[1].split(",")] == [finite.max(), finite.size]
+
+
+def test_a_producer_that_is_killed_goes_on(place):
+    """Killed for real, while results are put: what was put is whole, and the next pass makes the rest."""
+    group = sieva.share.create(place / "group", place / "steps")
+    for number in range(1, 40):
+        write_step(place / "steps" / f"run.{number:04}.h5", number)
+    group.ask("all", "SELECT T WHERE T > 0", format="parquet", user="ada")
+    for moment in range(4):
+        process = subprocess.Popen(
+            [
+                sys.executable,
+                "-m",
+                "sieva",
+                "share",
+                "produce",
+                str(place / "group"),
+                "--once",
+                "--settle",
+                "0s",
+            ],
+            stderr=subprocess.DEVNULL,
+        )
+        until = time.monotonic() + 60
+        while len(list(place.glob("group/data/*/*.parquet"))) < 5 * (moment + 1) and time.monotonic() < until:
+            time.sleep(0.002)
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait(30)
+        group.follow("all", place / "all", user="ada")
+    assert group.produce(settle=0).troubles == []
+    group.follow("all", place / "all", user="ada")
+    assert len(list(place.glob("all/*.parquet"))) == 40
+    for number in range(40):
+        values = values_of(number)
+        found = pq.read_table(place / "all" / f"run.{number:04}.parquet")["T"].to_numpy()
+        assert np.array_equal(found, values[values > 0]), number
+    group.produce(settle=0)
+    assert list(place.glob("group/data/*/*.parquet")) == []
+
+
+def test_what_cannot_be_is_told(place):
+    group = place / "group"
+    for args, code, text in [
+        (("status", group), 1, "there is no group at"),
+        (("create", group, place / "none"), 1, "there is no"),
+        (("create", group, "--expires", "soon"), 2, "is no duration"),
+        (("ask", group, "a", "SELECT T"), 1, "there is no group at"),
+    ]:
+        done = sieva_share(*args, check=False)
+        assert (done.returncode, text in done.stderr, "Traceback" in done.stderr) == (code, True, False), (
+            done.stderr
+        )
+    sieva_share("create", group, place / "steps", "--as", "model")
+    for args, text in [
+        (("ask", group, "a/b", "SELECT T"), "is no name of an ask"),
+        (("ask", group, "a", "SELECT T FROM 'x.nc'"), "FROM 'x.nc' in a question to a group"),
+        (("ask", group, "a", "SELECT T", "--format", "xls"), "is no format of results in a group"),
+        (("follow", group, "a", "-o", place / "a", "--once"), "is no member"),
+        (("produce", group, "--once", "--as", "other"), "has no producer 'other'"),
+    ]:
+        done = sieva_share(*args, check=False)
+        assert done.returncode == 1, done.stderr
+        assert text in done.stderr
+    with pytest.raises(errors.InvalidValue, match="is no name of a user"):
+        sieva.share.open_group(group).ask("a", "SELECT T", user="../x")
+
+
+def test_an_answer_that_is_an_error_reaches_who_asked(place):
+    group = sieva.share.create(place / "group", place / "steps")
+    group.ask("wrong", "SELECT Q", user="ada")
+    (place / "steps" / "broken.h5").write_bytes(b"\x89HDF\r\n\x1a\n" + b"\0" * 100)
+    done = group.produce(settle=0)
+    assert (done.answers, done.failed) == (1, 1)
+    ((step, error),) = done.troubles
+    assert step == "broken.h5"
+    assert isinstance(error, errors.SievaError)
+    (failure,) = group.follow("wrong", place / "wrong", user="ada").failures
+    assert failure[:2] == ("run.0000.h5", "unknown-array")
