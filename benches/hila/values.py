@@ -119,7 +119,8 @@ def by_numpy(path: Path, asked: list[Query]) -> list[int]:
     with netCDF4.Dataset(path) as file:
         file.set_auto_maskandscale(False)
         values = file["T"][...]
-    return [int(np.count_nonzero(values[a:b] > level)) for a, b, level in asked]
+    # As numbers: beside a Python float numpy would round the threshold to float32.
+    return [int(np.count_nonzero(values[a:b] > np.float64(level))) for a, b, level in asked]
 
 
 def forget(path: Path) -> None:
