@@ -12,6 +12,7 @@ from pathlib import Path
 
 import draws
 import h5py
+import netCDF4
 import numpy as np
 import pytest
 import sieva
@@ -535,3 +536,20 @@ def test_long_steps_of_xarray(tmp_path):
         chosen = data.v.isel(t=[399, 3, 3, 120], y=slice(None, None, 10), x=slice(40, None, -3))
         np.testing.assert_array_equal(chosen.values, values[[399, 3, 3, 120]][:, ::10, 40::-3])
         np.testing.assert_array_equal(data.v.isel(t=slice(None, None, -90)).values, values[::-90])
+
+
+def test_single_elements_of_records_are_read_and_not_the_records_between(tmp_path):
+    """Positions that follow one another in a variable lie a record of 100 KB apart in the file."""
+    records, width = 200, 25_000
+    with netCDF4.Dataset(tmp_path / "records.nc", "w", format="NETCDF3_64BIT_OFFSET") as file:
+        file.createDimension("t", None)
+        file.createDimension("x", width)
+        step = file.createVariable("step", "i4", ("t",))
+        file.createVariable("T", "f4", ("t", "x"))[:] = np.ones((records, width), "f4")
+        step[:] = np.arange(records)
+    source = sieva.open(tmp_path / "records.nc")
+    selection = source.query("step < 150").selection()
+    before = source._native.traffic()["bytes_read"]
+    (found,) = source.read_many([("step", selection)])
+    assert np.array_equal(found, np.arange(150))
+    assert source._native.traffic()["bytes_read"] - before < 1_000_000

@@ -50,8 +50,10 @@ class EngineCollectionQuery(CollectionQuery):
         tell_price(engine, self._native, self._running)
         self._take_listing()
         n = engine.workers() * int(getattr(engine, "parts_of_each", PARTS))
+        # All of those who ask the same, or none: one that fails alone would be waited for.
+        agreed = getattr(engine, "agreed", lambda work: work())
         try:
-            tasks = self._native.tasks(n, kind)
+            tasks = agreed(lambda: self._native.tasks(n, kind))
         except errors.Unsupported:
             return self._native
         if not tasks:

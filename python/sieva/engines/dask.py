@@ -346,6 +346,9 @@ class _Transfer:
     async def _wait(self) -> None:
         if self._task is None:
             futures = [leaf.future for leaf in self._leaves]
+            # From the first on: a worker may be given up before anybody looks.
+            held = await self._client.scheduler.who_has(keys=[future.key for future in futures])
+            self._holders = {address for each in held.values() for address in each}
             self._task = asyncio.ensure_future(self._client._gather(futures, direct=True))
         await asyncio.wait([self._task], timeout=LOOK)
 

@@ -26,6 +26,14 @@ const ONE_SIDE: f64 = 0.5;
 const BETWEEN: f64 = 0.25;
 const EQUAL: f64 = 0.01;
 
+fn has_computed(condition: &Condition) -> bool {
+    match condition {
+        Condition::Computed(_) => true,
+        Condition::All(parts) | Condition::Any(parts) => parts.iter().any(has_computed),
+        Condition::Always | Condition::Never | Condition::Stored { .. } | Condition::Position { .. } => false,
+    }
+}
+
 impl Execution {
     /// What the first stage finds, where it was run, or all that it takes is in memory; `None` else.
     pub(super) fn prepared_at_hand(&self, plan: &PhysicalPlan) -> Result<Option<Arc<Prepared>>> {
@@ -35,7 +43,8 @@ impl Execution {
         let (mut masks, mut tested) = (Vec::new(), Vec::new());
         plan.steps.iter().for_each(|step| step.masks(&mut masks));
         plan.steps.iter().for_each(|step| step.tested(&mut tested));
-        let is_computed = tested.iter().any(|c| matches!(c, Condition::Computed(_)));
+        // Values that are computed may fail, which is for who asks for the answer to hear.
+        let is_computed = tested.iter().copied().chain(masks.iter().map(|(c, _)| *c)).any(has_computed);
         if masks.is_empty() || is_computed || plan.replica.is_some() || self.source.store().is_remote() {
             return Ok(None);
         }

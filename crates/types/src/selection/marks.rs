@@ -1,7 +1,7 @@
 //! The positions of a set laid out for looks at many short ranges of them, as reading a chunk has: a row of it is a range.
 //!
-//! A block of 2^16 positions is a list of its lower bits or 2^16 bits with counts, a long run is its ends. It takes no more
-//! than two bytes for each position, and for many of them a bit for each of the block.
+//! A block of 2^16 positions is a list of its lower bits or 2^16 bits with counts, a long run is its ends. It takes two bytes
+//! for each position, for many of them a bit for each of the block, and some 80 bytes for each block that has any.
 
 use std::ops::Range;
 

@@ -92,18 +92,23 @@ impl<'a> Selected<'a> {
         self.cut(row, row.to..whole.start * size, size, emit);
         let mut open: Option<Part> = None;
         self.marks().each(whole.clone(), |rank, start, n| {
-            let (at, bytes) = (row.place(start, size), n * size);
-            let last = at + (n - 1) * row.stride + size;
-            if let Some(Part::Marked { from, end, wanted, .. }) = &mut open
-                && is_dense(last - *from, *wanted + bytes)
-            {
-                (*end, *wanted) = (start + n, *wanted + bytes);
-                return;
-            }
-            let end = start + n;
-            let next = Part::Marked { from: at, first: start, end, stride: row.stride, wanted: bytes };
-            if let Some(before) = open.replace(next) {
-                emit(self.simplest(before, rank, size));
+            // Elements that lie far apart are read one by one, though they follow one another in the array.
+            let is_near = is_dense((n - 1).saturating_mul(row.stride).saturating_add(size), n * size);
+            let each = if is_near { n } else { 1 };
+            for (rank, start) in (rank..).zip(start..start + n).step_by(each as usize) {
+                let (at, bytes) = (row.place(start, size), each * size);
+                let last = at + (each - 1) * row.stride + size;
+                if let Some(Part::Marked { from, end, wanted, .. }) = &mut open
+                    && is_dense(last - *from, *wanted + bytes)
+                {
+                    (*end, *wanted) = (start + each, *wanted + bytes);
+                    continue;
+                }
+                let end = start + each;
+                let next = Part::Marked { from: at, first: start, end, stride: row.stride, wanted: bytes };
+                if let Some(before) = open.replace(next) {
+                    emit(self.simplest(before, rank, size));
+                }
             }
         });
         if let Some(last) = open {

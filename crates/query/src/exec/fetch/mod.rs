@@ -117,8 +117,8 @@ impl Gatherer {
         let auto = execution.options.fetch == FetchWay::Auto && execution.chosen().is_none();
         let small = execution.is_small(array, &info.shape);
         // Of several boxes two may have parts of one chunk.
-        let shares = execution.flat[array].is_none() && !boxes::is_box(positions.clone(), &info.shape);
-        if !own_rows || !auto || small || shares || info.dtype == DType::Str {
+        let shares = || execution.flat[array].is_none() && !boxes::is_box(positions.clone(), &info.shape);
+        if !own_rows || !auto || small || info.dtype == DType::Str || shares() {
             let listed: Vec<u64> = positions.collect();
             return self.column(array, raw, &listed);
         }

@@ -1,4 +1,5 @@
-//! Rows of a result: fetched batch by batch at the selected positions, in C order or in that of ORDER BY.
+//! Rows of a result: fetched at the selected positions, in C order or in that of ORDER BY, in steps of rows that share chunks,
+//! and handed out in batches.
 
 use std::sync::Arc;
 
@@ -21,6 +22,11 @@ use crate::values::{Values, Vector};
 pub(crate) const ROWS_COMPARED: usize = 1 << 16;
 /// Numbers of rows between which no others are read for nothing.
 const NEAR: u64 = 1 << 12;
+
+/// Whether an error may be of rows that are not wanted yet.
+fn may_be_later(e: &Error, may_end: bool) -> bool {
+    e.kind() == ErrorKind::Overflow || (!may_end && e.kind() != ErrorKind::Cancelled)
+}
 
 /// The rows of a query, batch by batch.
 pub struct RowStream {
@@ -244,7 +250,8 @@ impl RowStream {
         let Positions::Chosen { chosen, at } = &mut self.positions else { return Ok(None) };
         let left = usize::try_from(self.left).unwrap_or(usize::MAX);
         let n = self.batch.min(left).min((chosen.count() as usize).saturating_sub(*at));
-        if n == 0 || self.seen.is_some() {
+        // What was fetched and not given yet comes before what the replica gives now.
+        if n == 0 || self.seen.is_some() || !self.ready.positions.is_empty() {
             return Ok(None);
         }
         let found = self.gatherer.rows_of(chosen, &self.execution.bound.outputs, *at..*at + n)?;
@@ -286,7 +293,11 @@ impl RowStream {
     fn fetched(&mut self) -> Result<Option<(Vec<u64>, Vec<Column>)>> {
         let left = self.ready.positions.len() - self.ready.at;
         if left == 0 {
-            let mut positions = self.positions.next(self.together)?;
+            let wanted = if self.seen.is_none() { self.left } else { u64::MAX };
+            let most = usize::try_from(wanted).unwrap_or(usize::MAX);
+            // What OFFSET leaves out is counted among them.
+            let most = most.saturating_add(usize::try_from(self.skip).unwrap_or(usize::MAX));
+            let mut positions = self.positions.next(self.together.min(most))?;
             if self.seen.is_none() {
                 self.window(&mut positions);
             }
@@ -318,14 +329,15 @@ impl RowStream {
     }
 
     /// The columns of some rows. Where the last ones fail that may not be wanted (by who takes the first batch alone, or as
-    /// DISTINCT and LIMIT leave none of them), only of the first: the others are given again.
+    /// DISTINCT and LIMIT leave none of them), only of the first: the others are given again. So what comes before a damaged
+    /// chunk is given, whatever was fetched with it.
     fn columns_of(&mut self, positions: &mut Vec<u64>) -> Result<Vec<Column>> {
         let may_end = self.seen.is_some() && self.left < u64::MAX;
         loop {
             let n = positions.len();
             let kept = if may_end { n / 2 } else { self.batch };
             match fetch(&mut self.gatherer, &self.execution.bound.outputs, positions) {
-                Err(e) if e.kind() == ErrorKind::Overflow && (1..n).contains(&kept) => {
+                Err(e) if may_be_later(&e, may_end) && (1..n).contains(&kept) => {
                     let behind = positions.split_off(kept).len();
                     self.positions.back(behind);
                     self.together = self.batch;

@@ -1,7 +1,10 @@
 //! How many rows are fetched at once, so that chunks are read once and not for each batch anew.
 
+use sieva_types::DType;
+
 use crate::bind::Value;
 use crate::exec::{Execution, FetchWay};
+use crate::values::ValueType;
 
 /// Most rows that are fetched at once.
 pub(crate) const MOST_TOGETHER: usize = 1 << 22;
@@ -44,13 +47,17 @@ impl Execution {
     }
 
     /// How many rows are fetched at once of those that come in C order in batches of `batch`: as many as share chunks of any
-    /// of the arrays, if there is room for `most`. Arrays that are read whole, once, do not count.
+    /// of the arrays, if there is room for `most`. Arrays that are read whole, once, do not count. Texts come batch by batch:
+    /// how long they are is not known before.
     pub(crate) fn rows_in_step<'v>(
         &self,
-        values: impl Iterator<Item = &'v Value>,
+        values: impl Iterator<Item = &'v Value> + Clone,
         batch: usize,
         most: usize,
     ) -> usize {
+        if values.clone().any(|value| self.has_texts(value)) {
+            return batch.max(1);
+        }
         let wanted = self.rows_sharing(values);
         let most = most.min(MOST_TOGETHER) / batch.max(1) * batch;
         let wanted =
@@ -71,13 +78,28 @@ impl Execution {
         most
     }
 
+    fn has_texts(&self, value: &Value) -> bool {
+        let mut found = self.bound.type_of(value) == Some(ValueType::Str);
+        value.walk(&mut |v| {
+            if let Value::Array { array, .. } = v {
+                let index = self.bound.arrays[*array].index;
+                found |= self.source.schema().arrays[index].dtype == DType::Str;
+            }
+        });
+        found
+    }
+
     fn rows_sharing_of(&self, array: usize) -> u64 {
         let index = self.bound.arrays[array].index;
         let is_small = self.options.fetch == FetchWay::Auto
             && self.is_small(array, &self.source.schema().arrays[index].shape);
+        // Rows that follow one another have values that do, and each once.
+        let is_outer =
+            self.bound.arrays[array].axes.iter().copied().eq(0..self.bound.arrays[array].axes.len());
         match (self.spans_rows(array), self.flat[array].is_some()) {
             _ if is_small => 0,
             (true, true) => 0,
+            (false, true) if is_outer => 0,
             (true, false) => self.band_of(array).map_or(0, |band| band.len),
             // All of it may be wanted for a few rows, and again for the next.
             (false, _) => u64::MAX,
