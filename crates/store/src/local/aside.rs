@@ -31,7 +31,14 @@ impl Aside {
         };
         let target =
             path.file_name().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "no file name"))?;
-        let dir = Dir::open(folder)?;
+        Self::within(Dir::open(folder)?, target.as_ref(), mode)
+    }
+
+    /// A new file that will be `target` in `dir`, as [`Aside::new`].
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn within(dir: Dir, target: &Path, mode: u32) -> io::Result<Self> {
         // A name is at most 255 bytes long: that of the target is only repeated as far as it fits.
         let shown: String = target.to_string_lossy().chars().take(40).collect();
         for _ in 0..100 {

@@ -109,6 +109,25 @@ impl Dir {
         Ok(rustix::fs::mkdirat(&self.fd, name, Mode::RWXU)?)
     }
 
+    /// Makes the directory `name` in it for whoever the process' umask lets; one that is there is taken as it is.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn make_shared_dir(&self, name: &Path) -> io::Result<()> {
+        match rustix::fs::mkdirat(&self.fd, name, Mode::from_raw_mode(0o777)) {
+            Ok(()) | Err(Errno::EXIST) => Ok(()),
+            Err(e) => Err(e.into()),
+        }
+    }
+
+    /// Removes a directory in it, which is empty.
+    ///
+    /// # Errors
+    /// Those of the system; also where it is not empty.
+    pub fn remove_dir(&self, name: &Path) -> io::Result<()> {
+        Ok(rustix::fs::unlinkat(&self.fd, name, AtFlags::REMOVEDIR)?)
+    }
+
     /// A path that leads to it whatever is renamed meanwhile, as long as it is open: by its descriptor.
     pub fn through(&self) -> PathBuf {
         let through = PathBuf::from(format!("/proc/self/fd/{}", self.fd.as_raw_fd()));

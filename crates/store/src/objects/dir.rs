@@ -18,6 +18,9 @@ const PIECE: usize = 1 << 20;
 const ABANDONED: Duration = Duration::from_secs(3600);
 /// The most directories within one another that are listed.
 const MOST_LEVELS: usize = 16;
+/// What is done with a file: its key, its directory and its name there.
+type Each<'a> = dyn FnMut(String, &Dir, &Path, &fs::Metadata) -> Result<()> + 'a;
+
 /// Permissions of files, less what the process' umask takes: who may read is the matter of the directory.
 const MODE: u32 = 0o666;
 
@@ -39,9 +42,31 @@ impl DirObjects {
         Ok(self.root.join(key))
     }
 
+    /// The directory that an object is in, reached from the root without following a link, and the object's name there.
+    fn folder<'k>(&self, key: &'k str) -> io::Result<(Dir, &'k Path)> {
+        let root = Dir::open(&self.root)?;
+        match key.rsplit_once('/') {
+            Some((folder, name)) => Ok((root.open_dir(Path::new(folder))?, Path::new(name))),
+            None => Ok((root, Path::new(key))),
+        }
+    }
+
+    /// The same, made where it is not there.
+    fn made_folder<'k>(&self, key: &'k str) -> io::Result<(Dir, &'k Path)> {
+        fs::create_dir_all(&self.root)?;
+        let mut dir = Dir::open(&self.root)?;
+        let mut rest = key;
+        while let Some((part, below)) = rest.split_once('/') {
+            dir.make_shared_dir(Path::new(part))?;
+            dir = dir.open_dir(Path::new(part))?;
+            rest = below;
+        }
+        Ok((dir, Path::new(rest)))
+    }
+
     fn open(&self, key: &str) -> Result<Option<File>> {
         let path = self.path(key)?;
-        match Dir::open(&self.root).and_then(|dir| dir.open_regular(Path::new(key))) {
+        match self.folder(key).and_then(|(dir, name)| dir.open_regular(name)) {
             Ok(file) => Ok(Some(file)),
             Err(e) if is_absent(&e) => Ok(None),
             Err(e) => Err(local::error("opening", &path, &e)),
@@ -49,23 +74,31 @@ impl DirObjects {
     }
 
     /// A new file for an object, with its directories.
-    fn aside(&self, path: &Path) -> Result<Aside> {
-        let made = path.parent().map_or(Ok(()), fs::create_dir_all);
-        local::told("writing", path, made.and_then(|()| Aside::new(path, MODE)))
+    fn aside(&self, key: &str, path: &Path) -> Result<Aside> {
+        for _ in 0..10 {
+            let made = self.made_folder(key).and_then(|(dir, name)| Aside::within(dir, name, MODE));
+            match made {
+                // Somebody deleted the last object of a directory meanwhile, and that with it.
+                Err(e) if is_absent(&e) => {}
+                made => return local::told("writing", path, made),
+            }
+        }
+        let gone = io::Error::new(io::ErrorKind::NotFound, "its directory is deleted again and again");
+        Err(local::error("writing", path, &gone))
     }
 }
 
 impl Objects for DirObjects {
     fn put(&self, key: &str, body: &dyn Body) -> Result<()> {
         let path = self.path(key)?;
-        let mut aside = self.aside(&path)?;
+        let mut aside = self.aside(key, &path)?;
         copy(body, &mut aside, &path)?;
         local::told("writing", &path, aside.publish(true))
     }
 
     fn create(&self, key: &str, bytes: &[u8]) -> Result<bool> {
         let path = self.path(key)?;
-        let mut aside = self.aside(&path)?;
+        let mut aside = self.aside(key, &path)?;
         copy(bytes, &mut aside, &path)?;
         local::told("writing", &path, aside.publish_new(true))
     }
@@ -96,26 +129,25 @@ impl Objects for DirObjects {
 
     fn delete(&self, key: &str) -> Result<()> {
         let path = self.path(key)?;
-        match fs::remove_file(&path) {
+        match self.folder(key).and_then(|(dir, name)| dir.remove_file(name)) {
             Err(e) if !is_absent(&e) => return Err(local::error("deleting", &path, &e)),
             _ => {}
         }
         // Directories that are empty now; one that somebody puts a file into meanwhile stays.
-        let mut folder = path.parent();
-        while let Some(empty) = folder.filter(|f| *f != self.root && f.starts_with(&self.root)) {
-            if fs::remove_dir(empty).is_err() {
+        let mut key = key;
+        while let Some((folder, _)) = key.rsplit_once('/') {
+            if self.folder(folder).and_then(|(dir, name)| dir.remove_dir(name)).is_err() {
                 break;
             }
-            folder = empty.parent();
+            key = folder;
         }
         Ok(())
     }
 
     fn list(&self, prefix: &str) -> Result<Vec<Entry>> {
         let mut found = Vec::new();
-        self.walk(prefix, &mut |key, path, meta| {
+        self.walk(prefix, &mut |key, _, _, meta| {
             if check_key(&key, "").is_ok() && key.starts_with(prefix) {
-                let _ = path;
                 found.push(Entry { key, size: meta.len(), version: String::new() });
             }
             Ok(())
@@ -127,13 +159,15 @@ impl Objects for DirObjects {
     fn tidy(&self, prefix: &str) -> Result<()> {
         // By the clock of the file system: that of another machine may have written the file.
         let Ok(now) = self.now() else { return Ok(()) };
-        self.walk(prefix, &mut |key, path, meta| {
-            let name = key.rsplit('/').next().unwrap_or_default();
-            let part = name.starts_with('.') && name.ends_with(".part");
+        self.walk(prefix, &mut |_, dir, name, meta| {
+            let text = name.to_string_lossy();
+            let part = text.starts_with('.') && text.ends_with(".part");
             let old = meta.modified().ok().and_then(|at| now.duration_since(at).ok());
             if part && old.is_some_and(|age| age > ABANDONED) {
-                match fs::remove_file(path) {
-                    Err(e) if !is_absent(&e) => return Err(local::error("deleting", path, &e)),
+                match dir.remove_file(name) {
+                    Err(e) if !is_absent(&e) => {
+                        return Err(local::error("deleting", &dir.path().join(name), &e));
+                    }
                     _ => {}
                 }
             }
@@ -151,33 +185,41 @@ impl Objects for DirObjects {
 }
 
 impl DirObjects {
-    /// Calls `each` for all regular files below the directory that `prefix` is in.
-    fn walk(
-        &self,
-        prefix: &str,
-        each: &mut dyn FnMut(String, &Path, &fs::Metadata) -> Result<()>,
-    ) -> Result<()> {
+    /// Calls `each` for all regular files below the directory that `prefix` is in; no link is followed.
+    fn walk(&self, prefix: &str, each: &mut Each<'_>) -> Result<()> {
         let below = prefix.rsplit_once('/').map_or("", |(folder, _)| folder);
-        if !below.is_empty() {
-            check_key(below, &self.root.to_string_lossy())?;
-        }
-        let mut open = vec![(self.root.join(below), below.to_owned(), 0)];
-        while let Some((folder, key, level)) = open.pop() {
-            let entries = match fs::read_dir(&folder) {
-                Ok(entries) => entries,
-                Err(e) if is_absent(&e) => continue,
-                Err(e) => return Err(local::error("listing", &folder, &e)),
-            };
-            for entry in entries {
-                let entry = local::told("listing", &folder, entry)?;
-                let name = entry.file_name().to_string_lossy().into_owned();
-                let key = if key.is_empty() { name } else { format!("{key}/{name}") };
-                // Not followed: what a link leads to is no object of this root.
+        let root = Dir::open(&self.root);
+        let first = match below {
+            "" => root,
+            below => {
+                check_key(below, &self.root.to_string_lossy())?;
+                root.and_then(|root| root.open_dir(Path::new(below)))
+            }
+        };
+        let first = match first {
+            Err(e) if is_absent(&e) => return Ok(()),
+            first => local::told("listing", &self.root.join(below), first)?,
+        };
+        let mut open = vec![(first, below.to_owned(), 0)];
+        while let Some((dir, key, level)) = open.pop() {
+            let shown = dir.path().to_path_buf();
+            for entry in local::told("listing", &shown, fs::read_dir(dir.through()))? {
+                let entry = local::told("listing", &shown, entry)?;
+                let name = entry.file_name();
+                let shown_name = name.to_string_lossy();
+                let key =
+                    if key.is_empty() { shown_name.into_owned() } else { format!("{key}/{shown_name}") };
+                // Of the entry itself, not of what it leads to.
                 let Ok(meta) = entry.metadata() else { continue };
                 if meta.is_dir() && level < MOST_LEVELS {
-                    open.push((entry.path(), key, level + 1));
+                    match dir.open_dir(Path::new(&name)) {
+                        Ok(inner) => open.push((inner, key, level + 1)),
+                        // Removed, or replaced by a link, since.
+                        Err(e) if is_absent(&e) || local::is_link(&e) => {}
+                        Err(e) => return Err(local::error("listing", &shown.join(&name), &e)),
+                    }
                 } else if meta.is_file() {
-                    each(key, &entry.path(), &meta)?;
+                    each(key, &dir, Path::new(&name), &meta)?;
                 }
             }
         }
@@ -259,6 +301,22 @@ mod tests {
         std::os::unix::fs::symlink(root.join("a"), root.join("b")).unwrap();
         assert!(objects.get("b", 10).is_err());
         assert_eq!(objects.list("").unwrap().len(), 1);
+        // A directory that somebody made a link of: nothing is put, listed or deleted behind it.
+        let outside = scratch("outside");
+        fs::create_dir_all(&outside).unwrap();
+        fs::write(outside.join("theirs"), b"x").unwrap();
+        fs::write(outside.join(".theirs.1.part"), b"x").unwrap();
+        let past = std::time::SystemTime::now() - 2 * ABANDONED;
+        File::options().write(true).open(outside.join(".theirs.1.part")).unwrap().set_modified(past).unwrap();
+        std::os::unix::fs::symlink(&outside, root.join("link")).unwrap();
+        assert!(objects.put("link/new", &b"x".to_vec()).is_err());
+        assert!(objects.create("link/new", b"x").is_err());
+        assert!(objects.get("link/theirs", 10).map_or(true, |found| found.is_none()));
+        let _ = objects.delete("link/theirs");
+        objects.tidy("").unwrap();
+        assert!(objects.list("link/").map_or(true, |found| found.is_empty()));
+        assert_eq!(fs::read_dir(&outside).unwrap().count(), 2);
+        fs::remove_dir_all(outside).unwrap();
         fs::remove_dir_all(root).unwrap();
     }
 

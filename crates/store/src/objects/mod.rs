@@ -103,6 +103,11 @@ pub trait Objects: Send + Sync {
         Ok(())
     }
 
+    /// How many requests at once pay: 1 where nothing is waited for.
+    fn at_once(&self) -> usize {
+        1
+    }
+
     /// The path or address of an object, by which a source is opened.
     fn location(&self, key: &str) -> String;
 
@@ -139,7 +144,9 @@ pub fn open_objects_within(
     match Location::parse(root)? {
         Location::Local(path) => {
             gate.look(&path, purpose)?;
-            Ok(Arc::new(DirObjects::new(path)))
+            // One place has one name, however it is written.
+            let real = path.canonicalize().or_else(|_| std::path::absolute(&path));
+            Ok(Arc::new(DirObjects::new(real.unwrap_or(path))))
         }
         Location::Remote(place) => remote::open_objects(&place, options, gate, purpose),
     }

@@ -72,7 +72,7 @@ pub(crate) fn put(
         return Err(Error::new(ErrorKind::Unsupported, message));
     }
     let upload = Arc::new(begin(transport, counters, key)?);
-    let done = send_all(&upload, body, cut).and_then(|sums| finish(&upload, cut.size, sums));
+    let done = send_all(&upload, body, cut).and_then(|sent| finish(&upload, cut.size, sent));
     if done.is_err() {
         // The first error is the one to tell.
         let _ = runtime::wait_for(async move { upload.abort().await });
@@ -91,21 +91,25 @@ fn begin(transport: &Arc<Transport>, counters: &Arc<Counters>, key: &str) -> Res
     Ok(Upload { transport: Arc::clone(transport), counters: Arc::clone(counters), key: key.to_owned(), id })
 }
 
-/// Sends all parts, a few at once; gives their sums.
-fn send_all(upload: &Arc<Upload>, body: &dyn Body, cut: Cut) -> Result<Vec<[u8; 16]>> {
+/// A part that was sent: its sum, and the tag that the server gave it, which is another where it encrypts.
+type SentPart = ([u8; 16], Option<String>);
+
+/// Sends all parts, a few at once; gives their sums and tags.
+fn send_all(upload: &Arc<Upload>, body: &dyn Body, cut: Cut) -> Result<Vec<SentPart>> {
     let (tell, told) = mpsc::channel();
-    let (mut sums, mut under_way, mut failed) = (Vec::new(), 0, None);
+    let (mut sent, mut under_way, mut failed) = (Vec::<SentPart>::new(), 0, None);
     loop {
-        let index = sums.len() as u64;
+        let index = sent.len() as u64;
         if failed.is_none() && index < cut.count() && under_way < cut.at_once {
             let (start, len) = cut.place(index);
             match Payload::read(body, start, len, true) {
                 Ok(payload) => {
-                    sums.push(payload.md5);
+                    sent.push((payload.md5, None));
                     let (upload, tell) = (Arc::clone(upload), tell.clone());
                     runtime::spawn(async move {
                         // Nobody waits any more: nothing to tell.
-                        let _ = tell.send(upload.send(index + 1, payload).await);
+                        let answer = upload.send(index + 1, payload).await;
+                        let _ = tell.send(answer.map(|tag| (index as usize, tag)));
                     })?;
                     under_way += 1;
                 }
@@ -114,29 +118,39 @@ fn send_all(upload: &Arc<Upload>, body: &dyn Body, cut: Cut) -> Result<Vec<[u8; 
             continue;
         }
         if under_way == 0 {
-            return failed.map_or(Ok(sums), Err);
+            return failed.map_or(Ok(sent), Err);
         }
         let lost = |_| Err(Error::new(ErrorKind::Internal, "a network task was lost"));
         under_way -= 1;
-        if let Err(e) = told.recv().unwrap_or_else(lost) {
-            failed.get_or_insert(e);
+        match told.recv().unwrap_or_else(lost) {
+            Ok((index, tag)) => {
+                if let Some(part) = sent.get_mut(index) {
+                    part.1 = tag;
+                }
+            }
+            Err(e) => {
+                failed.get_or_insert(e);
+            }
         }
     }
 }
 
 /// Has the parts put together, and looks whether they became what was sent.
-fn finish(upload: &Arc<Upload>, size: u64, sums: Vec<[u8; 16]>) -> Result<()> {
+fn finish(upload: &Arc<Upload>, size: u64, sent: Vec<SentPart>) -> Result<()> {
     let upload = Arc::clone(upload);
     runtime::wait_for(async move {
-        let sum = format!("{}-{}", hex(&md5_of_parts(&sums)), sums.len());
-        let done = upload.complete(&sums).await?;
+        let sums: Vec<[u8; 16]> = sent.iter().map(|(sum, _)| *sum).collect();
+        // The tag of the whole is a sum of sums where those of the parts are sums.
+        let are_sums = sent.iter().all(|(sum, tag)| tag.as_ref().is_none_or(|tag| *tag == hex(sum)));
+        let sum = are_sums.then(|| format!("{}-{}", hex(&md5_of_parts(&sums)), sums.len()));
+        let done = upload.complete(&sent).await?;
         if done.status == StatusCode::NOT_FOUND {
             // An answer that got lost was that it is done; a second one is that there is no such upload.
-            let is_there = done.is_repeated && upload.is_there(size, &sum).await?;
+            let is_there = done.is_repeated && upload.is_there(size, sum.as_deref()).await?;
             return if is_there { Ok(()) } else { Err(upload.nonsense("does not know the parts any more")) };
         }
         match between(&done.body, "<ETag>", "</ETag>") {
-            Some(tag) if is_other(&plain(&tag), &sum) => {
+            Some(tag) if sum.is_some_and(|sum| is_other(&plain(&tag), &sum)) => {
                 Err(upload.nonsense("made other bytes of the parts than were sent"))
             }
             _ => Ok(()),
@@ -145,19 +159,23 @@ fn finish(upload: &Arc<Upload>, size: u64, sums: Vec<[u8; 16]>) -> Result<()> {
 }
 
 impl Upload {
-    async fn send(&self, number: u64, payload: Payload) -> Result<()> {
+    async fn send(&self, number: u64, payload: Payload) -> Result<Option<String>> {
         let number = number.to_string();
         let query: &[_] = &[("partNumber", &*number), ("uploadId", &*self.id)];
         let order =
             Order { query, payload: Some(payload), ..Order::new(Method::PUT, &self.key, "write a part of") };
-        self.transport.carry_out(&order, &self.counters).await.map(drop)
+        Ok(self.transport.carry_out(&order, &self.counters).await?.tag)
     }
 
-    async fn complete(&self, sums: &[[u8; 16]]) -> Result<Done> {
+    async fn complete(&self, sent: &[SentPart]) -> Result<Done> {
         let mut text = "<CompleteMultipartUpload>".to_owned();
-        for (index, sum) in sums.iter().enumerate() {
+        for (index, (sum, tag)) in sent.iter().enumerate() {
             let (number, sum) = (index + 1, hex(sum));
-            text += &format!("<Part><PartNumber>{number}</PartNumber><ETag>\"{sum}\"</ETag></Part>");
+            // A tag is a word of the server's: one that XML would not take is none that it gave.
+            let plain =
+                |tag: &&String| tag.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.+/=".contains(&b));
+            let tag = tag.as_ref().filter(plain).unwrap_or(&sum);
+            text += &format!("<Part><PartNumber>{number}</PartNumber><ETag>\"{tag}\"</ETag></Part>");
         }
         text += "</CompleteMultipartUpload>";
         let order = Order {
@@ -178,12 +196,12 @@ impl Upload {
         self.transport.carry_out(&order, &self.counters).await.map(drop)
     }
 
-    /// Whether the object is there, as these parts together are.
-    async fn is_there(&self, size: u64, sum: &str) -> Result<bool> {
+    /// Whether the object is there, as these parts together are, as far as tags tell.
+    async fn is_there(&self, size: u64, sum: Option<&str>) -> Result<bool> {
         let ask = Ask { key: &self.key, query: &[], span: Span::Range(0..1), version: None, most: None };
         let version = self.transport.fetch(&ask, &self.counters).await?.version;
         let tag = version.etag.as_deref().map(plain);
-        Ok(version.len == size && tag.is_some_and(|tag| !is_other(&tag, sum)))
+        Ok(version.len == size && tag.is_some_and(|tag| sum.is_none_or(|sum| !is_other(&tag, sum))))
     }
 
     fn nonsense(&self, what: &str) -> Error {

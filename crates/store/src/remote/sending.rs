@@ -47,6 +47,8 @@ impl<'a> Order<'a> {
 pub(crate) struct Done {
     pub(crate) status: StatusCode,
     pub(crate) body: Vec<u8>,
+    /// The tag that the server gave what was sent, without quotation marks.
+    pub(crate) tag: Option<String>,
     /// Whether an attempt before may have done it: its answer did not come, or was one of trouble.
     pub(crate) is_repeated: bool,
 }
@@ -97,7 +99,8 @@ impl Sending<'_> {
             self.check(&headers, &body)?;
         }
         self.in_doubt = is_repeated;
-        Ok(Done { status, body, is_repeated })
+        let tag = tag(&headers).map(str::to_owned);
+        Ok(Done { status, body, tag, is_repeated })
     }
 
     async fn send(&mut self) -> Outcome<Response> {

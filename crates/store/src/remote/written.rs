@@ -21,6 +21,8 @@ use crate::{Counters, Entry, Span};
 const PIECE: usize = 32 << 20;
 /// How often an object that is replaced while it is read is read from its beginning.
 const CHANGES: usize = 5;
+/// Small requests that are worth sending at once: each waits for an answer, and servers have some threads.
+const AT_ONCE: usize = 16;
 /// An upload in parts that began longer ago than this is taken for one whose writer was killed.
 const ABANDONED: Duration = Duration::from_secs(86_400);
 
@@ -254,6 +256,10 @@ impl Objects for RemoteObjects {
         let then = then.and_then(|then| then.duration_since(SystemTime::UNIX_EPOCH).ok());
         let then = then.unwrap_or_default().as_secs();
         runtime::wait_for(async move { parts::tidy(&transport, &counters, &whole, then).await })
+    }
+
+    fn at_once(&self) -> usize {
+        AT_ONCE
     }
 
     fn location(&self, key: &str) -> String {
