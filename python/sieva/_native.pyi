@@ -271,8 +271,8 @@ class Group:
     """See `sieva.share.Group`."""
 
     @staticmethod
-    def create(place: str, expires: int | None = None) -> Group:
-        """Make a group, or take the one that is there."""
+    def create(place: str, sources: list[str], expires: int | None = None) -> Group:
+        """Make a group, or take the one that is there, if these can be what a producer has."""
 
     @staticmethod
     def open(place: str) -> Group:

@@ -161,11 +161,11 @@ def list_(place: str, as_json: bool, as_xml: bool) -> None:
     group = _group(place)
     if as_xml:
         for name in group.producers():
-            click.echo(group.document(name))
+            say(group.document(name))
         return
     status = group.status()
     for producer in status["producers"]:
-        producer["schema"] = group.schema(producer["name"])
+        producer["schema"] = _schema_of(group, producer["name"])
     if as_json:
         click.echo(json.dumps(status["producers"]))
         return
@@ -175,14 +175,27 @@ def list_(place: str, as_json: bool, as_xml: bool) -> None:
         steps = producer["steps"]
         total = size_text(sum(step["size"] for step in steps))
         say(f"{producer['name']}: {_count(len(steps), 'file')}, {total}; {', '.join(producer['sources'])}")
-        arrays = (producer["schema"] or {"logical": {"arrays": []}})["logical"]["arrays"]
+        arrays = (producer["schema"] or {}).get("logical", {}).get("arrays", [])
         for array in arrays[:_SHOWN]:
-            dims = zip(array["dimensions"], array["shape"], strict=True)
-            shape = ", ".join(f"{dim} {length}" for dim, length in dims)
-            units = array["attributes"].get("units")
-            say(f"    {array['path']}  {array['dtype']} ({shape})" + (f"  {units}" if units else ""))
+            say(f"    {_array_text(array)}")
         if len(arrays) > _SHOWN:
             say(f"    and {len(arrays) - _SHOWN} more: --json has all")
+
+
+def _schema_of(group: Group, producer: str) -> dict[str, Any] | None:
+    """Return what a producer has; what is wrong with it is told, and does not hide the others."""
+    try:
+        return group.schema(producer)
+    except errors.SievaError as error:
+        say(f"sieva: {error}", err=True)
+        return None
+
+
+def _array_text(array: dict[str, Any]) -> str:
+    dims = zip(array.get("dimensions", []), array.get("shape", []), strict=False)
+    shape = ", ".join(f"{dim} {length}" for dim, length in dims)
+    units = array.get("attributes", {}).get("units")
+    return f"{array.get('path')}  {array.get('dtype')} ({shape})" + (f"  {units}" if units else "")
 
 
 @share.command()
@@ -204,6 +217,8 @@ def status(place: str, as_json: bool) -> None:
         say(f"    {asked['sql']}")
     for user in found["silent"]:
         say(f"{user}: asks for nothing")
+    for text in found["wrong"]:
+        say(f"sieva: {text}", err=True)
 
 
 @share.command()
@@ -275,6 +290,11 @@ def produce(  # noqa: PLR0917 - a command has as many parameters as options
             time.sleep(settle)
             done = run()
             _show_produced(done)
+        if done.waiting:
+            say(
+                f"{_count(done.waiting, 'file')} still written: the next pass takes what is complete",
+                err=True,
+            )
         raise SystemExit(1 if done.troubles else 0)
     _repeat(run, _show_produced, interval)
 
@@ -307,15 +327,22 @@ def follow(  # noqa: PLR0917 - a command has as many parameters as options
     _repeat(run, _show_followed, interval)
 
 
+# What may be otherwise the next time.
+_PASSING = (errors.IoError, errors.PermissionDenied, errors.CorruptFile, errors.StaleSource)
+
+
 def _repeat(run: Callable[[], Any], show: Callable[[Any], None], interval: float) -> None:
     """Pass after pass; what fails is told and tried again, later and later."""
-    pause = interval
+    pause, passed = interval, False
     while True:
         try:
             show(run())
-            pause = interval
-        except (errors.IoError, errors.FileNotFound, errors.PermissionDenied) as error:
-            pause = min(max(2 * pause, 1.0), _LONGEST_PAUSE)
+            pause, passed = interval, True
+        except (*_PASSING, errors.FileNotFound) as error:
+            # A name that leads nowhere from the first is a wrong one.
+            if isinstance(error, errors.FileNotFound) and not passed:
+                raise
+            pause = min(max(2 * pause, 1.0), max(interval, _LONGEST_PAUSE))
             say(f"sieva: {error}; tried again in {pause:.0f} s", err=True)
         time.sleep(pause)
 

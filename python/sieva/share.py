@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import getpass
 import json
+import math
 import os
 import re
 import socket
@@ -36,6 +37,8 @@ __all__ = ["Ask", "Followed", "Group", "PlannedResult", "PlannedStep", "Produced
 
 # Seconds for which a file has to be left alone to count as complete.
 SETTLE = 2.0
+# Three centuries.
+_MOST_SECONDS = 1e10
 # Bytes of a document.
 _MOST_DOCUMENT = 4 << 20
 
@@ -91,7 +94,17 @@ class PlannedResult:
 
 @dataclass(frozen=True)
 class PlannedStep:
-    """What a pass would make of a step, and what cannot be asked of it: user, name of the ask, and why."""
+    """What a pass would make of a file.
+
+    Attributes
+    ----------
+    step, size
+        The file's name and its bytes.
+    results
+        What would be made.
+    refused
+        What cannot be asked of it: user, name of the ask, and why.
+    """
 
     step: str
     size: int
@@ -218,6 +231,11 @@ class Group:
         user
             Who asks; by default the user of this process.
 
+        Returns
+        -------
+        Ask
+            As it is kept.
+
         Raises
         ------
         ValueError
@@ -270,11 +288,21 @@ class Group:
 
     def schema(self, producer: str | None = None) -> dict[str, Any] | None:
         """Return what a producer's newest file holds, as of `Schema.to_json`; None before its first pass."""
-        text = self._native.schema(self._producer(producer))
-        return None if text is None else json.loads(text)
+        name = self._producer(producer)
+        text = self._native.schema(name)
+        if text is None:
+            return None
+        try:
+            found = json.loads(text)
+        except ValueError as error:
+            raise errors.CorruptFile(f"the schema of {name!r} is damaged: {error}") from None
+        arrays = found.get("logical", {}).get("arrays") if isinstance(found, dict) else None
+        if not isinstance(arrays, list) or not all(isinstance(array, dict) for array in arrays):
+            raise errors.CorruptFile(f"the schema of {name!r} is damaged: it has no list of arrays")
+        return dict(found)
 
     def status(self) -> dict[str, Any]:
-        """Return what there is: ``producers``, ``asks`` with what waits for each, ``silent``, ``objects``."""
+        """Return ``producers``, ``asks`` with what waits for each, ``silent``, ``wrong`` and ``objects``."""
         found: dict[str, Any] = json.loads(self._native.status())
         return found
 
@@ -295,6 +323,11 @@ class Group:
             Seconds for which a file has to be left alone to count as complete.
         memory
             What evaluating may take, as of a query.
+
+        Returns
+        -------
+        list of PlannedStep
+            A file each.
         """
         planned = self._native.plan(self._producer(producer), _options(settle, memory, None, None))
         return [
@@ -333,6 +366,10 @@ class Group:
         spool
             Where results are kept until they are put; by default where temporary files are.
 
+        Returns
+        -------
+        Produced
+
         Raises
         ------
         ValueError
@@ -346,7 +383,7 @@ class Group:
     def follow(self, name: str, folder: str | os.PathLike[str], *, user: str | None = None) -> Followed:
         """Fetch the answers to an ask that are not in a folder yet: one pass.
 
-        What was fetched is deleted in the group by the producer's next pass.
+        What was fetched is deleted in the group by the producer's next pass, once nobody else wants it.
 
         Parameters
         ----------
@@ -356,6 +393,10 @@ class Group:
             Where the files go, one of each step; it is made, and is for this ask alone.
         user
             Whose ask; by default the user of this process.
+
+        Returns
+        -------
+        Followed
 
         Raises
         ------
@@ -398,8 +439,11 @@ def create(
     -------
     Group
     """
-    seconds = None if expires is None else max(0, int(expires))
-    group = Group(_native.Group.create(os.fspath(place), seconds), os.fspath(place))
+    if expires is not None and not 0 <= expires < _MOST_SECONDS:
+        raise errors.InvalidValue(f"expires={expires}: expected seconds, 0 or more")
+    seconds = None if expires is None else math.ceil(expires)
+    named = [os.fspath(source) for source in sources]
+    group = Group(_native.Group.create(os.fspath(place), named, seconds), os.fspath(place))
     if sources:
         group.register(*sources, producer=producer)
     return group

@@ -25,10 +25,16 @@ type Options = (f64, Option<u64>, Option<usize>, PathBuf);
 #[pymethods]
 impl Group {
     #[staticmethod]
-    #[pyo3(signature = (place, expires=None))]
-    fn create(py: Python<'_>, place: &str, expires: Option<u64>) -> PyResult<Self> {
+    #[pyo3(signature = (place, sources, expires=None))]
+    fn create(py: Python<'_>, place: &str, sources: Vec<String>, expires: Option<u64>) -> PyResult<Self> {
         let options = GroupOptions { expires };
-        asked(py, || sieva_share::Group::create(place, &options)).map(Self)
+        let create = || {
+            if !sources.is_empty() {
+                Producer::check_sources(&sources)?;
+            }
+            sieva_share::Group::create(place, &options)
+        };
+        asked(py, create).map(Self)
     }
 
     #[staticmethod]
@@ -108,8 +114,7 @@ impl Group {
 
     fn plan<'py>(&self, py: Python<'py>, producer: &str, options: Options) -> PyResult<Bound<'py, PyList>> {
         let (options, cancel) = pass_options(options)?;
-        let planned =
-            interruptible(py, &cancel, || Producer::open(&self.0, producer)?.plan(&options))?;
+        let planned = interruptible(py, &cancel, || Producer::open(&self.0, producer)?.plan(&options))?;
         let steps = planned.iter().map(|step| step_dict(py, step)).collect::<PyResult<Vec<_>>>()?;
         PyList::new(py, steps)
     }
@@ -145,8 +150,7 @@ impl Group {
     ) -> PyResult<Bound<'py, PyDict>> {
         let cancel = Arc::new(AtomicBool::new(false));
         let options = FollowOptions { cancel: Arc::clone(&cancel) };
-        let done =
-            interruptible(py, &cancel, || Follower::new(&self.0, user, ask, &folder)?.pass(&options))?;
+        let done = interruptible(py, &cancel, || Follower::new(&self.0, user, ask, &folder)?.pass(&options))?;
         let out = PyDict::new(py);
         out.set_item("files", done.files)?;
         out.set_item("bytes", done.bytes)?;

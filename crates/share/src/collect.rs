@@ -5,8 +5,9 @@
 
 use std::collections::BTreeSet;
 
-use sieva::Result;
+use sieva::{ErrorKind, Result};
 
+use crate::at_once;
 use crate::clock::{millis, now};
 use crate::group::Group;
 use crate::names;
@@ -25,9 +26,13 @@ impl Consumer {
     /// What is known of an ask; `None` where it is withdrawn, or of no member.
     pub fn of(group: &Group, producer: &str, user: &str, ask: &str, steps: &[Step]) -> Result<Option<Self>> {
         let Some(ask) = group.asked(user, ask)? else { return Ok(None) };
-        let there = group.index(user, &ask.name, producer)?;
+        let there = match group.index(user, &ask.name, producer) {
+            // Nobody else writes it: it is made anew.
+            Err(e) if e.kind() == ErrorKind::CorruptFile => None,
+            there => there?,
+        };
         // Serials that begin anew are of another epoch, whatever the clock says.
-        let epoch = there.as_ref().map_or(0, |index| index.epoch + 1).max(millis());
+        let epoch = there.as_ref().map_or(0, |index| index.epoch.saturating_add(1)).max(millis());
         // Another question by the same name has nothing yet.
         let there = there.filter(|index| index.ask_id == ask.id());
         let changed = there.is_none();
@@ -51,7 +56,8 @@ impl Consumer {
         let oldest = group.expires.map_or(0, |after| now().saturating_sub(after));
         let before = (self.index.entries.len(), self.index.served.len());
         self.index.entries.retain(|e| e.serial >= through && e.made >= oldest);
-        self.index.served.retain(|step| steps.contains(step.as_str()));
+        // None at all is a directory that is not mounted, rather than one without files.
+        self.index.served.retain(|step| steps.is_empty() || steps.contains(step.as_str()));
         self.changed |= before != (self.index.entries.len(), self.index.served.len());
         Ok(())
     }
@@ -64,34 +70,41 @@ impl Consumer {
     /// Adds what was made of a step, in place of what an earlier state of the file gave.
     pub fn add(&mut self, mut entry: Entry) {
         entry.serial = self.index.next;
-        self.index.next += 1;
+        self.index.next = self.index.next.saturating_add(1);
         self.index.served.insert(entry.step.id.clone());
         self.index.entries.retain(|old| old.step.name != entry.step.name);
         self.index.entries.push(entry);
         self.changed = true;
     }
 
-    /// Puts the index, if it differs.
-    pub fn put(&mut self, group: &Group, producer: &str) -> Result<()> {
-        if self.changed {
-            record::write(&*group.objects, &names::index(&self.user, &self.ask.name, producer), &self.index)?;
-            self.changed = false;
-        }
-        Ok(())
+    /// Whether the index differs from the one that is put.
+    pub fn is_changed(&self) -> bool {
+        self.changed
+    }
+
+    /// Puts the index.
+    pub fn write(&self, group: &Group, producer: &str) -> Result<()> {
+        record::write(&*group.objects, &names::index(&self.user, &self.ask.name, producer), &self.index)
+    }
+
+    /// Notes that it is put.
+    pub fn written(&mut self) {
+        self.changed = false;
     }
 }
 
 /// Deletes the results of a producer that none of the indexes names; says how many.
-pub(crate) fn sweep(group: &Group, producer: &str, consumers: &[Consumer]) -> Result<u64> {
-    let entries = consumers.iter().flat_map(|c| &c.index.entries);
+pub(crate) fn sweep<'i>(
+    group: &Group,
+    producer: &str,
+    indexes: impl Iterator<Item = &'i IndexRecord>,
+) -> Result<u64> {
+    let entries = indexes.flat_map(|index| &index.entries);
     let named: BTreeSet<&str> = entries.filter_map(|e| Some(e.object.as_ref()?.key.as_str())).collect();
-    let mut deleted = 0;
-    for listed in group.objects.list(&names::data(producer))? {
-        if !named.contains(listed.key.as_str()) {
-            group.objects.delete(&listed.key)?;
-            deleted += 1;
-        }
-    }
-    group.objects.tidy("")?;
-    Ok(deleted)
+    let mut over = group.objects.list(&names::data(producer))?;
+    over.retain(|listed| !named.contains(listed.key.as_str()));
+    at_once::map(group.objects.at_once(), &over, |listed| group.objects.delete(&listed.key))?;
+    // What cannot be tidied is another's, and in nobody's way.
+    let _ = group.objects.tidy("");
+    Ok(over.len() as u64)
 }

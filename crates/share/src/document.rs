@@ -7,7 +7,7 @@ use sieva::{Error, ErrorKind, Result, printable};
 use sieva_reduce::forms::{Config, Group as Variables, Variable};
 use sieva_reduce::{Function, Reduction};
 
-use crate::group::{Asking, Group};
+use crate::group::{Asking, Group, checked};
 use crate::record::Ask;
 
 /// What is wanted of a schema in JSON.
@@ -66,7 +66,7 @@ impl Group {
         let (mut taken, mut asks) = (BTreeSet::new(), Vec::new());
         for reduction in document.asked() {
             let name = name_of(&reduction, &mut taken);
-            asks.push((name, reduction.to_sql(&dims_of)?));
+            asks.push((name, checked(&reduction.to_sql(&dims_of)?)?));
         }
         let asking =
             |(name, sql): (String, String)| self.ask(user, &name, &Asking { sql: &sql, format, only_new });

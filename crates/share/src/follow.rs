@@ -79,9 +79,14 @@ impl Follower {
             .extend(state.through.keys().filter(|p| !producers.contains(p)).cloned().collect::<Vec<_>>());
         let mut outcome = Ok(());
         for producer in producers {
-            outcome = self.take(&producer, &mut state, &mut done, options);
-            if outcome.is_err() {
-                break;
+            match self.take(&producer, &mut state, &mut done, options) {
+                Ok(()) => {}
+                // What one producer put wrongly does not keep from what others put.
+                Err(e) if record::is_of_record(&e) => done.troubles.push(e),
+                Err(e) => {
+                    outcome = Err(e);
+                    break;
+                }
             }
         }
         // Told even where something failed: what is here is not kept for this user any longer.
@@ -117,7 +122,7 @@ impl Follower {
             }
             match self.entry(producer, entry, state, done)? {
                 Took::Done => {
-                    state.through.insert(producer.to_owned(), (index.epoch, entry.serial + 1));
+                    state.through.insert(producer.to_owned(), (index.epoch, entry.serial.saturating_add(1)));
                     state.save(&self.folder)?;
                 }
                 Took::Later => break,
@@ -131,7 +136,7 @@ impl Follower {
             done.failures.push(entry.clone());
             return Ok(Took::Done);
         };
-        let name = file_name(producer, entry, object, state);
+        let name = file_name(producer, entry, state);
         let there = state.files.get(&name).is_some_and(|have| have.checksum == object.checksum);
         let path = self.folder.join(&name);
         if there && path.exists() {
@@ -140,7 +145,12 @@ impl Follower {
         match self.fetch(object, &path) {
             Ok(true) => {}
             // Replaced by a later state, or withdrawn, between the index and this: the next pass sees that.
-            Ok(false) => return Ok(Took::Later),
+            Ok(false) => {
+                let place = self.group.objects.location(&object.key);
+                let message = format!("'{place}' is gone: it was replaced meanwhile, or somebody deleted it");
+                done.troubles.push(Error::new(ErrorKind::FileNotFound, message));
+                return Ok(Took::Later);
+            }
             Err(e) if e.kind() == ErrorKind::CorruptFile => {
                 done.troubles.push(e);
                 return Ok(Took::Later);
@@ -149,7 +159,8 @@ impl Follower {
         }
         done.bytes += object.size;
         done.files.push(path);
-        state.files.insert(name, Have { producer: producer.to_owned(), checksum: object.checksum.clone() });
+        let (producer, step) = (producer.to_owned(), entry.step.name.clone());
+        state.files.insert(name, Have { producer, step, checksum: object.checksum.clone() });
         Ok(Took::Done)
     }
 
@@ -197,17 +208,19 @@ enum Took {
     Later,
 }
 
-/// The name of an answer in the folder. What another producer calls the same and is not the same has that producer's name, too.
-fn file_name(producer: &str, entry: &Entry, object: &ObjectRef, state: &State) -> String {
+/// The name of an answer in the folder: its own, which that of another producer or step never takes.
+fn file_name(producer: &str, entry: &Entry, state: &State) -> String {
     let suffix = Format::named(&entry.format).ok().and_then(|f| f.suffixes().first().copied());
-    let step = names::of_file(&entry.step.name, &entry.step.id);
+    let suffix = suffix.unwrap_or("bin");
+    let step = names::of_file(&entry.step.name);
     let stem = step.strip_suffix(".nc").or_else(|| step.strip_suffix(".h5")).unwrap_or(&step);
-    let name = |stem: &str| format!("{stem}.{}", suffix.unwrap_or("bin"));
-    let plain = name(stem);
-    match state.files.get(&plain) {
-        Some(have) if have.producer != producer && have.checksum != object.checksum => {
-            name(&format!("{stem}-{producer}"))
-        }
-        _ => plain,
-    }
+    let of_producer = format!("{step}-{producer}");
+    let numbered = (2..).map(|n| format!("{of_producer}-{n}"));
+    let stems = [stem.to_owned(), step.clone(), of_producer.clone()].into_iter().chain(numbered);
+    let is_own = |name: &String| {
+        let have = state.files.get(name);
+        have.is_none_or(|have| have.producer == producer && have.step == entry.step.name)
+    };
+    let mut names = stems.map(|stem| format!("{stem}.{suffix}"));
+    names.find(is_own).unwrap_or_else(|| format!("{of_producer}.{suffix}"))
 }

@@ -1,11 +1,13 @@
 //! A group: who belongs to it, and what each asks for.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use sieva::{Error, ErrorKind, Result, printable};
 use sieva_encode::Format;
 use sieva_store::objects::{Objects, open_objects};
 
+use crate::at_once;
 use crate::clock::{millis, now};
 use crate::names;
 use crate::record::{
@@ -131,10 +133,13 @@ impl Group {
         self.check_member(user)?;
         // Membership first: whoever looks in between finds asks of nobody, and makes nothing for them.
         self.objects.delete(&names::member(user))?;
-        for ask in self.asks(user)? {
-            self.objects.delete(&names::ask(user, &ask.name))?;
+        let mut names: BTreeSet<String> = self.ask_names(user)?.into_iter().collect();
+        // A listing may be late: producers know what they answered.
+        for producer in self.producers()? {
+            let given = self.producer(&producer)?.map(|record| record.given).unwrap_or_default();
+            names.extend(given.into_iter().filter(|(of, _)| of == user).map(|(_, ask)| ask));
         }
-        Ok(())
+        names.iter().try_for_each(|name| self.objects.delete(&names::ask(user, name)))
     }
 
     /// Asks for something of every step, in place of what was asked by that name. A new question is answered of all steps that the
@@ -153,7 +158,12 @@ impl Group {
             only_new: asking.only_new,
             asked: millis(),
         };
-        if let Some(there) = self.asked(user, name)?.filter(|there| there.is_same(&ask)) {
+        let there = match self.asked(user, name) {
+            // A damaged one is replaced.
+            Err(e) if e.kind() == ErrorKind::CorruptFile => None,
+            there => there?,
+        };
+        if let Some(there) = there.filter(|there| there.is_same(&ask)) {
             self.join(user)?;
             return Ok(there);
         }
@@ -170,7 +180,11 @@ impl Group {
     pub fn withdraw(&self, user: &str, name: &str) -> Result<()> {
         names::check("an ask", name)?;
         self.check_member(user)?;
-        self.expect_asked(user, name)?;
+        match self.expect_asked(user, name) {
+            // A damaged one can be deleted all the same.
+            Err(e) if e.kind() != ErrorKind::CorruptFile => return Err(e),
+            _ => {}
+        }
         self.objects.delete(&names::ask(user, name))
     }
 
@@ -180,14 +194,14 @@ impl Group {
     /// Those of the store; `corrupt-file`.
     pub fn asks(&self, user: &str) -> Result<Vec<Ask>> {
         names::check("a user", user)?;
-        let prefix = names::asks(user);
-        let mut asks = Vec::new();
-        for entry in self.objects.list(&prefix)? {
-            if let Some(name) = names::of_key(&entry.key, &prefix) {
-                asks.extend(self.asked(user, name)?);
-            }
-        }
-        Ok(asks)
+        let names = self.ask_names(user)?;
+        let asks = at_once::map(self.objects.at_once(), &names, |name| self.asked(user, name))?;
+        Ok(asks.into_iter().flatten().collect())
+    }
+
+    /// The names of what a user asks for, as far as they are listed.
+    pub(crate) fn ask_names(&self, user: &str) -> Result<Vec<String>> {
+        self.named(&names::asks(user))
     }
 
     /// What a producer's newest step holds, in the JSON of [`sieva::Source::schema_json`]; `None` before its first pass.
@@ -268,8 +282,14 @@ impl Group {
     }
 }
 
+/// Refuses an ask that no [`Group::ask`] made.
+pub(crate) fn check_ask(ask: &Ask) -> Result<()> {
+    checked(&ask.sql)?;
+    format_name(&ask.format).map(drop)
+}
+
 /// A question, if it can be one of a group.
-fn checked(sql: &str) -> Result<String> {
+pub(crate) fn checked(sql: &str) -> Result<String> {
     let sql = sql.trim();
     if sql.len() > MOST_TEXT {
         let message = format!("a question of {} bytes: at most {MOST_TEXT}", sql.len());

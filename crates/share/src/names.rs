@@ -16,6 +16,7 @@
 //! The last column says who writes it: nothing is written by two, so that no order of puts loses one.
 
 use sieva::{Error, ErrorKind, Result, printable};
+use sieva_store::name_of;
 
 pub(crate) const GROUP: &str = "group/group.json";
 pub(crate) const PRODUCERS: &str = "group/producers/";
@@ -77,13 +78,14 @@ pub(crate) fn of_key<'k>(key: &'k str, prefix: &str) -> Option<&'k str> {
     check("", name).is_ok().then_some(name)
 }
 
-/// A name for a file on a consumer's disk, whatever a producer calls its step: no folder, nothing hidden.
-pub(crate) fn of_file(step: &str, id: &str) -> String {
+/// A name for a file on a consumer's disk, whatever a producer calls its step: no folder, nothing hidden, another one for
+/// another step.
+pub(crate) fn of_file(step: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-._+=".contains(c);
     let name: String = step.chars().take(120).map(|c| if plain(c) { c } else { '_' }).collect();
     match name == step && !name.starts_with(['.', '-']) && !name.is_empty() {
         true => name,
-        false => format!("_{name}-{}", id.get(..8).unwrap_or(id)),
+        false => format!("_{name}-{}", &name_of(step.as_bytes())[..8]),
     }
 }
 
@@ -111,11 +113,11 @@ mod tests {
 
     #[test]
     fn files_of_steps_stay_in_their_folder() {
-        assert_eq!(of_file("run7.0001.nc", "0123456789"), "run7.0001.nc");
+        assert_eq!(of_file("run7.0001.nc"), "run7.0001.nc");
         for hostile in ["../../etc/passwd", "/etc/passwd", ".hidden", "-rf", "", "a\0b", "\u{202e}cn.a"] {
-            let name = of_file(hostile, "0123456789");
+            let name = of_file(hostile);
             assert!(name.starts_with('_') && !name.contains(['/', '\0']), "{name:?}");
         }
-        assert_ne!(of_file("a b", "1"), of_file("a?b", "2"));
+        assert_ne!(of_file("a b"), of_file("a?b"));
     }
 }

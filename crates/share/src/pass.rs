@@ -7,14 +7,18 @@ use std::sync::atomic::Ordering;
 use sieva::{Error, ErrorKind, Result};
 use sieva_store::objects::Body;
 
+use crate::at_once;
 use crate::clock::now;
 use crate::collect::Consumer;
 use crate::made::Made;
 use crate::names;
 use crate::produce::{Produced, Producer, ProducerOptions, Trouble};
-use crate::record::{self, Ask, Entry, Failure, ObjectRef, ProducerRecord, Step};
+use crate::record::{self, Ask, Entry, Failure, IndexRecord, ObjectRef, ProducerRecord, Step};
 use crate::scan::{self, Limits, Scan, Unit};
 use crate::steps::{self, Found};
+
+/// Characters of an error that are kept.
+const MOST_MESSAGE: usize = 2000;
 
 /// A pass.
 pub(crate) struct Pass<'p> {
@@ -28,6 +32,10 @@ pub(crate) struct Pass<'p> {
     pub consumers: Vec<Consumer>,
     /// What was asked once and is no longer: users and names.
     gone: Vec<(String, String)>,
+    /// Asks of which a record is wrong: nothing is made for them.
+    pub troubles: Vec<Trouble>,
+    /// What was made for these before.
+    kept: Vec<IndexRecord>,
 }
 
 impl<'p> Pass<'p> {
@@ -44,17 +52,36 @@ impl<'p> Pass<'p> {
         let members: BTreeSet<String> = group.members()?.into_iter().collect();
         let mut pairs = record.given.clone();
         for user in &members {
-            pairs.extend(group.asks(user)?.into_iter().map(|ask| (user.clone(), ask.name)));
+            pairs.extend(group.ask_names(user)?.into_iter().map(|ask| (user.clone(), ask)));
         }
-        let (mut consumers, mut gone) = (Vec::new(), Vec::new());
-        for (user, ask) in pairs {
-            // A listing may be late.
-            let is_member = members.contains(&user) || group.is_member(&user)?;
-            match Consumer::of(group, name, &user, &ask, &settled)?.filter(|_| is_member) {
-                None => gone.push((user, ask)),
-                Some(mut consumer) => {
+        let pairs: Vec<(String, String)> = pairs.into_iter().collect();
+        let known = at_once::map(group.objects.at_once(), &pairs, |(user, ask)| {
+            let consumer = || {
+                // A listing may be late.
+                if !members.contains(user) && !group.is_member(user)? {
+                    return Ok(None);
+                }
+                let mut consumer = Consumer::of(group, name, user, ask, &settled)?;
+                if let Some(consumer) = &mut consumer {
                     consumer.prune(group, name, &ids)?;
-                    consumers.push(consumer);
+                }
+                Ok(consumer)
+            };
+            match consumer() {
+                // One wrong record is the matter of whom it is of.
+                Err(e) if record::is_of_record(&e) => Ok(Err(e)),
+                known => known.map(Ok),
+            }
+        })?;
+        let (mut troubles, mut kept) = (Vec::new(), Vec::new());
+        let (mut consumers, mut gone) = (Vec::new(), Vec::new());
+        for (pair, consumer) in pairs.into_iter().zip(known) {
+            match consumer {
+                Ok(None) => gone.push(pair),
+                Ok(Some(consumer)) => consumers.push(consumer),
+                Err(error) => {
+                    kept.extend(group.index(&pair.0, &pair.1, name).ok().flatten());
+                    troubles.push(Trouble { step: format!("{}/{}", pair.0, pair.1), error });
                 }
             }
         }
@@ -62,14 +89,14 @@ impl<'p> Pass<'p> {
         let limits =
             Limits { memory: options.memory, threads: options.threads, cancel: Arc::clone(&options.cancel) };
         let ready = found.into_iter().filter(|f| f.settled).map(|f| (f.step.name.clone(), f)).collect();
-        Ok(Self { producer, options, limits, record, ready, waiting, consumers, gone })
+        Ok(Self { producer, options, limits, record, ready, waiting, consumers, gone, troubles, kept })
     }
 
     /// Says what there is (metadata come first), and for whom something will be put.
     pub fn register(&mut self) -> Result<()> {
         let (group, name) = (&self.producer.group, &self.producer.name);
         let before = record::bytes(&self.record)?;
-        if let Some(newest) = self.ready.values().next_back()
+        if let Some(newest) = self.ready.values().max_by_key(|found| found.modified)
             && self.record.described.as_ref() != Some(&newest.step.id)
             && let Ok(source) = scan::open(&newest.path, &self.producer.session, &self.limits)
             // What cannot be described can be asked all the same.
@@ -91,9 +118,17 @@ impl<'p> Pass<'p> {
         Ok(())
     }
 
+    /// What is put for somebody still.
+    pub fn indexes(&self) -> impl Iterator<Item = &IndexRecord> {
+        self.consumers.iter().map(|c| &c.index).chain(&self.kept)
+    }
+
     pub fn put_indexes(&mut self) -> Result<()> {
         let (group, name) = (&self.producer.group, &self.producer.name);
-        self.consumers.iter_mut().try_for_each(|consumer| consumer.put(group, name))
+        let changed: Vec<&Consumer> = self.consumers.iter().filter(|c| c.is_changed()).collect();
+        at_once::map(group.objects.at_once(), &changed, |consumer| consumer.write(group, name))?;
+        self.consumers.iter_mut().for_each(Consumer::written);
+        Ok(())
     }
 
     /// The numbers of the asks that have nothing of a step yet.
@@ -119,12 +154,14 @@ impl<'p> Pass<'p> {
         };
         let mut scan = Scan::of(&source, &self.asks(&wanting), &self.limits)?;
         scan.run(&self.producer.session, &self.limits)?;
-        let mut answers: Vec<(usize, std::result::Result<ObjectRef, Error>)> =
+        let mut answers: Vec<(usize, Answer)> =
             scan.refused.iter().map(|(number, e)| (*number, Err(e.clone()))).collect();
-        for unit in &scan.units {
-            match self.put(&scan, unit, done)? {
-                Err(e) if is_passing(&e) => done.troubles.push(trouble(e)),
-                answer => answers.extend(unit.asks.iter().map(|&number| (number, answer.clone()))),
+        for units in scan.units.chunks(self.producer.group.objects.at_once().max(1)) {
+            for (unit, answer) in units.iter().zip(self.put(&scan, units, done)?) {
+                match answer {
+                    Err(e) if is_passing(&e) => done.troubles.push(trouble(e)),
+                    answer => answers.extend(unit.asks.iter().map(|&number| (number, answer.clone()))),
+                }
             }
         }
         answers.sort_by_key(|(number, _)| *number);
@@ -139,27 +176,42 @@ impl<'p> Pass<'p> {
         self.put_indexes()
     }
 
-    /// Makes one result and puts it. The outer error is the store's, or that of being stopped.
-    fn put(
-        &self,
-        scan: &Scan,
-        unit: &Unit,
-        done: &mut Produced,
-    ) -> Result<std::result::Result<ObjectRef, Error>> {
-        let made = scan.query(unit).and_then(|query| Made::new(query, unit.format, &self.options.spool));
-        let made = match made {
-            Ok(made) => made,
-            Err(e) => {
+    /// Makes results, one after the other, and puts them side by side. The outer error is the store's, or that of being
+    /// stopped.
+    fn put(&self, scan: &Scan, units: &[Unit], done: &mut Produced) -> Result<Vec<Answer>> {
+        let mut made = Vec::new();
+        for unit in units {
+            let one = scan.query(unit).and_then(|query| Made::new(query, unit.format, &self.options.spool));
+            if one.is_err() {
                 self.check()?;
-                return Ok(Err(e));
             }
-        };
+            made.push((unit, one));
+        }
+        let objects = &self.producer.group.objects;
+        let answers = at_once::map(objects.at_once(), &made, |(unit, made)| match made {
+            Err(e) => Ok(Err(e.clone())),
+            Ok(made) => {
+                let object = self.object(unit, made);
+                match objects.put(&object.key, made) {
+                    // Larger than an object of this store may be: no fault of the others.
+                    Err(e) if e.kind() == ErrorKind::Unsupported => Ok(Err(e)),
+                    put => put.map(|()| Ok(object)),
+                }
+            }
+        })?;
+        for object in answers.iter().flatten() {
+            done.objects += 1;
+            done.bytes += object.size;
+        }
+        Ok(answers)
+    }
+
+    /// The object of a result: named by what it holds, so that it can be put again.
+    fn object(&self, unit: &Unit, made: &Made) -> ObjectRef {
         let suffix = unit.format.suffixes().first().copied().unwrap_or("bin");
-        let key = format!("{}{}-{}.{suffix}", names::data(&self.producer.name), made.id, &made.checksum[..8]);
-        self.producer.group.objects.put(&key, &made)?;
-        done.objects += 1;
-        done.bytes += made.size();
-        Ok(Ok(ObjectRef { key, size: made.size(), checksum: made.checksum, rows: made.rows }))
+        let (folder, sum) = (names::data(&self.producer.name), &made.checksum);
+        let key = format!("{folder}{}-{}.{suffix}", made.id, sum.get(..8).unwrap_or(sum));
+        ObjectRef { key, size: made.size(), checksum: sum.clone(), rows: made.rows }
     }
 
     fn noted(&self, trouble: Trouble, done: &mut Produced) -> Result<()> {
@@ -176,12 +228,15 @@ impl<'p> Pass<'p> {
     }
 }
 
+/// What a question comes to.
+type Answer = std::result::Result<ObjectRef, Error>;
+
 /// Whether it may go better the next time, and says nothing of the question.
 fn is_passing(e: &Error) -> bool {
     matches!(e.kind(), ErrorKind::Io | ErrorKind::StaleSource | ErrorKind::FileNotFound)
 }
 
-fn entry(ask: &Ask, step: &Step, answer: std::result::Result<ObjectRef, Error>) -> Entry {
+fn entry(ask: &Ask, step: &Step, answer: Answer) -> Entry {
     let (object, failure) = match answer {
         Ok(object) => (Some(object), None),
         Err(e) => {
@@ -189,6 +244,8 @@ fn entry(ask: &Ask, step: &Step, answer: std::result::Result<ObjectRef, Error>) 
                 Some(hint) => format!("{} ({hint})", e.message()),
                 None => e.message().to_owned(),
             };
+            // It is kept for every file, and may quote the whole question.
+            let message = message.chars().take(MOST_MESSAGE).collect();
             (None, Some(Failure { code: e.kind().code().to_owned(), message }))
         }
     };

@@ -66,10 +66,10 @@ pub struct Produced {
     pub troubles: Vec<Trouble>,
 }
 
-/// What could not be done with a step.
+/// What could not be done with a step, or for an ask.
 #[derive(Clone, Debug)]
 pub struct Trouble {
-    /// The step.
+    /// The step, or the user and the name of the ask.
     pub step: String,
     /// Why.
     pub error: Error,
@@ -89,8 +89,7 @@ impl Producer {
     /// `invalid-value` for what is no name, and sources that cannot be; `file-not-found`; those of the store.
     pub fn register<S: AsRef<str>>(group: &Group, name: &str, sources: &[S]) -> Result<Self> {
         names::check("a producer", name)?;
-        let sources: Vec<String> = sources.iter().map(|s| s.as_ref().to_owned()).collect();
-        steps::check(&sources)?;
+        let sources = checked(sources)?;
         let absolute = |source: &String| {
             let path = std::path::absolute(source);
             path.map(|p| p.to_string_lossy().into_owned()).map_err(|e| Error::io(format!("'{source}'"), &e))
@@ -110,6 +109,14 @@ impl Producer {
             record::write(&*group.objects, &names::producer(name), &record)?;
         }
         Ok(producer)
+    }
+
+    /// Makes sure that these can be what a producer has, before anything is made for it.
+    ///
+    /// # Errors
+    /// As [`Producer::register`].
+    pub fn check_sources<S: AsRef<str>>(sources: &[S]) -> Result<()> {
+        checked(sources).map(drop)
     }
 
     /// A producer that is registered.
@@ -173,10 +180,11 @@ impl Producer {
     pub fn pass(&self, options: &ProducerOptions) -> Result<Produced> {
         let _alone = self.alone()?;
         let mut pass = Pass::begin(self, options)?;
-        let mut done = Produced { waiting: pass.waiting, ..Produced::default() };
+        let troubles = std::mem::take(&mut pass.troubles);
+        let mut done = Produced { waiting: pass.waiting, troubles, ..Produced::default() };
         pass.register()?;
         pass.put_indexes()?;
-        done.deleted = sweep(&self.group, &self.name, &pass.consumers)?;
+        done.deleted = sweep(&self.group, &self.name, pass.indexes())?;
         for found in std::mem::take(&mut pass.ready).into_values() {
             pass.step(&found, &mut done)?;
         }
@@ -190,4 +198,10 @@ impl Producer {
             Error::new(ErrorKind::InvalidValue, message).hint("wait for it, or be another one: --as NAME")
         })
     }
+}
+
+fn checked<S: AsRef<str>>(sources: &[S]) -> Result<Vec<String>> {
+    let sources: Vec<String> = sources.iter().map(|s| s.as_ref().to_owned()).collect();
+    steps::check(&sources)?;
+    Ok(sources)
 }

@@ -10,21 +10,26 @@ use sieva_store::objects::Objects;
 
 /// Of the records; readers refuse those of later ones.
 pub(crate) const VERSION: u32 = 1;
-/// The longest record that is read.
+/// The longest record that is read or written: the files of a producer, what waits for an ask.
 const MOST: u64 = 64 << 20;
+/// The longest record of a user.
+const MOST_OF_USER: u64 = 256 << 10;
 
 /// A record of a kind.
 pub(crate) trait Record: Serialize + DeserializeOwned {
     /// How messages call it.
     const WHAT: &'static str;
+    /// Its bytes, at most.
+    const MOST: u64;
     /// The version that it was written with.
     fn version(&self) -> u32;
 }
 
 macro_rules! record {
-    ($type:ty, $what:literal) => {
+    ($type:ty, $what:literal, $most:expr) => {
         impl Record for $type {
             const WHAT: &'static str = $what;
+            const MOST: u64 = $most;
             fn version(&self) -> u32 {
                 self.version
             }
@@ -40,7 +45,7 @@ pub(crate) struct GroupRecord {
     /// Seconds after which results are deleted that nobody took; none: never.
     pub expires: Option<u64>,
 }
-record!(GroupRecord, "the group");
+record!(GroupRecord, "the group", MOST_OF_USER);
 
 /// A consumer.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -48,7 +53,7 @@ pub(crate) struct MemberRecord {
     pub version: u32,
     pub joined: u64,
 }
-record!(MemberRecord, "a member");
+record!(MemberRecord, "a member", MOST_OF_USER);
 
 /// What a consumer asks for of every step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -66,7 +71,7 @@ pub struct Ask {
     /// Milliseconds since 1970.
     pub asked: u64,
 }
-record!(Ask, "an ask");
+record!(Ask, "an ask", MOST_OF_USER);
 
 impl Ask {
     /// This ask, in a word of 32 hexadecimal digits: what was withdrawn and is asked again is another one.
@@ -105,7 +110,7 @@ pub(crate) struct ProducerRecord {
     /// deleted.
     pub given: BTreeSet<(String, String)>,
 }
-record!(ProducerRecord, "a producer");
+record!(ProducerRecord, "a producer", MOST);
 
 /// An object with a result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -161,7 +166,7 @@ pub(crate) struct IndexRecord {
     /// The steps that were answered, or are not wanted; of those that the producer has.
     pub served: BTreeSet<String>,
 }
-record!(IndexRecord, "an index");
+record!(IndexRecord, "an index", MOST);
 
 impl IndexRecord {
     /// Of a producer's serials the first that was not taken.
@@ -180,11 +185,11 @@ pub(crate) struct TakenRecord {
     /// Of each producer the epoch of its index, and the first serial that was not taken.
     pub through: BTreeMap<String, (u64, u64)>,
 }
-record!(TakenRecord, "what was taken");
+record!(TakenRecord, "what was taken", MOST_OF_USER);
 
 /// Reads a record; `None` where there is none.
 pub(crate) fn read<R: Record>(objects: &dyn Objects, key: &str) -> Result<Option<R>> {
-    let Some(bytes) = objects.get(key, MOST)? else { return Ok(None) };
+    let Some(bytes) = objects.get(key, R::MOST)? else { return Ok(None) };
     let place = || objects.location(key);
     let record: R = serde_json::from_slice(&bytes).map_err(|e| {
         let message = format!("'{}' is damaged: no record of {}: {e}", place(), R::WHAT);
@@ -205,5 +210,18 @@ pub(crate) fn bytes<R: Record>(record: &R) -> Result<Vec<u8>> {
 
 /// Puts a record in place of what is there.
 pub(crate) fn write<R: Record>(objects: &dyn Objects, key: &str, record: &R) -> Result<()> {
-    objects.put(key, &bytes(record)?)
+    let bytes = bytes(record)?;
+    if bytes.len() as u64 > R::MOST {
+        let (place, size, most) = (objects.location(key), bytes.len(), R::MOST);
+        let message = format!("'{place}' would have {size} bytes, and {most} are read at most");
+        return Err(Error::new(ErrorKind::InvalidValue, message).hint(
+            "share fewer files in one group, or have results expire: sieva share create --expires 7d",
+        ));
+    }
+    objects.put(key, &bytes)
+}
+
+/// Whether a record is wrong, rather than the store.
+pub(crate) fn is_of_record(e: &Error) -> bool {
+    matches!(e.kind(), ErrorKind::CorruptFile | ErrorKind::LinkRefused | ErrorKind::Unsupported)
 }

@@ -15,6 +15,7 @@ use sieva_encode::Format;
 use sieva_plan::Type;
 use sieva_reduce::merge::stages::{self, Stages, Value};
 
+use crate::group::check_ask;
 use crate::record::{Ask, Step};
 
 /// A result that some want: a plan in a format.
@@ -152,11 +153,9 @@ impl Scan {
 
 /// The plan of an ask, and the format of its result.
 fn planned(source: &Source, ask: &Ask, options: &QueryOptions) -> Result<(Plan, Format)> {
+    // By whoever wrote it there.
+    check_ask(ask)?;
     let format = Format::named(&ask.format)?;
-    let select = sieva::parse::parse_select(&ask.sql)?;
-    if select.from.is_some() || select.collection.is_some() {
-        return Err(Error::new(ErrorKind::Syntax, "FROM in a question to a group").hint("leave FROM out"));
-    }
     Ok((source.sql(&ask.sql, options)?.logical_plan()?, format))
 }
 
@@ -208,24 +207,24 @@ impl PlannedStep {
     /// The plan of a scan.
     ///
     /// # Errors
-    /// What the prices say.
+    /// `cancelled`.
     pub(crate) fn of(step: Step, scan: &Scan, who: &[(String, String)]) -> Result<Self> {
         let who = |number: &usize| who[*number].clone();
-        let units = scan.stages.units.iter().enumerate().map(|(number, unit)| {
-            let query = scan.by_itself(number)?;
-            let given = scan.units.iter().filter(|unit| unit.plan == number);
-            Ok(PlannedUnit {
-                sql: query.text().to_owned(),
-                stage: unit.stage,
-                given: given.map(|u| (u.format.name(), u.asks.iter().map(who).collect())).collect(),
-                price: query.price()?,
-            })
-        });
-        let units = units.collect::<Result<Vec<_>>>()?;
-        let refused = scan.refused.iter().map(|(number, e)| {
-            let (user, ask) = who(number);
-            (user, ask, e.clone())
-        });
-        Ok(Self { step, units, refused: refused.collect() })
+        let mut refused: Vec<(String, String, Error)> = Vec::new();
+        let mut refuse = |(user, ask): (String, String), e: &Error| refused.push((user, ask, e.clone()));
+        scan.refused.iter().for_each(|(number, e)| refuse(who(number), e));
+        let mut units = Vec::new();
+        for (number, unit) in scan.stages.units.iter().enumerate() {
+            let given: Vec<&Unit> = scan.units.iter().filter(|unit| unit.plan == number).collect();
+            match scan.by_itself(number).and_then(|query| Ok((query.text().to_owned(), query.price()?))) {
+                Err(e) if e.kind() == ErrorKind::Cancelled => return Err(e),
+                Err(e) => given.iter().flat_map(|u| &u.asks).for_each(|number| refuse(who(number), &e)),
+                Ok((sql, price)) => {
+                    let given = given.iter().map(|u| (u.format.name(), u.asks.iter().map(who).collect()));
+                    units.push(PlannedUnit { sql, stage: unit.stage, given: given.collect(), price });
+                }
+            }
+        }
+        Ok(Self { step, units, refused })
     }
 }

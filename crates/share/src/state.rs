@@ -33,6 +33,8 @@ pub(crate) struct State {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Have {
     pub producer: String,
+    /// The file of the producer that it is the answer to.
+    pub step: String,
     pub checksum: String,
 }
 

@@ -4,7 +4,7 @@ use serde::Serialize;
 use sieva::Result;
 
 use crate::group::Group;
-use crate::record::{Ask, Entry, Step};
+use crate::record::{Ask, Entry, Step, is_of_record};
 
 /// A group.
 #[derive(Clone, Debug, Serialize)]
@@ -15,6 +15,8 @@ pub struct GroupStatus {
     pub asks: Vec<AskStatus>,
     /// Members who ask for nothing.
     pub silent: Vec<String>,
+    /// What is wrong with records of producers and members.
+    pub wrong: Vec<String>,
     /// Objects with results, and their bytes.
     pub objects: (u64, u64),
 }
@@ -47,25 +49,37 @@ impl Group {
     /// What there is in the group now.
     ///
     /// # Errors
-    /// Those of the store; `corrupt-file`.
+    /// Those of the store.
     pub fn status(&self) -> Result<GroupStatus> {
-        let mut status =
-            GroupStatus { producers: Vec::new(), asks: Vec::new(), silent: Vec::new(), objects: (0, 0) };
+        let mut status = GroupStatus {
+            producers: Vec::new(),
+            asks: Vec::new(),
+            silent: Vec::new(),
+            wrong: Vec::new(),
+            objects: (0, 0),
+        };
         for name in self.producers()? {
-            if let Some(record) = self.producer(&name)? {
-                let (sources, steps) = (record.sources, record.steps);
-                status.producers.push(ProducerStatus { name, sources, steps });
+            match self.producer(&name) {
+                Err(e) if is_of_record(&e) => status.wrong.push(e.to_string()),
+                record => status.producers.extend(record?.map(|record| {
+                    let (sources, steps) = (record.sources, record.steps);
+                    ProducerStatus { name, sources, steps }
+                })),
             }
         }
         for user in self.members()? {
-            let asks = self.asks(&user)?;
-            if asks.is_empty() {
-                status.silent.push(user);
-                continue;
+            let names = self.ask_names(&user)?;
+            for name in &names {
+                let one = self.asked(&user, name).and_then(|ask| {
+                    ask.map(|ask| self.ask_status(&user, ask, &status.producers)).transpose()
+                });
+                match one {
+                    Err(e) if is_of_record(&e) => status.wrong.push(e.to_string()),
+                    one => status.asks.extend(one?),
+                }
             }
-            for ask in asks {
-                let one = self.ask_status(&user, ask, &status.producers)?;
-                status.asks.push(one);
+            if names.is_empty() {
+                status.silent.push(user);
             }
         }
         for entry in self.objects().list("data/")? {

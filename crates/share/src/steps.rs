@@ -2,9 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, Metadata};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use sieva::{Error, ErrorKind, Result, local};
 use sieva_store::name_of;
@@ -21,6 +20,16 @@ pub(crate) struct Found {
     pub step: Step,
     /// Whether it was left alone for so long that it is taken to be complete.
     pub settled: bool,
+    /// When it was changed last.
+    pub modified: SystemTime,
+}
+
+/// What a file looks like from the outside; of a hierarchy all of its files together.
+#[derive(Clone, Copy)]
+struct Looks {
+    size: u64,
+    modified: SystemTime,
+    files: u64,
 }
 
 /// The files that patterns, directories and paths lead to, in order of their names. Hidden files, and those that somebody is
@@ -33,11 +42,11 @@ pub(crate) fn find(sources: &[String], settle: Duration) -> Result<Vec<Found>> {
     let mut found = BTreeMap::new();
     for source in sources {
         for path in paths(source)? {
-            let Some(meta) = looked(&path)? else { continue };
+            let Some(looks) = looked(&path)? else { continue };
             let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
-            let step = Step { id: id(&name, &meta), size: meta.len(), name: name.clone() };
-            let settled = is_settled(&meta, settle);
-            let new = Found { path: path.clone(), step, settled };
+            let step = Step { id: id(&name, &looks), size: looks.size, name: name.clone() };
+            let settled = is_settled(looks.modified, settle);
+            let new = Found { path: path.clone(), step, settled, modified: looks.modified };
             if let Some(old) = found.insert(name.clone(), new)
                 && old.path != path
             {
@@ -110,29 +119,54 @@ fn is_tree(path: &Path) -> bool {
     ["zarr.json", ".zgroup", ".zarray", ".zmetadata"].iter().any(|name| path.join(name).exists())
 }
 
-/// What is known of a file, if it may be a step.
-fn looked(path: &Path) -> Result<Option<Metadata>> {
+/// What a file looks like, if it may be a step.
+fn looked(path: &Path) -> Result<Option<Looks>> {
     let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
     let writing = [".part", ".tmp", ".sieva"].iter().any(|end| name.ends_with(end));
     if name.starts_with('.') || writing {
         return Ok(None);
     }
-    match fs::metadata(path) {
-        Ok(meta) => Ok(Some(meta)),
+    let looks =
+        fs::metadata(path).and_then(|meta| if meta.is_dir() { of_tree(path) } else { of_file(&meta) });
+    match looks {
+        Ok(looks) => Ok(Some(looks)),
         // Removed since it was listed.
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(e) => Err(local::error("looking at", path, &e)),
     }
 }
 
+fn of_file(meta: &Metadata) -> std::io::Result<Looks> {
+    Ok(Looks { size: meta.len(), modified: meta.modified()?, files: 1 })
+}
+
+/// Chunks are put below a hierarchy's directory, whose own time does not tell of them.
+fn of_tree(root: &Path) -> std::io::Result<Looks> {
+    let mut all = Looks { size: 0, modified: fs::metadata(root)?.modified()?, files: 0 };
+    let mut open = vec![root.to_path_buf()];
+    while let Some(dir) = open.pop() {
+        for entry in fs::read_dir(&dir)? {
+            let entry = entry?;
+            let meta = entry.metadata()?;
+            all.modified = all.modified.max(meta.modified()?);
+            if meta.is_dir() {
+                open.push(entry.path());
+            } else {
+                (all.size, all.files) = (all.size + meta.len(), all.files + 1);
+            }
+        }
+    }
+    Ok(all)
+}
+
 /// Which state of a file it is.
-fn id(name: &str, meta: &Metadata) -> String {
-    let state = format!("{name}\0{}\0{}.{}", meta.len(), meta.mtime(), meta.mtime_nsec());
+fn id(name: &str, looks: &Looks) -> String {
+    let since = looks.modified.duration_since(UNIX_EPOCH).unwrap_or_default();
+    let state = format!("{name}\0{}\0{}\0{}", looks.size, looks.files, since.as_nanos());
     name_of(state.as_bytes())
 }
 
-fn is_settled(meta: &Metadata, settle: Duration) -> bool {
-    let Ok(modified) = meta.modified() else { return true };
+fn is_settled(modified: SystemTime, settle: Duration) -> bool {
     // A time to come is that of another clock: it says nothing, and the file would never be shared.
     SystemTime::now().duration_since(modified).map_or(true, |age| age >= settle)
 }
@@ -184,6 +218,21 @@ mod tests {
         let to_come = SystemTime::now() + Duration::from_secs(86400);
         fs::File::options().write(true).open(&path).unwrap().set_modified(to_come).unwrap();
         assert!(find(&source, Duration::from_secs(3600)).unwrap()[0].settled);
+        fs::remove_dir_all(dir).unwrap();
+    }
+
+    #[test]
+    fn a_hierarchy_is_as_young_as_its_youngest_chunk() {
+        let dir = scratch("tree");
+        let tree = dir.join("z.zarr");
+        fs::create_dir_all(tree.join("T")).unwrap();
+        fs::write(tree.join("zarr.json"), b"{}").unwrap();
+        let source = [dir.display().to_string()];
+        let before = find(&source, Duration::ZERO).unwrap().remove(0).step;
+        fs::write(tree.join("T/0"), b"chunk").unwrap();
+        let after = find(&source, Duration::from_secs(3600)).unwrap().remove(0);
+        assert!(!after.settled && after.step.id != before.id);
+        assert_eq!(after.step.size, 7);
         fs::remove_dir_all(dir).unwrap();
     }
 

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod crashes;
+mod hostile;
 mod interleavings;
 mod memory;
 mod whole;

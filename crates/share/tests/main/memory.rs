@@ -123,11 +123,18 @@ impl Objects for Memory {
         })
     }
 
-    fn get(&self, key: &str, _most: u64) -> Result<Option<Vec<u8>>> {
-        self.operate(&format!("get {key}"), |s| s.keys.get(key).cloned())
+    fn get(&self, key: &str, most: u64) -> Result<Option<Vec<u8>>> {
+        let found = self.operate(&format!("get {key}"), |s| s.keys.get(key).cloned())?;
+        match found.as_ref().filter(|bytes| bytes.len() as u64 > most) {
+            Some(_) => Err(Error::new(ErrorKind::CorruptFile, format!("'{key}' has more than {most} bytes"))),
+            None => Ok(found),
+        }
     }
 
     fn get_range(&self, key: &str, offset: u64, out: &mut [u8]) -> Result<bool> {
+        if key.contains("..") {
+            return Err(Error::new(ErrorKind::LinkRefused, format!("'{key}' is no key")));
+        }
         self.operate(&format!("get {key}"), |s| match s.keys.get(key) {
             None => false,
             Some(bytes) => {

@@ -6,8 +6,6 @@ use std::sync::Arc;
 use sieva::ErrorKind;
 use sieva_share::{Asking, Config, FollowOptions, Follower, Group, GroupOptions, Producer};
 
-use sieva_store::objects::Objects as _;
-
 use crate::memory::Memory;
 use crate::world::{LARGE, MEAN, Scratch, ask, files, follow, keys, options, produce};
 
@@ -158,8 +156,43 @@ fn damage_on_the_way_is_noticed_and_fetched_again() {
     assert_eq!(files(&scratch.folder("ada")).len(), 0);
     memory.damage(&key);
     assert_eq!(follow(&group, "ada", &scratch.folder("ada")).unwrap().files.len(), 1);
-    memory.put("group/asks/ada/mean.json", &b"{".to_vec()).unwrap();
-    assert_eq!(produce(&group, "model").unwrap_err().kind(), ErrorKind::CorruptFile);
+}
+
+#[test]
+fn answers_of_other_files_and_producers_have_names_of_their_own() {
+    let scratch = Scratch::new();
+    let group = group(&scratch);
+    ask(&group, "ada", "mean", MEAN).unwrap();
+    scratch.step("run.nc", 0);
+    scratch.step("run.h5", 10);
+    scratch.step("run 1.nc", 20);
+    let elsewhere = scratch.0.join("elsewhere");
+    std::fs::create_dir(&elsewhere).unwrap();
+    std::fs::write(elsewhere.join("run.nc"), crate::world::classic(30, 1000)).unwrap();
+    Producer::register(&group, "other", &[elsewhere.display().to_string()]).unwrap();
+    let pass = || {
+        produce(&group, "model").unwrap();
+        produce(&group, "other").unwrap();
+        follow(&group, "ada", &scratch.folder("ada")).unwrap();
+        let means = files(&scratch.folder("ada")).into_iter().map(|(name, bytes)| {
+            let text = String::from_utf8_lossy(&bytes).into_owned();
+            (name, text.split_whitespace().nth(1).unwrap().to_owned())
+        });
+        means.collect::<Vec<_>>()
+    };
+    let first = pass();
+    let mut means: Vec<&str> = first.iter().map(|(_, mean)| &**mean).collect();
+    means.sort_unstable();
+    assert_eq!(means, ["499.5,1000", "509.5,1000", "519.5,1000", "529.5,1000"]);
+    // Each is replaced by its own.
+    scratch.step("run 1.nc", 120);
+    std::fs::write(elsewhere.join("run.nc"), crate::world::classic(130, 1000)).unwrap();
+    let second = pass();
+    let names = |all: &[(String, String)]| all.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
+    assert_eq!(names(&first), names(&second));
+    let mut means: Vec<&str> = second.iter().map(|(_, mean)| &**mean).collect();
+    means.sort_unstable();
+    assert_eq!(means, ["499.5,1000", "509.5,1000", "619.5,1000", "629.5,1000"]);
 }
 
 #[test]
