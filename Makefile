@@ -218,7 +218,7 @@ FUZZ_SECONDS := 60
 FUZZ_TARGETS := stats_decode bitmap_head store_files sorted_files access_paths \
 	netcdf3_file hdf5_file fits_file zarr_tree filter_pipeline manifest_file reference_set \
 	query_text query_run plan_bytes plan_json partial_bytes collection_task_bytes catalog_find selection_file cf_text \
-	striping_text
+	striping_text reduction_forms
 bench-kernels: ## time the innermost loops (criterion); KERNELS='decoding' for some of them
 	cd benches/kernels && CARGO_TARGET_DIR=../../target/kernels cargo bench --locked -- $(KERNELS)
 
