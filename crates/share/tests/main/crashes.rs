@@ -9,6 +9,9 @@ use sieva_share::{Group, GroupOptions, Producer};
 use crate::memory::{Crash, Memory};
 use crate::world::{LARGE, MEAN, Scratch, ask, check, files, follow, produce};
 
+/// The files of a folder, by name.
+type Files = BTreeMap<String, Vec<u8>>;
+
 /// What happens, in order. Each is done again by who was killed in it.
 const ACTS: usize = 12;
 
@@ -37,7 +40,7 @@ fn act(number: usize, memory: &Arc<Memory>, scratch: &Scratch) -> sieva::Result<
 }
 
 /// Plays all acts, with one crash; what the consumers have in the end, and whether it happened.
-fn play(crash: Option<Crash>) -> (BTreeMap<String, Vec<u8>>, BTreeMap<String, Vec<u8>>, bool) {
+fn play(crash: Option<Crash>) -> (Files, Files, bool) {
     let scratch = Scratch::new();
     let memory = Arc::new(Memory::new(&format!("crash-{crash:?}")));
     memory.set_crash(crash);
