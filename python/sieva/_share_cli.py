@@ -140,7 +140,8 @@ def ask(  # noqa: PLR0917 - a command has as many parameters as options
         raise click.UsageError("expected NAME and SQL, or --reader FILE")
     for one in asks:
         say(f"{one.name}: {one.sql}", err=True)
-    say(f"keep a folder current: sieva share follow {place} NAME -o DIR", err=True)
+    named = asks[0].name if len(asks) == 1 else "NAME"
+    say(f"keep a folder current: sieva share follow {place} {named} -o DIR", err=True)
 
 
 @share.command()
@@ -238,10 +239,13 @@ def _show_planned(step: PlannedStep) -> None:
     say(f"{step.step} ({size_text(step.size)})")
     for result in step.results:
         price = result.price
-        most = "any number of" if price.rows.high is None else f"at most {price.rows.high}"
-        read = "?" if price.bytes_read.high is None else size_text(price.bytes_read.high)
+        rows = (
+            "any number of rows" if price.rows.high is None else f"at most {_count(price.rows.high, 'row')}"
+        )
+        most = price.bytes_read.high
+        read = "reading without a bound" if most is None else f"reading at most {size_text(most)}"
         say(f"    {result.sql}")
-        say(f"        scan {result.stage + 1}; {most} rows, at most {read} read by itself")
+        say(f"        scan {result.stage + 1}; {rows}, {read} by itself")
         for kind, consumers in result.given:
             say(f"        {kind} for {', '.join(f'{user}/{ask}' for user, ask in consumers)}")
         if not result.given:
@@ -368,5 +372,5 @@ def _show_followed(done: Followed) -> None:
         say(f"sieva: {error}", err=True)
 
 
-def _count(n: int, what: str) -> str:
+def _count(n: float, what: str) -> str:
     return f"{n} {what}" if n == 1 else f"{n} {what}s"

@@ -62,7 +62,11 @@ impl Collection {
         let condition = parsed(&names, condition)?;
         let value = parse::parse_expression_with(value, &|name| names.knows(name))?;
         let aggregates = |calls: Vec<Expr>| {
-            let projection = Projection::Items(calls.into_iter().map(|call| item(call, "")).collect());
+            let named = calls.into_iter().map(|call| {
+                let text = call.to_string();
+                item(call, &text)
+            });
+            let projection = Projection::Items(named.collect());
             let select = Select { projection, condition: condition.clone(), ..Select::default() };
             CollectionQuery::new(self, &names, select, options)?.totals()
         };
