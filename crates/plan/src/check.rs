@@ -29,7 +29,7 @@ impl Plan {
                 return Err(wrong(format!("the step '{name}' stands behind one that follows it")).hint(order));
             }
             last = Some(place);
-            for e in exprs(step) {
+            for e in step.exprs() {
                 check_expr(e, &ids, depth).map_err(|e| e.at(format!("step '{name}' of the plan")))?;
             }
             match step {
@@ -67,19 +67,6 @@ impl Plan {
 
 fn wrong(what: impl Into<String>) -> Error {
     Error::new(ErrorKind::InvalidValue, format!("not a plan: {}", what.into()))
-}
-
-/// The expressions of a step.
-fn exprs(step: &Step) -> Vec<&Expr> {
-    match step {
-        Step::Filter(e) | Step::Having(e) => vec![e],
-        Step::Aggregate { keys, calls } => {
-            keys.iter().chain(calls.iter().filter_map(|c| c.argument.as_ref())).collect()
-        }
-        Step::Sort(keys) => keys.iter().map(|k| &k.value).collect(),
-        Step::Project(outputs) => outputs.iter().map(|o| &o.value).collect(),
-        Step::Distinct | Step::Limit { .. } => Vec::new(),
-    }
 }
 
 fn check_expr(expr: &Expr, ids: &std::ops::Range<usize>, depth: usize) -> Result<()> {

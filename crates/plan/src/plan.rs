@@ -205,6 +205,19 @@ pub enum Step {
 }
 
 impl Step {
+    /// Its expressions, in their order, not those within them.
+    pub fn exprs(&self) -> Vec<&Expr> {
+        match self {
+            Self::Filter(e) | Self::Having(e) => vec![e],
+            Self::Aggregate { keys, calls } => {
+                keys.iter().chain(calls.iter().filter_map(|c| c.argument.as_ref())).collect()
+            }
+            Self::Sort(keys) => keys.iter().map(|k| &k.value).collect(),
+            Self::Project(outputs) => outputs.iter().map(|o| &o.value).collect(),
+            Self::Distinct | Self::Limit { .. } => Vec::new(),
+        }
+    }
+
     /// The name in texts, and the place in the order of steps.
     pub(crate) fn place(&self) -> (&'static str, u8) {
         match self {

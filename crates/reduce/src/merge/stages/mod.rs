@@ -122,7 +122,7 @@ impl Stages {
         let mut needs = Vec::new();
         if !matches!(plan.scan.source, SourceRef::Collection(_)) {
             let mut inner = Vec::new();
-            exprs(&plan).into_iter().for_each(|e| subqueries(e, &mut inner));
+            plan.steps.iter().flat_map(Step::exprs).for_each(|e| subqueries(e, &mut inner));
             for sub in inner {
                 let number = self.add(own(&plan.scan.source, sub))?;
                 self.units[number].is_value = true;
@@ -147,22 +147,6 @@ fn own(source: &SourceRef, sub: &Plan) -> Plan {
         plan.scan.source = source.clone();
     }
     plan
-}
-
-/// The expressions of a plan.
-fn exprs(plan: &Plan) -> Vec<&Expr> {
-    fn of_step(step: &Step) -> Vec<&Expr> {
-        match step {
-            Step::Filter(e) | Step::Having(e) => vec![e],
-            Step::Aggregate { keys, calls } => {
-                keys.iter().chain(calls.iter().filter_map(|c| c.argument.as_ref())).collect()
-            }
-            Step::Sort(keys) => keys.iter().map(|k| &k.value).collect(),
-            Step::Project(outputs) => outputs.iter().map(|o| &o.value).collect(),
-            Step::Distinct | Step::Limit { .. } => Vec::new(),
-        }
-    }
-    plan.steps.iter().flat_map(of_step).collect()
 }
 
 /// The subqueries of an expression, not those within them.
