@@ -97,20 +97,6 @@ class Command:
         return self._process.returncode, said
 
 
-def workers():
-    """Return the processes that do the work of the jobs here."""
-    place = os.environ["SIEVA_JOBS"].encode()
-    found = []
-    for entry in Path("/proc").iterdir():
-        try:
-            said = (entry / "cmdline").read_bytes() if entry.name.isdecimal() else b""
-        except OSError:
-            continue
-        if b"sieva.engines.batch.worker" in said and place in said:
-            found.append(int(entry.name))
-    return found
-
-
 # The price.
 
 
@@ -250,12 +236,60 @@ def workers_or_shells(job):
 # What dies.
 
 
+HOLD = """
+import os, signal
+from sieva.engines.batch.directory import JobDirectory
+
+publish = JobDirectory.publish
+
+def held(job, number, result):
+    mine = number % 4 == 1 and claim()
+    if mine and {before}:
+        os.kill(os.getpid(), signal.SIGSTOP)
+    publish(job, number, result)
+    if mine and not {before}:
+        os.kill(os.getpid(), signal.SIGSTOP)
+
+def claim():
+    try:
+        with open({held!r}, "x") as file:
+            file.write(str(os.getpid()))
+    except FileExistsError:
+        return False
+    return True
+
+JobDirectory.publish = held
+"""
+
+
+def holding(tmp_path, *, before):
+    """Return a line of shell, and a file: one worker stops where it tells of its second piece, its pid there.
+
+    Whoever looks for a worker that is half done finds, now and then, one that was faster.
+    """
+    held, code = tmp_path / "held", tmp_path / "code"
+    code.mkdir()
+    (code / "sitecustomize.py").write_text(HOLD.format(before=before, held=str(held)))
+    return f"export PYTHONPATH={code}", held
+
+
+def is_stopped(held):
+    """Whether the worker that wrote its number there has stopped."""
+    try:
+        return Path(f"/proc/{int(held.read_text())}/stat").read_text().rsplit(")")[-1].split()[0] == "T"
+    except (FileNotFoundError, ValueError):
+        return False
+
+
+@pytest.mark.parametrize("before", [True, False])
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-def test_a_worker_that_is_ended_costs_its_own_work_alone(path, tmp_path, number):
-    command = Command(words(path))
-    await_that(lambda: jobs() and workers() and jobs()[0].results(), "a worker that has done something")
-    for pid in workers()[:1]:
-        os.kill(pid, number)
+def test_a_worker_that_is_ended_costs_its_own_work_alone(path, tmp_path, number, before):
+    setup, held = holding(tmp_path, before=before)
+    command = Command(words(path, setup=setup))
+    await_that(lambda: is_stopped(held), "a worker that has done something")
+    os.kill(int(held.read_text()), number)
+    if number != signal.SIGKILL:
+        os.kill(int(held.read_text()), signal.SIGCONT)
     code, said = command.wait()
     if number == signal.SIGKILL:
         # By somebody, or for want of memory: it is told, and the same command goes on.
@@ -267,7 +301,7 @@ def test_a_worker_that_is_ended_costs_its_own_work_alone(path, tmp_path, number)
     built, read = done_by(job, path, tmp_path)
     # What it had published when it died, but not told yet, is there already for who goes on: one piece of
     # two regions.
-    assert built in ((14, 16) if number == signal.SIGKILL else range(17))
+    assert built == (14 if number == signal.SIGKILL and before else 16)
     assert 0 < read <= 4 * ROWS
     assert is_whole(path)
 
