@@ -505,6 +505,9 @@ class RankPlan:
     def piece(self, number: int) -> tuple[list[int], list[int]]:
         """Return start and shape of a piece."""
 
+    def run(self, unit: int) -> tuple[int, int] | None:
+        """Return first position and number of elements that a unit's reader reads, where they are one run."""
+
     def reads(self, unit: int) -> list[tuple[list[int], list[int]]]:
         """Return start and shape of the boxes that the reader of a unit reads: all of it, nothing twice."""
 
@@ -623,6 +626,9 @@ class Source:
 
     def info(self, path: str) -> dict[str, Any]:
         """Return what is known of the array of exactly this path, without reading its data."""
+
+    def read_run(self, path: str, start: int, n: int) -> NDArray[Any] | None:
+        """Return elements that follow one another in C order, decoded; None where they do not lie so."""
 
     def read(
         self,

@@ -84,6 +84,11 @@ impl RankPlan {
         Ok((piece.bx.start.clone(), piece.bx.shape.clone()))
     }
 
+    /// The first position and the number of elements that the reader of a unit reads, where that is one run in C order.
+    fn run(&self, unit: usize) -> Option<(u64, u64)> {
+        self.0.run(unit)
+    }
+
     /// The start and shape of each box that the reader of a unit reads.
     fn reads(&self, unit: usize) -> Vec<(Vec<u64>, Vec<u64>)> {
         self.0.reads(unit).into_iter().map(|bx| (bx.start, bx.shape)).collect()

@@ -201,6 +201,21 @@ impl Source {
         convert::stepped(py, column, &bx.shape, &steps, Some(info), raw)
     }
 
+    /// Elements that follow one another in C order, as one dimension; None where they do not lie so.
+    fn read_run<'py>(
+        &self,
+        py: Python<'py>,
+        path: &str,
+        start: u64,
+        n: u64,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let array = self.0.resolve(path).map_err(to_python)?;
+        let cancel = Arc::new(AtomicBool::new(false));
+        let read = interruptible(py, &cancel, || self.0.read_run(array, (start, n), false, &cancel))?;
+        let info = &self.0.schema().arrays[array];
+        read.map(|column| convert::stepped(py, column, &[n], &[1], Some(info), false)).transpose()
+    }
+
     fn schema(&self, py: Python<'_>) -> PyResult<String> {
         py.detach(|| self.0.schema_json()).map_err(to_python)
     }

@@ -53,7 +53,9 @@ def boxes(folder):
     asked = 0
     for batch, mode in enumerate(MODES * 2):
         rng = np.random.default_rng(100 * batch + COMM.rank)
-        sources = {path: sieva.open(path) for path in sorted(Path(folder).iterdir())}
+        # Stripes that begin and end anywhere, too.
+        options = {"striping": "stripe_size=4096,stripe_count=3,stripe_offset=1"} if batch % 2 else {}
+        sources = {path: sieva.open(path, **options) for path in sorted(Path(folder).iterdir())}
         requests, wanted = [], []
         if not (batch == 0 and COMM.rank == 1):
             for path, source in sources.items():

@@ -35,6 +35,7 @@ mod open;
 pub mod options;
 mod query;
 mod read_many;
+mod read_run;
 mod references;
 mod result_columns;
 mod run;

@@ -242,6 +242,17 @@ class _Opener:
         self._sources = dict(sources)
 
     def read(self, array: int, start: list[int], shape: list[int]) -> NDArray[Any]:
+        wanted, source = self._wanted(array)
+        return source._native.read(wanted.path, start, shape, raw=False)
+
+    def read_run(self, array: int, first: int, count: int) -> NDArray[Any] | None:
+        wanted, source = self._wanted(array)
+        return source._native.read_run(wanted.path, first, count)
+
+    def shape(self, array: int) -> tuple[int, ...]:
+        return self._arrays[array].shape
+
+    def _wanted(self, array: int) -> tuple[Wanted, Source]:
         wanted = self._arrays[array]
         source = self._sources.get(wanted.opened)
         if source is None:
@@ -251,7 +262,7 @@ class _Opener:
             raise errors.StaleSource(
                 f"{source.path!r} is not in the state in which it was asked for", "open it anew on all ranks"
             )
-        return source._native.read(wanted.path, start, shape, raw=False)
+        return wanted, source
 
 
 def _answered(

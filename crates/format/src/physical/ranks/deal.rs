@@ -27,7 +27,8 @@ pub(super) fn plan(arrays: &[Asked], pieces: Vec<Piece>, ranks: usize, most: u64
     for piece in &pieces {
         is_row[piece.array] |= piece.stripe > 0 && !arrays[piece.array].is_chunked;
     }
-    Plan { pieces, given, units, waves, largest, is_row }
+    let shapes = arrays.iter().map(|array| array.shape.clone()).collect();
+    Plan { pieces, given, units, waves, largest, is_row, shapes }
 }
 
 /// Ranges of neighbours that have something in common.

@@ -12,6 +12,7 @@ mod union;
 
 use std::ops::Range;
 
+use crate::layout::c_strides;
 use sieva_types::{Bx, Error, ErrorKind, Result};
 
 pub use union::disjoint;
@@ -89,6 +90,8 @@ pub struct Plan {
     pub largest: u64,
     /// Of each array, whether units are rows of elements in C order, beyond which somebody else may read.
     is_row: Vec<bool>,
+    /// The lengths of each array.
+    shapes: Vec<Vec<u64>>,
 }
 
 impl Plan {
@@ -107,6 +110,21 @@ impl Plan {
         let Some(Unit { pieces, .. }) = self.units.get(unit) else { return Vec::new() };
         let boxes: Vec<Bx> = self.pieces[pieces.clone()].iter().map(|piece| piece.bx.clone()).collect();
         disjoint(&boxes, self.is_row(unit))
+    }
+
+    /// The run of elements in C order that a unit is, its first position and how many, where [`Plan::reads`] is one without a
+    /// gap: the bytes of a stripe, as one request has them.
+    pub fn run(&self, unit: usize) -> Option<(u64, u64)> {
+        let first = self.units.get(unit).filter(|_| self.is_row(unit))?.pieces.start;
+        let strides = c_strides(&self.shapes[self.pieces[first].array], 1);
+        let boxes = self.reads(unit);
+        let place = |bx: &Bx, last: u64| {
+            let each = bx.start.iter().zip(&bx.shape).zip(&strides);
+            each.map(|((start, n), stride)| (start + last * (n - 1)) * stride).sum::<u64>()
+        };
+        let (begin, end) =
+            (boxes.iter().map(|bx| place(bx, 0)).min()?, boxes.iter().map(|bx| place(bx, 1)).max()? + 1);
+        (boxes.iter().map(Bx::len).sum::<u64>() == end - begin).then_some((begin, end - begin))
     }
 
     /// Whether a unit is a row of elements in C order, as a stripe has them, rather than a box; see [`disjoint`].

@@ -92,6 +92,11 @@ proptest! {
             let own: Vec<Bx> = pieces.iter().map(|piece| piece.bx.clone()).collect();
             let (count, wanted) = (marked(&plan.reads(i), 3), marked(&own, 3));
             prop_assert!(count.iter().zip(&wanted).all(|(n, w)| *n <= 1 && (*w == 0 || *n == 1)));
+            if let Some((first, n)) = plan.run(i) {
+                let inside = |at: usize| u32::from((first..first + n).contains(&(at as u64)));
+                prop_assert!(plan.is_row(i));
+                prop_assert!(count.iter().enumerate().all(|(at, n)| *n == inside(at)));
+            }
             let others = pieces.iter().filter(|piece| piece.asker != unit.reader).map(Piece::bytes).sum();
             sent.entry((unit.reader, unit.wave)).or_default().push(others);
             // What two units of one key have is of ranks that read their own, and apart.
@@ -107,6 +112,17 @@ proptest! {
             prop_assert!(total <= plan.largest);
         }
     }
+}
+
+#[test]
+fn a_stripe_that_begins_and_ends_within_rows_is_one_run() {
+    let of = |asker, start: [u64; 2], shape: [u64; 2]| piece(asker, 0, 1, (&start, &shape));
+    // Of rows of 4: the last two, two whole ones, the first.
+    let given = vec![of(0, [1, 2], [1, 2]), of(0, [2, 0], [2, 4]), of(0, [4, 0], [1, 1])];
+    let plan = Plan::of(&asked(&[9, 4]), given.clone(), 1, 1 << 20).unwrap();
+    assert_eq!((plan.reads(0).len(), plan.run(0), plan.run(1)), (3, Some((6, 11)), None));
+    let apart = vec![given[0].clone(), given[2].clone()];
+    assert_eq!(Plan::of(&asked(&[9, 4]), apart, 1, 1 << 20).unwrap().run(0), None);
 }
 
 #[test]

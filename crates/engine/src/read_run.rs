@@ -1,0 +1,57 @@
+//! Elements that follow one another in C order, whatever boxes they are of.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use sieva_format::buffer::Buffer;
+use sieva_format::read::{BlockReader, ChunkCache, Workspace};
+use sieva_query::bind::stored_domain;
+use sieva_query::exec::Column;
+use sieva_types::{Bx, DType, Error, ErrorKind, Result};
+
+use crate::open::Source;
+use crate::read_many::need;
+
+impl Source {
+    /// `n` elements of an array from the position `start` on, in C order, by one request of the storage: what a stripe has of
+    /// it, which begins and ends within rows. `None` where the elements do not lie so: of chunks, texts, files joined, or
+    /// records among which others lie.
+    ///
+    /// # Errors
+    /// `invalid-value` where there are fewer elements, and reading errors; `memory-limit`, `cancelled`.
+    pub fn read_run(
+        &self,
+        array: usize,
+        (start, n): (u64, u64),
+        raw: bool,
+        cancel: &Arc<AtomicBool>,
+    ) -> Result<Option<Column>> {
+        let info = &self.schema().arrays[array];
+        let cache = Arc::new(ChunkCache::new(0));
+        if info.dtype == DType::Str {
+            return Ok(None);
+        }
+        let memory = self.memory();
+        let reader = BlockReader::new(Arc::clone(self.reader()), array, cache, memory)?;
+        let Some(flat) = reader.flat().filter(BlockReader::is_dense) else { return Ok(None) };
+        let len: u64 = info.shape.iter().product();
+        if start.checked_add(n).is_none_or(|end| end > len) {
+            let message = format!("{n} elements from {start} on of '{}', which has {len}", info.path);
+            return Err(Error::new(ErrorKind::InvalidValue, message));
+        }
+        let need = need(info, n);
+        if need > memory.max(1 << 20) {
+            let message = format!(
+                "{n} values of '{}' take {need} bytes with what they are made of, the limit is {memory}",
+                info.path
+            );
+            return Err(Error::new(ErrorKind::MemoryLimit, message));
+        }
+        flat.check_stored(&Bx::new(vec![start], vec![n]))?;
+        let mut buffer = Buffer::default();
+        let count = usize::try_from(n).unwrap_or(usize::MAX);
+        flat.read_run(start, count, &mut buffer, &mut Workspace::cancelled_by(cancel))?;
+        let stored = stored_domain(info, raw, self.valid_range())?;
+        Ok(Some(Column::decode(&buffer, count, &stored)))
+    }
+}
