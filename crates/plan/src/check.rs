@@ -33,7 +33,12 @@ impl Plan {
                 check_expr(e, &ids, depth).map_err(|e| e.at(format!("step '{name}' of the plan")))?;
             }
             match step {
-                Step::Aggregate { keys, calls } => ids = scanned..scanned + keys.len() + calls.len(),
+                Step::Aggregate { keys, calls } => {
+                    if let Some(call) = calls.iter().find(|call| !is_word(&call.function)) {
+                        return Err(no_word(&call.function));
+                    }
+                    ids = scanned..scanned + keys.len() + calls.len();
+                }
                 Step::Having(_) if ids.start == 0 && scanned > 0 => {
                     return Err(wrong("'having' without 'aggregate'"));
                 }
@@ -69,6 +74,16 @@ fn wrong(what: impl Into<String>) -> Error {
     Error::new(ErrorKind::InvalidValue, format!("not a plan: {}", what.into()))
 }
 
+/// Whether a text can say this as the name of a function.
+fn is_word(name: &str) -> bool {
+    name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+}
+
+fn no_word(name: &str) -> Error {
+    wrong(format!("{name:?} is no name of a function: letters, digits and '_'"))
+}
+
 fn check_expr(expr: &Expr, ids: &std::ops::Range<usize>, depth: usize) -> Result<()> {
     let Some(depth) = depth.checked_sub(1) else {
         return Err(wrong(format!("expressions are nested deeper than {MAX_DEPTH}")));
@@ -78,6 +93,7 @@ fn check_expr(expr: &Expr, ids: &std::ops::Range<usize>, depth: usize) -> Result
             let (first, end) = (ids.start, ids.end);
             Err(wrong(format!("there is no column {}; there are those from {first} to below {end}", id.0)))
         }
+        Expr::Call(function, _) if !is_word(function) => Err(no_word(function)),
         Expr::Subquery(plan) => plan.check_within(depth),
         _ => expr.children().into_iter().try_for_each(|c| check_expr(c, ids, depth)),
     }

@@ -1,7 +1,9 @@
 //! Bytes and JSON.
 
 use proptest::prelude::*;
-use sieva_plan::{Column, ColumnId, CompareOp, Expr, Literal, MAX_DEPTH, Output, Plan, Scan, Step, Type};
+use sieva_plan::{
+    Call, Column, ColumnId, CompareOp, Expr, Literal, MAX_DEPTH, Output, Plan, Scan, Step, Type,
+};
 use sieva_types::ErrorKind;
 
 use crate::drawn;
@@ -116,6 +118,24 @@ fn what_is_wrong_is_named() {
         (b"SVPL\x01\0\0\0\0\0\0\0\0body", "its checksum is another"),
     ] {
         assert!(Plan::from_bytes(bytes).unwrap_err().message().contains(message));
+    }
+}
+
+#[test]
+fn a_function_has_a_name_that_a_text_can_say() {
+    let call = |name: &str| Step::Filter(Expr::Call(name.into(), vec![]));
+    let count = |name: &str| Step::Aggregate {
+        keys: vec![],
+        calls: vec![Call { function: name.into(), argument: None, distinct: false, parameters: vec![] }],
+    };
+    for (step, of) in [(&call as &dyn Fn(&str) -> Step, "call"), (&count, "aggregate")] {
+        for name in ["", "\nz", "a b", "1st", "été", "f("] {
+            let plan = Plan { steps: vec![step(name)], ..Plan::default() };
+            assert_eq!(plan.check().unwrap_err().kind(), ErrorKind::InvalidValue, "{of} {name:?}");
+        }
+        for name in ["z", "_z", "time_of_day2"] {
+            assert!(Plan { steps: vec![step(name)], ..Plan::default() }.check().is_ok(), "{of} {name:?}");
+        }
     }
 }
 
