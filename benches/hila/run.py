@@ -69,7 +69,7 @@ def main() -> None:
         cephfs.running(Path(scratch) / "ceph", osds=args.osds, nodes=args.nodes) as cluster,
     ):
         runner = Runner(cluster.directory, args.nodes, args.ranks, program)
-        for stripe, size in ((one, batches.STRIPES[one]) for one in args.stripes):
+        for stripe, size in batches.STRIPES.items():
             found[f"placed {stripe}"] = put(cluster, data, stripe, size)
             for calls in args.calls if stripe == "large" else args.calls[-1:]:
                 for overlaps in (False, True):
@@ -102,13 +102,6 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--osds", type=int, default=4)
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--calls", type=int, nargs="+", default=list(CALLS))
-    parser.add_argument(
-        "--stripes",
-        nargs="+",
-        choices=list(batches.STRIPES),
-        default=list(batches.STRIPES),
-        help="some of both",
-    )
     parser.add_argument("--work", type=Path, default=ROOT / "target" / "hila")
     parser.add_argument("--scratch", type=Path, help="where daemons keep their files")
     parser.add_argument("--results", type=Path, default=ROOT / "benches" / "results")

@@ -211,7 +211,7 @@ impl Source {
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         let array = self.0.resolve(path).map_err(to_python)?;
         let cancel = Arc::new(AtomicBool::new(false));
-        let read = interruptible(py, &cancel, || self.0.read_run(array, (start, n), false, &cancel))?;
+        let read = interruptible(py, &cancel, || self.0.read_run(array, (start, n), &cancel))?;
         let info = &self.0.schema().arrays[array];
         read.map(|column| convert::stepped(py, column, &[n], &[1], Some(info), false)).transpose()
     }

@@ -28,7 +28,7 @@ use crate::identity::Identity;
 use crate::manifest_cache;
 use crate::multi_file::Many;
 use crate::query::{Query, QueryOptions};
-use crate::read_many::{BoxWindow, check_box, need};
+use crate::read_many::{BoxWindow, check_box, check_room, need};
 use crate::session::Session;
 use crate::shared_manifest::SharedManifest;
 
@@ -424,16 +424,7 @@ impl Source {
             return Ok(Column { data: Data::Str(texts), valid: None });
         }
         reader.check_stored(bx)?;
-        let need = need(info, bx.len());
-        if need > memory.max(1 << 20) {
-            let message = format!(
-                "{} values of '{}' take {need} bytes with what they are made of, the limit is {memory}",
-                bx.len(),
-                info.path
-            );
-            return Err(Error::new(ErrorKind::MemoryLimit, message)
-                .hint("read a smaller box, or open the source with more: memory= in Python"));
-        }
+        check_room(info, bx.len(), memory)?;
         let mut buffer = sieva_format::buffer::Buffer::default();
         reader.read(bx, &mut buffer, &mut workspace)?;
         let stored = stored_domain(info, raw, self.options.valid_range)?;

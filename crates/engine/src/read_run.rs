@@ -10,10 +10,10 @@ use sieva_query::exec::Column;
 use sieva_types::{Bx, DType, Error, ErrorKind, Result};
 
 use crate::open::Source;
-use crate::read_many::need;
+use crate::read_many::check_room;
 
 impl Source {
-    /// `n` elements of an array from the position `start` on, in C order, by one request of the storage: what a stripe has of
+    /// `n` elements of an array, decoded, from the position `start` on, in C order, by one request of the storage: what a stripe has of
     /// it, which begins and ends within rows. `None` where the elements do not lie so: of chunks, texts, files joined, or
     /// records among which others lie.
     ///
@@ -23,15 +23,13 @@ impl Source {
         &self,
         array: usize,
         (start, n): (u64, u64),
-        raw: bool,
         cancel: &Arc<AtomicBool>,
     ) -> Result<Option<Column>> {
         let info = &self.schema().arrays[array];
-        let cache = Arc::new(ChunkCache::new(0));
         if info.dtype == DType::Str {
             return Ok(None);
         }
-        let memory = self.memory();
+        let (memory, cache) = (self.memory(), Arc::new(ChunkCache::new(0)));
         let reader = BlockReader::new(Arc::clone(self.reader()), array, cache, memory)?;
         let Some(flat) = reader.flat().filter(BlockReader::is_dense) else { return Ok(None) };
         let len: u64 = info.shape.iter().product();
@@ -39,19 +37,12 @@ impl Source {
             let message = format!("{n} elements from {start} on of '{}', which has {len}", info.path);
             return Err(Error::new(ErrorKind::InvalidValue, message));
         }
-        let need = need(info, n);
-        if need > memory.max(1 << 20) {
-            let message = format!(
-                "{n} values of '{}' take {need} bytes with what they are made of, the limit is {memory}",
-                info.path
-            );
-            return Err(Error::new(ErrorKind::MemoryLimit, message));
-        }
+        check_room(info, n, memory)?;
         flat.check_stored(&Bx::new(vec![start], vec![n]))?;
         let mut buffer = Buffer::default();
         let count = usize::try_from(n).unwrap_or(usize::MAX);
         flat.read_run(start, count, &mut buffer, &mut Workspace::cancelled_by(cancel))?;
-        let stored = stored_domain(info, raw, self.valid_range())?;
+        let stored = stored_domain(info, false, self.valid_range())?;
         Ok(Some(Column::decode(&buffer, count, &stored)))
     }
 }

@@ -77,3 +77,20 @@ pub(crate) fn need(info: &ArrayInfo, n: u64) -> u64 {
     };
     n.saturating_mul(each)
 }
+
+/// Refuses `n` values that take more than `memory`, with what they are made of.
+///
+/// # Errors
+/// `memory-limit`.
+pub(crate) fn check_room(info: &ArrayInfo, n: u64, memory: u64) -> Result<()> {
+    let need = need(info, n);
+    if need <= memory.max(1 << 20) {
+        return Ok(());
+    }
+    let message = format!(
+        "{n} values of '{}' take {need} bytes with what they are made of, the limit is {memory}",
+        info.path
+    );
+    Err(Error::new(ErrorKind::MemoryLimit, message)
+        .hint("read a smaller box, or open the source with more: memory= in Python"))
+}

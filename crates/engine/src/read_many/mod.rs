@@ -23,7 +23,7 @@ use sieva_types::{Bx, DType, Error, ErrorKind, Result, Selection};
 
 use crate::open::{BOX_MEMORY, Source};
 pub(crate) use boxes::{BoxWindow, Windows};
-pub(crate) use check::{check_box, need};
+pub(crate) use check::{check_box, check_room, need};
 use crew::Threads;
 
 /// Results of small requests that a thread makes at once.

@@ -12,8 +12,9 @@ mod union;
 
 use std::ops::Range;
 
-use crate::layout::c_strides;
 use sieva_types::{Bx, Error, ErrorKind, Result};
+
+use crate::layout::c_strides;
 
 pub use union::disjoint;
 
