@@ -41,6 +41,8 @@ SETTLE = 2.0
 _MOST_SECONDS = 1e10
 # Bytes of a document.
 _MOST_DOCUMENT = 4 << 20
+# Bytes of code.
+_MOST_CODE = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -57,16 +59,19 @@ class Ask:
         The format of the results.
     only_new
         Whether only steps count that the producer did not have yet.
+    code
+        What the result of the SELECT is handed to, or None: text of C, or a module as ``wasm:`` and base64.
     """
 
     name: str
     sql: str
     format: str
     only_new: bool
+    code: str | None = None
 
     @classmethod
     def _of(cls, known: dict[str, Any]) -> Ask:
-        return cls(known["name"], known["sql"], known["format"], known["only_new"])
+        return cls(known["name"], known["sql"], known["format"], known["only_new"], known.get("code"))
 
 
 @dataclass(frozen=True)
@@ -151,7 +156,8 @@ class Followed:
     files, bytes
         Files that were put into the folder, and their bytes.
     failures
-        Answers that are errors: the file, the error's code, and what it says.
+        Answers that are errors, or the data in place of what code makes of them: the file, the error's code,
+        and what it says.
     troubles
         What could not be fetched this time; the next pass tries it again.
     """
@@ -215,6 +221,7 @@ class Group:
         format: str = "netcdf",  # noqa: A002 - as everywhere
         only_new: bool = False,
         user: str | None = None,
+        code: str | os.PathLike[str] | bytes | None = None,
     ) -> Ask:
         """Ask for something of every step; who asks becomes a member.
 
@@ -230,6 +237,9 @@ class Group:
             Whether only files count that the producer does not have yet.
         user
             Who asks; by default the user of this process.
+        code
+            What the result of the SELECT is handed to, by the producer: a file of C or WebAssembly as a path,
+            text of C, or the bytes of a module (docs/guides/user-code.md).
 
         Returns
         -------
@@ -241,7 +251,8 @@ class Group:
         ValueError
             What is no SELECT or has a FROM (`sieva.errors.SyntaxError_`), no name, or no format.
         """
-        return Ask._of(json.loads(self._native.ask(user or _user(), name, sql, format, only_new)))
+        kept = self._native.ask(user or _user(), name, sql, format, only_new, _code(code))
+        return Ask._of(json.loads(kept))
 
     def ask_document(
         self,
@@ -423,6 +434,7 @@ def create(
     *sources: str | os.PathLike[str],
     producer: str | None = None,
     expires: float | None = None,
+    strict_code: bool = False,
 ) -> Group:
     """Make a group, or take the one that is there, and say what a producer has.
 
@@ -434,6 +446,9 @@ def create(
         As of `Group.register`; none: the group alone.
     expires
         Seconds after which results are deleted that nobody took; None: never.
+    strict_code
+        Whether code that fails is answered by an error; else by the data that it was asked of, and a failure
+        beside them.
 
     Returns
     -------
@@ -443,7 +458,7 @@ def create(
         raise errors.InvalidValue(f"expires={expires}: expected seconds, 0 or more")
     seconds = None if expires is None else math.ceil(expires)
     named = [os.fspath(source) for source in sources]
-    group = Group(_native.Group.create(os.fspath(place), named, seconds), os.fspath(place))
+    group = Group(_native.Group.create(os.fspath(place), named, seconds, strict_code), os.fspath(place))
     if sources:
         group.register(*sources, producer=producer)
     return group
@@ -468,6 +483,23 @@ def _options(
 ) -> tuple[float, int | None, int | None, str]:
     limit = None if memory is None else memory_bytes(memory)
     return settle, limit, threads, os.fspath(spool or tempfile.gettempdir())
+
+
+def _code(code: str | os.PathLike[str] | bytes | None) -> bytes | None:
+    """Return the bytes of code: those of a file, or of text, which has a bracket or a semicolon."""
+    if code is None or isinstance(code, bytes):
+        return code
+    if isinstance(code, str) and any(sign in code for sign in "{;"):
+        return code.encode()
+    path = Path(code)
+    try:
+        with path.open("rb") as file:
+            # What is longer is refused for its length.
+            return file.read(_MOST_CODE + 1)
+    except FileNotFoundError:
+        raise errors.FileNotFound(f"there is no file of code {os.fspath(path)!r}") from None
+    except OSError as error:
+        raise errors.IoError(f"{os.fspath(path)!r} cannot be read: {error.strerror}") from None
 
 
 def _document(path: str | os.PathLike[str]) -> str:

@@ -7,6 +7,7 @@ use sieva::{Error, ErrorKind, Result, printable};
 use sieva_reduce::forms::{Config, Group as Variables, Variable};
 use sieva_reduce::{Function, Reduction};
 
+use crate::code;
 use crate::group::{Asking, Group, checked};
 use crate::record::Ask;
 
@@ -54,8 +55,8 @@ impl Group {
     /// of the function and the variable.
     ///
     /// # Errors
-    /// As [`Group::ask`]; `unknown-array` for a variable that no producer has; `unsupported` for functions of one's own (DR8).
-    /// Nothing is asked then.
+    /// As [`Group::ask`]; `unknown-array` for a variable that no producer has; those of code (DR8) that is none. Nothing is
+    /// asked then.
     pub fn ask_all(&self, user: &str, document: &Config, format: &str, only_new: bool) -> Result<Vec<Ask>> {
         let mut dims = BTreeMap::new();
         for producer in self.producers()? {
@@ -66,10 +67,12 @@ impl Group {
         let (mut taken, mut asks) = (BTreeSet::new(), Vec::new());
         for reduction in document.asked() {
             let name = name_of(&reduction, &mut taken);
-            asks.push((name, checked(&reduction.to_sql(&dims_of)?)?));
+            let (sql, code) = code::of_reduction(&reduction, &dims_of)?;
+            asks.push((name, checked(&sql)?, code));
         }
-        let asking =
-            |(name, sql): (String, String)| self.ask(user, &name, &Asking { sql: &sql, format, only_new });
+        let asking = |(name, sql, code): (String, String, Option<String>)| {
+            self.ask_kept(user, &name, &Asking { sql: &sql, format, only_new }, code)
+        };
         asks.into_iter().map(asking).collect()
     }
 

@@ -9,6 +9,7 @@ use sieva_store::objects::{Objects, open_objects};
 
 use crate::at_once;
 use crate::clock::{millis, now};
+use crate::code;
 use crate::names;
 use crate::record::{
     self, Ask, GroupRecord, IndexRecord, MemberRecord, ProducerRecord, TakenRecord, VERSION,
@@ -26,6 +27,8 @@ const FORMATS: [&str; 6] = ["netcdf", "hdf5", "arrow", "parquet", "csv", "json"]
 pub struct GroupOptions {
     /// Seconds after which results are deleted that nobody took; `None`: never.
     pub expires: Option<u64>,
+    /// Whether code that fails is an error; else its consumer gets the data that it was asked of, and is told.
+    pub strict_code: bool,
 }
 
 /// What a user asks for.
@@ -44,6 +47,7 @@ pub struct Asking<'a> {
 pub struct Group {
     pub(crate) objects: Arc<dyn Objects>,
     pub(crate) expires: Option<u64>,
+    pub(crate) strict_code: bool,
 }
 
 impl std::fmt::Debug for Group {
@@ -66,7 +70,12 @@ impl Group {
     /// # Errors
     /// As [`Group::create`].
     pub fn create_in(objects: Arc<dyn Objects>, options: &GroupOptions) -> Result<Self> {
-        let new = GroupRecord { version: VERSION, created: now(), expires: options.expires };
+        let new = GroupRecord {
+            version: VERSION,
+            created: now(),
+            expires: options.expires,
+            strict_code: options.strict_code,
+        };
         if !objects.create(names::GROUP, &record::bytes(&new)?)? {
             let there = Self::open_in(objects)?;
             if there.expires != options.expires {
@@ -79,9 +88,21 @@ impl Group {
                 );
                 return Err(Error::new(ErrorKind::InvalidValue, message).hint("make one at another place"));
             }
+            if there.strict_code != options.strict_code {
+                let words = |strict: bool| {
+                    if strict { "an error" } else { "answered by the data that it was asked of" }
+                };
+                let message = format!(
+                    "the group at '{}' is there, and code that fails is {}, not {}",
+                    there.name(),
+                    words(there.strict_code),
+                    words(options.strict_code)
+                );
+                return Err(Error::new(ErrorKind::InvalidValue, message).hint("make one at another place"));
+            }
             return Ok(there);
         }
-        Ok(Self { objects, expires: options.expires })
+        Ok(Self { objects, expires: options.expires, strict_code: options.strict_code })
     }
 
     /// The group at a path or an address.
@@ -102,7 +123,7 @@ impl Group {
             return Err(Error::new(ErrorKind::FileNotFound, message)
                 .hint("its producer makes it: sieva share create PLACE SOURCE"));
         };
-        Ok(Self { objects, expires: group.expires })
+        Ok(Self { objects, expires: group.expires, strict_code: group.strict_code })
     }
 
     /// How messages name the place.
@@ -148,6 +169,24 @@ impl Group {
     /// # Errors
     /// `invalid-value` for what is no name, a format that a group has not; `syntax-error`, also for one with FROM.
     pub fn ask(&self, user: &str, name: &str, asking: &Asking<'_>) -> Result<Ask> {
+        self.ask_kept(user, name, asking, None)
+    }
+
+    /// The same with code that the result of the SELECT is handed to: a file of the C subset, or a WebAssembly module.
+    ///
+    /// # Errors
+    /// As [`Group::ask`]; those of code that is none.
+    pub fn ask_code(&self, user: &str, name: &str, asking: &Asking<'_>, code: &[u8]) -> Result<Ask> {
+        self.ask_kept(user, name, asking, Some(code::kept(code)?))
+    }
+
+    pub(crate) fn ask_kept(
+        &self,
+        user: &str,
+        name: &str,
+        asking: &Asking<'_>,
+        code: Option<String>,
+    ) -> Result<Ask> {
         names::check("a user", user)?;
         names::check("an ask", name)?;
         let ask = Ask {
@@ -156,6 +195,7 @@ impl Group {
             sql: checked(asking.sql)?,
             format: format_name(asking.format)?,
             only_new: asking.only_new,
+            code,
             asked: millis(),
         };
         let there = match self.asked(user, name) {

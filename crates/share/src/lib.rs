@@ -22,6 +22,7 @@
 
 mod at_once;
 mod clock;
+mod code;
 mod collect;
 mod document;
 mod follow;
@@ -36,6 +37,7 @@ mod scan;
 mod state;
 mod status;
 mod steps;
+mod values;
 
 pub use follow::{FollowOptions, Followed, Follower};
 pub use group::{Asking, Group, GroupOptions};

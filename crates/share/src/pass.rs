@@ -9,6 +9,7 @@ use sieva_store::objects::Body;
 
 use crate::at_once;
 use crate::clock::now;
+use crate::code::{self, Running};
 use crate::collect::Consumer;
 use crate::made::Made;
 use crate::names;
@@ -168,7 +169,7 @@ impl<'p> Pass<'p> {
         done.steps += 1;
         for (number, answer) in answers {
             done.entries += 1;
-            done.failed += u64::from(answer.is_err());
+            done.failed += u64::from(!matches!(answer, Ok((_, None))));
             let consumer = &mut self.consumers[wanting[number]];
             let entry = entry(&consumer.ask, &found.step, answer);
             consumer.add(entry);
@@ -181,7 +182,9 @@ impl<'p> Pass<'p> {
     fn put(&self, scan: &Scan, units: &[Unit], done: &mut Produced) -> Result<Vec<Answer>> {
         let mut made = Vec::new();
         for unit in units {
-            let one = scan.query(unit).and_then(|query| Made::new(query, unit.format, &self.options.spool));
+            let one = scan
+                .query(unit)
+                .and_then(|query| code::made(query, unit.format, unit.code.as_deref(), &self.running()));
             if one.is_err() {
                 self.check()?;
             }
@@ -190,20 +193,26 @@ impl<'p> Pass<'p> {
         let objects = &self.producer.group.objects;
         let answers = at_once::map(objects.at_once(), &made, |(unit, made)| match made {
             Err(e) => Ok(Err(e.clone())),
-            Ok(made) => {
+            Ok((made, told)) => {
                 let object = self.object(unit, made);
                 match objects.put(&object.key, made) {
                     // Larger than an object of this store may be: no fault of the others.
                     Err(e) if e.kind() == ErrorKind::Unsupported => Ok(Err(e)),
-                    put => put.map(|()| Ok(object)),
+                    put => put.map(|()| Ok((object, told.clone()))),
                 }
             }
         })?;
-        for object in answers.iter().flatten() {
+        for (object, _) in answers.iter().flatten() {
             done.objects += 1;
             done.bytes += object.size;
         }
         Ok(answers)
+    }
+
+    /// How code is run in this pass.
+    fn running(&self) -> Running<'_> {
+        let limits = sieva_usercode::Limits { cancel: Arc::clone(&self.limits.cancel), ..Default::default() };
+        Running { strict: self.producer.group.strict_code, spool: &self.options.spool, limits }
     }
 
     /// The object of a result: named by what it holds, so that it can be put again.
@@ -228,26 +237,27 @@ impl<'p> Pass<'p> {
     }
 }
 
-/// What a question comes to.
-type Answer = std::result::Result<ObjectRef, Error>;
+/// What a question comes to: an object, and why it is not what was asked for, where it is not.
+type Answer = std::result::Result<(ObjectRef, Option<Error>), Error>;
 
 /// Whether it may go better the next time, and says nothing of the question.
 fn is_passing(e: &Error) -> bool {
     matches!(e.kind(), ErrorKind::Io | ErrorKind::StaleSource | ErrorKind::FileNotFound)
 }
 
+fn failure(e: &Error) -> Failure {
+    let message = match e.hint_text() {
+        Some(hint) => format!("{} ({hint})", e.message()),
+        None => e.message().to_owned(),
+    };
+    // It is kept for every file, and may quote the whole question.
+    Failure { code: e.kind().code().to_owned(), message: message.chars().take(MOST_MESSAGE).collect() }
+}
+
 fn entry(ask: &Ask, step: &Step, answer: Answer) -> Entry {
     let (object, failure) = match answer {
-        Ok(object) => (Some(object), None),
-        Err(e) => {
-            let message = match e.hint_text() {
-                Some(hint) => format!("{} ({hint})", e.message()),
-                None => e.message().to_owned(),
-            };
-            // It is kept for every file, and may quote the whole question.
-            let message = message.chars().take(MOST_MESSAGE).collect();
-            (None, Some(Failure { code: e.kind().code().to_owned(), message }))
-        }
+        Ok((object, told)) => (Some(object), told.as_ref().map(failure)),
+        Err(e) => (None, Some(failure(&e))),
     };
     Entry { serial: 0, step: step.clone(), format: ask.format.clone(), made: now(), object, failure }
 }

@@ -23,6 +23,8 @@ pub(crate) struct Unit {
     /// The number of the plan in the stages.
     plan: usize,
     pub format: Format,
+    /// Code that the result is handed to.
+    pub code: Option<String>,
     /// The numbers of the asks that it is for.
     pub asks: Vec<usize>,
 }
@@ -95,9 +97,9 @@ impl Scan {
             let asked = |unit: &stages::Unit| unit.who.iter().any(|&who| who as usize == number);
             let Some(plan) = stages.units.iter().position(asked) else { continue };
             let new = units.len();
-            let at = *known.entry((plan, format.name())).or_insert(new);
+            let at = *known.entry((plan, format.name(), &asks[number].code)).or_insert(new);
             if at == new {
-                units.push(Unit { plan, format, asks: Vec::new() });
+                units.push(Unit { plan, format, code: asks[number].code.clone(), asks: Vec::new() });
             }
             units[at].asks.push(number);
         }
