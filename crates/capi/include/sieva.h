@@ -622,6 +622,11 @@ SIEVA_API int32_t sieva_read_texts(const sieva_selection *selection, const char 
  * of the source (0: 1 GiB, or half of the system's memory where that is more): a larger chunk is memory-limit. */
 SIEVA_API int32_t sieva_read_box(const sieva_source *source, const char *array, uint32_t rank, const uint64_t *start, const uint64_t *count, int32_t stored, int32_t type, void *values, uint64_t capacity, uint8_t *missing, uint64_t *read);
 
+/* n values of an array from number first on, both counted in C order over all of it, by one request of the storage: the elements of a
+ * stripe, which begins and ends within rows. *read is n, or 0 where values do not lie so (chunks, files joined, records with others
+ * between them): read boxes then. type, values, missing as in sieva_read_box(). */
+SIEVA_API int32_t sieva_read_run(const sieva_source *source, const char *array, uint64_t first, uint64_t n, int32_t type, void *values, uint64_t capacity, uint8_t *missing, uint64_t *read);
+
 /* One part of sieva_read_many(): a box of an array, or its values at the positions of a selection over its dimensions.
  * Fields that are not needed are 0, so start with = { 0 }. */
 typedef struct sieva_part {
@@ -660,9 +665,9 @@ SIEVA_API int32_t sieva_box_parts(const sieva_source *source, const char *array,
  * less and nothing overlaps, each reads its own. counts has ranks values: how many of the numbers are of each process, which
  * follow one another. A part is 7 + 2 * rank numbers: array (sieva_array_find()), kind (any number: of parts that may not be read
  * together it differs), bytes of a value, request (any number), server, stripe and block (sieva_box_parts()), starts, lengths.
- * A process sends most bytes in a wave, or one unit. dealt has room for capacity rows of 5 numbers, in the order in which parts
- * are read: number of the part, in the order in which they are given; unit; reader; wave; is_row for sieva_unite_boxes(). *needed
- * as in sieva_box_parts(). Reads nothing. Errors: invalid-value for numbers that are no parts. */
+ * A process sends most bytes in a wave, or one unit. dealt has room for capacity rows of 7 numbers, in the order in which parts
+ * are read: number of the part, in the order in which they are given; unit; reader; wave; is_row for sieva_unite_boxes(); and, where
+ * the unit is one run of elements in C order, first and n for sieva_read_run(), else 0 and 0. *needed as in sieva_box_parts(). Reads nothing. Errors: invalid-value for numbers that are no parts. */
 SIEVA_API int32_t sieva_deal_parts(const sieva_source *source, uint32_t ranks, const uint64_t *counts, const uint64_t *numbers, uint64_t most, uint64_t *dealt, uint64_t capacity, uint64_t *needed);
 
 /* Boxes that cover what n boxes do, nothing twice: rows of 2 * rank numbers, starts then lengths, of which none is 0. What lies
