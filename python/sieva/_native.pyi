@@ -627,6 +627,16 @@ class Source:
     def info(self, path: str) -> dict[str, Any]:
         """Return what is known of the array of exactly this path, without reading its data."""
 
+    def read_masked(
+        self, path: str, start: list[int], shape: list[int]
+    ) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+        """Return the values of a box in their own type, and where they are missing."""
+
+    def read_run_masked(
+        self, path: str, start: int, n: int
+    ) -> tuple[NDArray[Any], NDArray[np.bool_]] | None:
+        """Return what `read_run` does in their own type, and where they are missing."""
+
     def read_run(self, path: str, start: int, n: int) -> NDArray[Any] | None:
         """Return elements that follow one another in C order, decoded; None where they do not lie so."""
 
