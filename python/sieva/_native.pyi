@@ -327,10 +327,10 @@ class Group:
     def status(self) -> str:
         """Return what there is in the group, as JSON."""
 
-    def plan(self, producer: str, options: tuple[float, int | None, int | None, str]) -> list[dict[str, Any]]:
+    def plan(self, producer: str, options: dict[str, Any]) -> list[dict[str, Any]]:
         """Return what a pass would make; options are seconds to settle, memory, threads, and the spool."""
 
-    def produce(self, producer: str, options: tuple[float, int | None, int | None, str]) -> dict[str, Any]:
+    def produce(self, producer: str, options: dict[str, Any]) -> dict[str, Any]:
         """Make and put what is asked for."""
 
     def follow(self, user: str, ask: str, folder: str) -> dict[str, Any]:

@@ -128,6 +128,8 @@ class Produced:
         Objects that nobody needs any more.
     waiting
         Files that may not be complete yet.
+    deferred
+        Asks that are left to the next pass, as others of the same member took the time of one already.
     troubles
         What could not be done this time, with the file; the next pass tries it again.
     """
@@ -139,6 +141,7 @@ class Produced:
     bytes: int
     deleted: int
     waiting: int
+    deferred: int
     troubles: list[tuple[str, errors.SievaError]]
 
 
@@ -343,6 +346,8 @@ class Group:
         *,
         settle: float = SETTLE,
         memory: int | str | None = None,
+        ask_memory: int | str | None = None,
+        ask_time: float | None = None,
     ) -> list[PlannedStep]:
         """Return what a pass would make, for whom, and what that takes; no data are read.
 
@@ -354,13 +359,16 @@ class Group:
             Seconds for which a file has to be left alone to count as complete.
         memory
             What evaluating may take, as of a query.
+        ask_memory, ask_time
+            What one ask may take: bytes, and seconds. What exceeds a limit is refused.
 
         Returns
         -------
         list of PlannedStep
             A file each.
         """
-        planned = self._native.plan(self._producer(producer), _options(settle, memory, None, None))
+        options = _options(settle=settle, memory=memory, ask_memory=ask_memory, ask_time=ask_time)
+        planned = self._native.plan(self._producer(producer), options)
         return [
             PlannedStep(
                 one["step"],
@@ -380,6 +388,9 @@ class Group:
         *,
         settle: float = SETTLE,
         memory: int | str | None = None,
+        ask_memory: int | str | None = None,
+        ask_time: float | None = None,
+        result_size: int | str | None = None,
         threads: int | None = None,
         spool: str | os.PathLike[str] | None = None,
     ) -> Produced:
@@ -392,6 +403,9 @@ class Group:
         ----------
         producer, settle, memory
             As of `plan`.
+        ask_memory, ask_time, result_size
+            What one ask may take: bytes, seconds of each file where it is evaluated by itself, bytes of the
+            result. What exceeds a limit is answered by an error; the others get theirs.
         threads
             By default one for each core.
         spool
@@ -408,7 +422,15 @@ class Group:
         OSError
             The store does not answer.
         """
-        options = _options(settle, memory, threads, spool)
+        options = _options(
+            settle=settle,
+            memory=memory,
+            threads=threads,
+            spool=spool,
+            ask_memory=ask_memory,
+            ask_time=ask_time,
+            result_size=result_size,
+        )
         return Produced(**self._native.produce(self._producer(producer), options))
 
     def follow(self, name: str, folder: str | os.PathLike[str], *, user: str | None = None) -> Followed:
@@ -492,13 +514,27 @@ def open_group(place: str | os.PathLike[str]) -> Group:
 
 
 def _options(
+    *,
     settle: float,
     memory: int | str | None,
-    threads: int | None,
-    spool: str | os.PathLike[str] | None,
-) -> tuple[float, int | None, int | None, str]:
-    limit = None if memory is None else memory_bytes(memory)
-    return settle, limit, threads, os.fspath(spool or tempfile.gettempdir())
+    threads: int | None = None,
+    spool: str | os.PathLike[str] | None = None,
+    ask_memory: int | str | None = None,
+    ask_time: float | None = None,
+    result_size: int | str | None = None,
+) -> dict[str, Any]:
+    def size(given: int | str | None) -> int | None:
+        return None if given is None else memory_bytes(given)
+
+    return {
+        "settle": settle,
+        "memory": size(memory),
+        "threads": threads,
+        "spool": os.fspath(spool or tempfile.gettempdir()),
+        "ask_memory": size(ask_memory),
+        "ask_time": ask_time,
+        "result_size": size(result_size),
+    }
 
 
 def _document(path: str | os.PathLike[str]) -> str:

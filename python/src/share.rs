@@ -19,8 +19,20 @@ use crate::query::price_dict;
 #[pyclass(module = "sieva._native", frozen)]
 pub struct Group(sieva_share::Group);
 
-/// Seconds to settle, memory, threads, and where results are kept until they are put.
-type Options = (f64, Option<u64>, Option<usize>, PathBuf);
+/// How a pass is made: a dict of Python.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+struct Options {
+    /// Seconds.
+    settle: f64,
+    memory: Option<u64>,
+    threads: Option<usize>,
+    spool: PathBuf,
+    ask_memory: Option<u64>,
+    /// Seconds.
+    ask_time: Option<f64>,
+    result_size: Option<u64>,
+}
 
 #[pymethods]
 impl Group {
@@ -149,6 +161,7 @@ impl Group {
         out.set_item("bytes", done.bytes)?;
         out.set_item("deleted", done.deleted)?;
         out.set_item("waiting", done.waiting)?;
+        out.set_item("deferred", done.deferred)?;
         let troubles = done.troubles.into_iter();
         let told: Vec<_> = troubles.map(|t| (t.step, to_python(t.error).into_value(py))).collect();
         out.set_item("troubles", told)?;
@@ -188,13 +201,26 @@ fn unprintable(e: &serde_json::Error) -> Error {
     Error::new(ErrorKind::Internal, format!("as JSON: {e}"))
 }
 
-fn pass_options((settle, memory, threads, spool): Options) -> PyResult<(ProducerOptions, Arc<AtomicBool>)> {
-    let settle = Duration::try_from_secs_f64(settle).map_err(|_| {
-        let message = format!("settle={settle}: expected seconds, 0 or more");
-        to_python(Error::new(ErrorKind::InvalidValue, message))
-    })?;
+fn pass_options(given: Options) -> PyResult<(ProducerOptions, Arc<AtomicBool>)> {
     let cancel = Arc::new(AtomicBool::new(false));
-    Ok((ProducerOptions { settle, memory, threads, spool, cancel: Arc::clone(&cancel) }, cancel))
+    let options = ProducerOptions {
+        settle: duration("settle", given.settle)?,
+        memory: given.memory,
+        ask_memory: given.ask_memory,
+        ask_time: given.ask_time.map(|seconds| duration("ask_time", seconds)).transpose()?,
+        result_size: given.result_size,
+        threads: given.threads,
+        spool: given.spool,
+        cancel: Arc::clone(&cancel),
+    };
+    Ok((options, cancel))
+}
+
+fn duration(name: &str, seconds: f64) -> PyResult<Duration> {
+    Duration::try_from_secs_f64(seconds).map_err(|_| {
+        let message = format!("{name}={seconds}: expected seconds, 0 or more");
+        to_python(Error::new(ErrorKind::InvalidValue, message))
+    })
 }
 
 fn step_dict<'py>(py: Python<'py>, step: &PlannedStep) -> PyResult<Bound<'py, PyDict>> {

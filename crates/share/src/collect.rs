@@ -12,7 +12,7 @@ use crate::clock::{millis, now};
 use crate::group::Group;
 use crate::names;
 use crate::ranges::Ranges;
-use crate::record::{self, Answers, Ask, Entry, IndexRecord, TakenRecord, VERSION};
+use crate::record::{self, Answers, Ask, Entry, Failure, IndexRecord, TakenRecord, VERSION};
 
 /// Bytes of an index beyond which nothing more is made for a member, until something was taken.
 const MOST_WAITING: usize = 48 << 20;
@@ -97,10 +97,19 @@ impl Member {
         entry.serial = answers.next;
         answers.next = answers.next.saturating_add(1);
         answers.served.insert(number);
+        // Nothing else is stopped, but for the whole pass, of which nothing is told.
+        let stopped = |failure: &Failure| failure.code == ErrorKind::Cancelled.code();
+        answers.slow = entry.failure.as_ref().is_some_and(stopped);
         answers.entries.retain(|old| old.step.name != entry.step.name);
         answers.entries.push(entry);
         (self.size, self.changed) = (size, true);
         Ok(true)
+    }
+
+    /// Whether the last answer to an ask took longer than one may.
+    pub fn is_slow(&self, ask: usize) -> bool {
+        let answers = self.asks.get(ask).and_then(|ask| self.index.asks.get(&ask.name));
+        answers.is_some_and(|answers| answers.slow)
     }
 
     /// Whether the index differs from the one that is put.

@@ -20,6 +20,7 @@
 //!
 //! What is written by whom, and why nobody sees half of anything: docs/understanding/sharing.md.
 
+mod answers;
 mod asks;
 mod at_once;
 mod clock;
@@ -38,6 +39,8 @@ mod scan;
 mod state;
 mod status;
 mod steps;
+mod turns;
+mod watch;
 
 pub use asks::Asking;
 pub use follow::{FollowOptions, Followed, Follower};

@@ -1,36 +1,29 @@
-//! A pass of a producer: what there is, who asks, what is over, what is to be made.
+//! A pass of a producer: what there is, who asks, what is over.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use sieva::{Error, ErrorKind, Result};
-use sieva_store::objects::Body;
 
 use crate::at_once;
-use crate::clock::now;
 use crate::collect::{Member, Numbers};
-use crate::made::Made;
 use crate::names;
-use crate::produce::{Produced, Producer, ProducerOptions, Trouble};
-use crate::record::{self, Ask, Entry, Failure, IndexRecord, ObjectRef, ProducerRecord, Step};
-use crate::scan::{self, Limits, Scan, Unit};
+use crate::produce::{Producer, ProducerOptions, Trouble};
+use crate::record::{self, Ask, Entry, IndexRecord, ProducerRecord, Step};
+use crate::scan;
 use crate::steps::{self, Found};
-
-/// Characters of an error that are kept.
-const MOST_MESSAGE: usize = 2000;
+use crate::watch::Limits;
 
 /// An ask of a member, by their numbers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wanted {
-    member: usize,
+    pub member: usize,
     ask: usize,
 }
 
 /// A pass.
 pub(crate) struct Pass<'p> {
-    producer: &'p Producer,
-    options: &'p ProducerOptions,
+    pub producer: &'p Producer,
+    pub options: &'p ProducerOptions,
     pub limits: Limits,
     /// The producer's record, and as it is put.
     record: ProducerRecord,
@@ -84,8 +77,7 @@ impl<'p> Pass<'p> {
                 }
             }
         }
-        let limits =
-            Limits { memory: options.memory, threads: options.threads, cancel: Arc::clone(&options.cancel) };
+        let limits = options.limits()?;
         let ready = found.into_iter().filter(|f| f.settled).map(|f| (f.step.name.clone(), f)).collect();
         Ok(Self { producer, options, limits, record, put, ready, waiting, members, gone, troubles, kept })
     }
@@ -140,7 +132,7 @@ impl<'p> Pass<'p> {
     }
 
     /// The ask, and whose it is.
-    fn of(&self, wanted: Wanted) -> (&Member, &Ask) {
+    pub fn of(&self, wanted: Wanted) -> (&Member, &Ask) {
         let member = &self.members[wanted.member];
         (member, &member.asks[wanted.ask])
     }
@@ -155,117 +147,19 @@ impl<'p> Pass<'p> {
         (member.user.clone(), ask.name.clone())
     }
 
-    /// Makes what is wanted of a step, and puts it; then the indexes name it.
-    pub fn step(&mut self, found: &Found, done: &mut Produced) -> Result<()> {
-        self.check()?;
-        let wanting = self.wanting(&found.step);
-        if wanting.is_empty() {
-            return Ok(());
-        }
-        let trouble = |error: Error| Trouble { step: found.step.name.clone(), error };
-        let source = match scan::open(&found.path, &self.producer.session, &self.limits) {
-            Ok(source) => source,
-            Err(e) => return self.noted(trouble(e), done),
-        };
-        let mut scan = Scan::of(&source, &self.asks(&wanting), &self.limits)?;
-        scan.run(&self.producer.session, &self.limits)?;
-        let mut answers: Vec<(usize, Answer)> =
-            scan.refused.iter().map(|(number, e)| (*number, Err(e.clone()))).collect();
-        for units in scan.units.chunks(self.producer.group.objects.at_once().max(1)) {
-            for (unit, answer) in units.iter().zip(self.put(&scan, units, done)?) {
-                match answer {
-                    Err(e) if is_passing(&e) => done.troubles.push(trouble(e)),
-                    answer => answers.extend(unit.asks.iter().map(|&number| (number, answer.clone()))),
-                }
-            }
-        }
-        answers.sort_by_key(|(number, _)| *number);
-        done.steps += 1;
-        let step = self.record.numbers.get(&found.step.id).copied().unwrap_or_default();
-        for (number, answer) in answers {
-            let wanted = wanting[number];
-            let failed = answer.is_err();
-            let entry = entry(self.of(wanted).1, &found.step, answer);
-            if self.members[wanted.member].add(wanted.ask, step, entry)? {
-                done.entries += 1;
-                done.failed += u64::from(failed);
-            }
-        }
-        self.put_indexes()
+    /// Whether the last answer to an ask took longer than one may: the next is evaluated by itself at once.
+    pub fn is_slow(&self, wanted: Wanted) -> bool {
+        self.members[wanted.member].is_slow(wanted.ask)
     }
 
-    /// Makes results, one after the other, and puts them side by side. The outer error is the store's, or that of being
-    /// stopped.
-    fn put(&self, scan: &Scan, units: &[Unit], done: &mut Produced) -> Result<Vec<Answer>> {
-        let mut made = Vec::new();
-        for unit in units {
-            let one = scan.query(unit).and_then(|query| Made::new(query, unit.format, &self.options.spool));
-            if one.is_err() {
-                self.check()?;
-            }
-            made.push((unit, one));
-        }
-        let objects = &self.producer.group.objects;
-        let answers = at_once::map(objects.at_once(), &made, |(unit, made)| match made {
-            Err(e) => Ok(Err(e.clone())),
-            Ok(made) => {
-                let object = self.object(unit, made);
-                match objects.put(&object.key, made) {
-                    // Larger than an object of this store may be: no fault of the others.
-                    Err(e) if e.kind() == ErrorKind::Unsupported => Ok(Err(e)),
-                    put => put.map(|()| Ok(object)),
-                }
-            }
-        })?;
-        for object in answers.iter().flatten() {
-            done.objects += 1;
-            done.bytes += object.size;
-        }
-        Ok(answers)
+    /// Adds an answer; false where there is no room for it.
+    pub fn add(&mut self, wanted: Wanted, entry: Entry) -> Result<bool> {
+        let step = self.record.numbers.get(&entry.step.id).copied().unwrap_or_default();
+        self.members[wanted.member].add(wanted.ask, step, entry)
     }
 
-    /// The object of a result: named by what it holds, so that it can be put again.
-    fn object(&self, unit: &Unit, made: &Made) -> ObjectRef {
-        let suffix = unit.format.suffixes().first().copied().unwrap_or("bin");
-        let (folder, sum) = (names::data(&self.producer.name), &made.checksum);
-        let key = format!("{folder}{}-{}.{suffix}", made.id, sum.get(..8).unwrap_or(sum));
-        ObjectRef { key, size: made.size(), checksum: sum.clone(), rows: made.rows }
+    /// How many members there are.
+    pub fn member_count(&self) -> usize {
+        self.members.len()
     }
-
-    fn noted(&self, trouble: Trouble, done: &mut Produced) -> Result<()> {
-        self.check()?;
-        done.troubles.push(trouble);
-        Ok(())
-    }
-
-    fn check(&self) -> Result<()> {
-        match self.limits.cancel.load(Ordering::Relaxed) {
-            true => Err(Error::new(ErrorKind::Cancelled, "the pass was interrupted")),
-            false => Ok(()),
-        }
-    }
-}
-
-/// What a question comes to.
-type Answer = std::result::Result<ObjectRef, Error>;
-
-/// Whether it may go better the next time, and says nothing of the question.
-fn is_passing(e: &Error) -> bool {
-    matches!(e.kind(), ErrorKind::Io | ErrorKind::StaleSource | ErrorKind::FileNotFound)
-}
-
-fn entry(ask: &Ask, step: &Step, answer: Answer) -> Entry {
-    let (object, failure) = match answer {
-        Ok(object) => (Some(object), None),
-        Err(e) => {
-            let message = match e.hint_text() {
-                Some(hint) => format!("{} ({hint})", e.message()),
-                None => e.message().to_owned(),
-            };
-            // It is kept for every file, and may quote the whole question.
-            let message = message.chars().take(MOST_MESSAGE).collect();
-            (None, Some(Failure { code: e.kind().code().to_owned(), message }))
-        }
-    };
-    Entry { serial: 0, step: step.clone(), format: ask.format.clone(), made: now(), object, failure }
 }

@@ -17,6 +17,8 @@ use crate::pass::{Pass, Wanted};
 use crate::record::{self, ProducerRecord, VERSION};
 use crate::scan::{self, PlannedStep, Scan};
 use crate::steps::{self, Found};
+use crate::turns::Turns;
+use crate::watch::Limits;
 
 /// How a pass is made.
 #[derive(Clone, Debug)]
@@ -25,6 +27,13 @@ pub struct ProducerOptions {
     pub settle: Duration,
     /// Bytes that evaluating may take; `None`: as a query of the session.
     pub memory: Option<u64>,
+    /// Bytes of these that one ask may take; `None`: all.
+    pub ask_memory: Option<u64>,
+    /// How long one ask of a step may take, where it is evaluated by itself; `None`: as long as it takes. What takes longer
+    /// is answered by an error, and so is what goes beyond the other limits of an ask.
+    pub ask_time: Option<Duration>,
+    /// Bytes of a result; `None`: any.
+    pub result_size: Option<u64>,
     /// Threads; `None`: one for each core.
     pub threads: Option<usize>,
     /// Where results are kept until they are put.
@@ -33,11 +42,40 @@ pub struct ProducerOptions {
     pub cancel: Arc<AtomicBool>,
 }
 
+impl ProducerOptions {
+    pub(crate) fn limits(&self) -> Result<Limits> {
+        if self.ask_time.is_some_and(|time| time.is_zero()) {
+            return Err(Error::new(
+                ErrorKind::InvalidValue,
+                "an ask may take 0 s: nothing would be answered",
+            )
+            .hint("allow a time above 0, or leave the limit out"));
+        }
+        if let (Some(ask), Some(all)) = (self.ask_memory, self.memory)
+            && ask > all
+        {
+            let message = format!("an ask may take {ask} bytes of {all}");
+            return Err(Error::new(ErrorKind::InvalidValue, message).hint("allow one ask at most the whole"));
+        }
+        Ok(Limits {
+            memory: self.memory,
+            ask_memory: self.ask_memory,
+            threads: self.threads,
+            time: self.ask_time,
+            size: self.result_size,
+            cancel: Arc::clone(&self.cancel),
+        })
+    }
+}
+
 impl Default for ProducerOptions {
     fn default() -> Self {
         Self {
             settle: Duration::from_secs(2),
             memory: None,
+            ask_memory: None,
+            ask_time: None,
+            result_size: None,
             threads: None,
             spool: std::env::temp_dir(),
             cancel: Arc::default(),
@@ -62,6 +100,8 @@ pub struct Produced {
     pub deleted: u64,
     /// Files that are not complete yet.
     pub waiting: u64,
+    /// Asks that are left to the next pass, as others of the same member took the time of an ask together already.
+    pub deferred: u64,
     /// What could not be done this time, and is tried again by the next pass.
     pub troubles: Vec<Trouble>,
 }
@@ -170,7 +210,7 @@ impl Producer {
             }
         };
         let scan = Scan::of(&source, &pass.asks(wanting), &pass.limits)?;
-        PlannedStep::of(found.step.clone(), &scan, &who)
+        PlannedStep::of(found.step.clone(), &scan, &who, &pass.limits)
     }
 
     /// Makes and puts all that is asked for and not there yet, and deletes what nobody needs any more. Asked again after it was
@@ -186,8 +226,9 @@ impl Producer {
         pass.register()?;
         pass.put_indexes()?;
         done.deleted = sweep(&self.group, &self.name, pass.indexes())?;
+        let mut turns = Turns::new(options.ask_time, pass.member_count());
         for found in std::mem::take(&mut pass.ready).into_values() {
-            pass.step(&found, &mut done)?;
+            pass.step(&found, &mut turns, &mut done)?;
         }
         Ok(done)
     }

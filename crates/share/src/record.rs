@@ -255,6 +255,9 @@ pub(crate) struct Answers {
     pub entries: Vec<Entry>,
     /// The numbers of the steps that were answered, or are not wanted.
     pub served: Ranges,
+    /// Whether the last answer took longer than one may.
+    #[serde(default)]
+    pub slow: bool,
 }
 
 impl Answers {
