@@ -267,6 +267,11 @@ def build_index(
 ) -> dict[str, Any]:
     """Build augmentations; see `sieva.Source.build_index`. An exception that ``progress`` raises stops it."""
 
+def calibrate_store(
+    place: str, sizes: list[int] | None = None, threads: list[int] | None = None
+) -> dict[str, Any]:
+    """See `sieva.share.calibrate`."""
+
 class Group:
     """See `sieva.share.Group`."""
 

@@ -281,6 +281,22 @@ def _show_planned(step: PlannedStep) -> None:
 )
 @_limits
 @click.option("--result-size", type=MemoryType(), help="The largest result that is put.")
+@click.option(
+    "--objects",
+    type=click.Choice(["files", "partial", "whole"]),
+    default="files",
+    show_default=True,
+    help="Each result a plain file, or several in one object of which consumers read parts, or the whole.",
+)
+@click.option(
+    "--object-size", type=MemoryType(), help="Of shared objects; by default what is best by `calibrate`."
+)
+@click.option(
+    "--prices",
+    type=(float, float, float),
+    metavar="STORAGE IN OUT",
+    help="For each gigabyte, for the size of shared objects; by default 0.095 0 0.012.",
+)
 @click.option("--threads", type=click.IntRange(min=1), help="By default one for each core.")
 @click.option("--spool", metavar="DIR", help="Where results are kept until they are put.")
 @_as("producer")
@@ -339,6 +355,28 @@ def follow(  # noqa: PLR0917 - a command has as many parameters as options
         _show_followed(done)
         raise SystemExit(1 if done.troubles or done.failures else 0)
     _repeat(run, _show_followed, interval)
+
+
+@share.command()
+@_place
+@click.option(
+    "--size", "sizes", multiple=True, type=MemoryType(), help="Of objects; may be given several times."
+)
+@click.option(
+    "--threads", multiple=True, type=click.IntRange(min=1), help="Moved at once; may be given several times."
+)
+@_json_option
+def calibrate(place: str, sizes: tuple[int, ...], threads: tuple[int, ...], as_json: bool) -> None:
+    """Measure what a store moves, and keep it: shared objects of groups there are sized by it."""
+    from sieva import share as sharing
+
+    found = sharing.calibrate(place, sizes=sizes or None, threads=threads or None)
+    if as_json:
+        click.echo(json.dumps({"place": found.place, "put": found.put, "get": found.get}))
+        return
+    say("objects of   at once   put/s        get/s")
+    for (size, count, put), (_, _, get) in zip(found.put, found.get, strict=True):
+        say(f"{size_text(size):<12} {count:<9} {size_text(int(put)):<12} {size_text(int(get))}")
 
 
 # What may be otherwise the next time.

@@ -21,19 +21,30 @@ import math
 import os
 import re
 import socket
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sieva import _native, errors
-from sieva._memory import memory_bytes
 from sieva._price import Price
+from sieva._share_options import pass_options
+from sieva._share_store import Calibrated, calibrate
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["Ask", "Followed", "Group", "PlannedResult", "PlannedStep", "Produced", "create", "open_group"]
+__all__ = [
+    "Ask",
+    "Calibrated",
+    "Followed",
+    "Group",
+    "PlannedResult",
+    "PlannedStep",
+    "Produced",
+    "calibrate",
+    "create",
+    "open_group",
+]
 
 # Seconds for which a file has to be left alone to count as complete.
 SETTLE = 2.0
@@ -367,7 +378,7 @@ class Group:
         list of PlannedStep
             A file each.
         """
-        options = _options(settle=settle, memory=memory, ask_memory=ask_memory, ask_time=ask_time)
+        options = pass_options(settle=settle, memory=memory, ask_memory=ask_memory, ask_time=ask_time)
         planned = self._native.plan(self._producer(producer), options)
         return [
             PlannedStep(
@@ -391,6 +402,9 @@ class Group:
         ask_memory: int | str | None = None,
         ask_time: float | None = None,
         result_size: int | str | None = None,
+        objects: str = "files",
+        object_size: int | str | None = None,
+        prices: tuple[float, float, float] | None = None,
         threads: int | None = None,
         spool: str | os.PathLike[str] | None = None,
     ) -> Produced:
@@ -406,6 +420,14 @@ class Group:
         ask_memory, ask_time, result_size
             What one ask may take: bytes, seconds of each file where it is evaluated by itself, bytes of the
             result. What exceeds a limit is answered by an error; the others get theirs.
+        objects
+            ``files``: each result is a plain file. Others lie several in one object: ``partial`` as large as
+            the store moves best, ``whole`` no larger than what makes sharing dearer than files.
+        object_size
+            Bytes of such an object; by default what `calibrate` found best.
+        prices
+            For each gigabyte of storage, of transfer into the store, and out of it; by default those of the
+            paper: 0.095, 0, 0.012.
         threads
             By default one for each core.
         spool
@@ -422,7 +444,7 @@ class Group:
         OSError
             The store does not answer.
         """
-        options = _options(
+        options = pass_options(
             settle=settle,
             memory=memory,
             threads=threads,
@@ -430,6 +452,9 @@ class Group:
             ask_memory=ask_memory,
             ask_time=ask_time,
             result_size=result_size,
+            objects=objects,
+            object_size=object_size,
+            prices=prices,
         )
         return Produced(**self._native.produce(self._producer(producer), options))
 
@@ -511,30 +536,6 @@ def open_group(place: str | os.PathLike[str]) -> Group:
         There is none.
     """
     return Group(_native.Group.open(os.fspath(place)), os.fspath(place))
-
-
-def _options(
-    *,
-    settle: float,
-    memory: int | str | None,
-    threads: int | None = None,
-    spool: str | os.PathLike[str] | None = None,
-    ask_memory: int | str | None = None,
-    ask_time: float | None = None,
-    result_size: int | str | None = None,
-) -> dict[str, Any]:
-    def size(given: int | str | None) -> int | None:
-        return None if given is None else memory_bytes(given)
-
-    return {
-        "settle": settle,
-        "memory": size(memory),
-        "threads": threads,
-        "spool": os.fspath(spool or tempfile.gettempdir()),
-        "ask_memory": size(ask_memory),
-        "ask_time": ask_time,
-        "result_size": size(result_size),
-    }
 
 
 def _document(path: str | os.PathLike[str]) -> str:

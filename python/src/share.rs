@@ -9,7 +9,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use sieva::{Error, ErrorKind};
 use sieva_share::{
-    Asking, Config, FollowOptions, Follower, GroupOptions, PlannedStep, Producer, ProducerOptions,
+    Asking, CalibrateOptions, Config, FollowOptions, Follower, GroupOptions, Packing, PlannedStep, Prices,
+    Producer, ProducerOptions, Rate,
 };
 
 use crate::errors::to_python;
@@ -32,6 +33,11 @@ struct Options {
     /// Seconds.
     ask_time: Option<f64>,
     result_size: Option<u64>,
+    /// files, partial or whole.
+    objects: String,
+    object_size: Option<u64>,
+    /// Of storage, of transfer into the store and out of it.
+    prices: Option<(f64, f64, f64)>,
 }
 
 #[pymethods]
@@ -192,6 +198,28 @@ impl Group {
     }
 }
 
+/// Measures a place of a store: of each way and point the bytes of objects, threads, bytes in a second.
+#[pyfunction]
+#[pyo3(signature = (place, sizes=None, threads=None))]
+pub fn calibrate_store<'py>(
+    py: Python<'py>,
+    place: &str,
+    sizes: Option<Vec<u64>>,
+    threads: Option<Vec<u32>>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let mut options = CalibrateOptions::default();
+    options.sizes = sizes.unwrap_or(options.sizes);
+    options.threads = threads.unwrap_or(options.threads);
+    let cancel = Arc::clone(&options.cancel);
+    let found = interruptible(py, &cancel, || sieva_share::calibrate(place, &options))?;
+    let points = |rates: &[Rate]| rates.iter().map(|r| (r.size, r.threads, r.rate)).collect::<Vec<_>>();
+    let out = PyDict::new(py);
+    out.set_item("place", &found.place)?;
+    out.set_item("put", points(&found.put))?;
+    out.set_item("get", points(&found.get))?;
+    Ok(out)
+}
+
 /// Asks the store without the GIL, so that Ctrl-C is heard.
 fn asked<T: Send>(py: Python<'_>, f: impl FnOnce() -> sieva::Result<T> + Send) -> PyResult<T> {
     interruptible(py, &Arc::new(AtomicBool::new(false)), f)
@@ -209,6 +237,9 @@ fn pass_options(given: Options) -> PyResult<(ProducerOptions, Arc<AtomicBool>)> 
         ask_memory: given.ask_memory,
         ask_time: given.ask_time.map(|seconds| duration("ask_time", seconds)).transpose()?,
         result_size: given.result_size,
+        packing: Packing::named(&given.objects).map_err(to_python)?,
+        prices: given.prices.map(|(s, i, o)| Prices::new(s, i, o)).transpose().map_err(to_python)?,
+        object_size: given.object_size,
         threads: given.threads,
         spool: given.spool,
         cancel: Arc::clone(&cancel),

@@ -9,6 +9,7 @@ use crate::at_once;
 use crate::clock::now;
 use crate::made::Made;
 use crate::names;
+use crate::pack::{Joined, Wanted as Wanting};
 use crate::pass::{Pass, Wanted};
 use crate::produce::{Produced, Trouble};
 use crate::record::{Ask, Entry, Failure, ObjectRef, Step};
@@ -21,6 +22,11 @@ const MOST_MESSAGE: usize = 2000;
 
 /// What a question comes to.
 type Answer = std::result::Result<ObjectRef, Error>;
+
+/// A result that was tried to make.
+type Attempt<'u> = (&'u Unit, Result<Made>);
+/// The numbers of the members who want a result.
+type Members<'f> = dyn Fn(&Unit) -> Vec<usize> + 'f;
 
 impl Pass<'_> {
     /// Makes what is wanted of a step, and puts it; then the indexes name it.
@@ -50,12 +56,12 @@ impl Pass<'_> {
         // What was evaluated together first: it is made in no time.
         let (together, alone): (Vec<&Unit>, Vec<&Unit>) = ordered.partition(|unit| scan.is_known(unit));
         for units in [together, alone] {
-            for units in units.chunks(self.producer.group.objects.at_once().max(1)) {
-                let may = |unit: &&Unit| turns.may(&members(unit));
-                let (units, later): (Vec<&Unit>, Vec<&Unit>) = units.iter().copied().partition(may);
-                done.deferred += later.iter().map(|unit| unit.asks.len() as u64).sum::<u64>();
-                let answers = self.put(&scan, &units, &members, turns, done)?;
-                for (unit, answer) in units.iter().zip(answers) {
+            let mut rest = &units[..];
+            while !rest.is_empty() {
+                let (made, begun) = self.make(&scan, rest, &members, turns, done)?;
+                rest = &rest[begun..];
+                let answers = self.put(&made, &members, done)?;
+                for ((unit, _), answer) in made.iter().zip(answers) {
                     match answer {
                         Err(error) if is_passing(&error) => {
                             done.troubles.push(Trouble { step: found.step.name.clone(), error });
@@ -67,7 +73,7 @@ impl Pass<'_> {
                         }
                     }
                 }
-                if units.iter().any(|unit| !scan.is_known(unit)) {
+                if made.iter().any(|(unit, _)| !scan.is_known(unit)) {
                     self.put_indexes()?;
                 }
             }
@@ -85,51 +91,88 @@ impl Pass<'_> {
         Ok(())
     }
 
-    /// Makes results, one after the other, and puts them side by side. The outer error is the store's, or that of being
-    /// stopped.
-    fn put(
+    /// Makes results, one after the other, as many as are put at once, of members who have time left. How many were begun,
+    /// with those that are left to the next pass.
+    fn make<'u>(
         &self,
         scan: &Scan,
-        units: &[&Unit],
-        members: &dyn Fn(&Unit) -> Vec<usize>,
+        units: &[&'u Unit],
+        members: &Members<'_>,
         turns: &mut Turns,
         done: &mut Produced,
-    ) -> Result<Vec<Answer>> {
-        let mut made = Vec::new();
-        for unit in units {
+    ) -> Result<(Vec<Attempt<'u>>, usize)> {
+        let at_once = self.producer.group.objects.at_once().max(1);
+        let (mut made, mut bytes) = (Vec::new(), 0_u64);
+        for (number, &unit) in units.iter().enumerate() {
+            if self.model.is_enough(made.len(), bytes, at_once) {
+                return Ok((made, number));
+            }
+            let members = members(unit);
+            if !turns.may(&members) {
+                done.deferred += unit.asks.len() as u64;
+                continue;
+            }
             let begun = Instant::now();
             let one = scan.make(unit, &self.options.spool, &self.limits);
             if one.is_err() {
                 self.limits.check()?;
             }
-            turns.charge(&members(unit), begun.elapsed());
+            turns.charge(&members, begun.elapsed());
+            bytes = bytes.saturating_add(one.as_ref().map_or(0, |one| one.size()));
             made.push((unit, one));
         }
+        Ok((made, units.len()))
+    }
+
+    /// Puts results side by side. The outer error is the store's.
+    fn put(&self, made: &[Attempt<'_>], members: &Members<'_>, done: &mut Produced) -> Result<Vec<Answer>> {
+        let good: Vec<(usize, &Unit, &Made)> = made
+            .iter()
+            .enumerate()
+            .filter_map(|(number, (unit, one))| Some((number, *unit, one.as_ref().ok()?)))
+            .collect();
+        let wanted: Vec<Wanting> = good.iter().map(|(_, unit, one)| (one.size(), members(unit))).collect();
+        let packs = self.model.packs(&wanted);
         let objects = &self.producer.group.objects;
-        let answers = at_once::map(objects.at_once(), &made, |(unit, made)| match made {
-            Err(e) => Ok(Err(e.clone())),
-            Ok(made) => {
-                let object = self.object(unit, made);
-                match objects.put(&object.key, made) {
-                    // Larger than an object of this store may be: no fault of the others.
-                    Err(e) if e.kind() == ErrorKind::Unsupported => Ok(Err(e)),
-                    put => put.map(|()| Ok(object)),
-                }
+        let put = at_once::map(objects.at_once(), &packs, |pack| {
+            let parts = Joined(pack.iter().map(|&part| good[part].2).collect());
+            let key = self.key(&parts, good[pack[0]].1);
+            match objects.put(&key, &parts) {
+                // Larger than an object of this store may be: no fault of the others.
+                Err(e) if e.kind() == ErrorKind::Unsupported => Ok(Err(e)),
+                put => put.map(|()| Ok(key)),
             }
         })?;
-        for object in answers.iter().flatten() {
-            done.objects += 1;
-            done.bytes += object.size;
+        let lost = || Error::new(ErrorKind::Internal, "a result was not put");
+        let failed = |one: &Result<Made>| one.as_ref().err().cloned().unwrap_or_else(lost);
+        let mut answers: Vec<Answer> = made.iter().map(|(_, one)| Err(failed(one))).collect();
+        for (pack, key) in packs.iter().zip(put) {
+            let mut offset = 0;
+            for &part in pack {
+                let (number, _, one) = good[part];
+                let (size, checksum, rows) = (one.size(), one.checksum.clone(), one.rows);
+                answers[number] = key.clone().map(|key| ObjectRef { key, offset, size, checksum, rows });
+                offset += size;
+            }
+            if key.is_ok() {
+                done.objects += 1;
+                done.bytes += offset;
+            }
         }
         Ok(answers)
     }
 
-    /// The object of a result: named by what it holds, so that it can be put again.
-    fn object(&self, unit: &Unit, made: &Made) -> ObjectRef {
-        let suffix = unit.format.suffixes().first().copied().unwrap_or("bin");
-        let (folder, sum) = (names::data(&self.producer.name), &made.checksum);
-        let key = format!("{folder}{}-{}.{suffix}", made.id, sum.get(..8).unwrap_or(sum));
-        ObjectRef { key, size: made.size(), checksum: sum.clone(), rows: made.rows }
+    /// The key of an object: named by what it holds, so that it can be put again.
+    fn key(&self, parts: &Joined<'_>, unit: &Unit) -> String {
+        let folder = names::data(&self.producer.name);
+        match &parts.0[..] {
+            [one] => {
+                let suffix = unit.format.suffixes().first().copied().unwrap_or("bin");
+                let sum = one.checksum.get(..8).unwrap_or(&one.checksum);
+                format!("{folder}{}-{sum}.{suffix}", one.id)
+            }
+            _ => format!("{folder}{}.parts", parts.name()),
+        }
     }
 }
 

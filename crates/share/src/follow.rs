@@ -168,8 +168,14 @@ impl Follower {
         Ok(Took::Done)
     }
 
-    /// Puts an object's bytes under a name when they are there and right; false where the object is gone.
+    /// Puts a result's bytes under a name when they are there and right; false where the object is gone.
     fn fetch(&self, object: &ObjectRef, path: &Path) -> Result<bool> {
+        let begin = object.offset;
+        if begin.checked_add(object.size).is_none_or(|end| i64::try_from(end).is_err()) {
+            let (place, size) = (self.group.objects.location(&object.key), object.size);
+            let message = format!("{size} bytes of '{place}' from byte {begin} on cannot be");
+            return Err(Error::new(ErrorKind::CorruptFile, message));
+        }
         let folder = path.parent().unwrap_or(&self.folder);
         local::told("making", folder, std::fs::create_dir_all(folder))?;
         let mut aside = local::told("writing", path, local::Aside::new(path, 0o666))?;
@@ -177,7 +183,7 @@ impl Follower {
         let mut piece = vec![0; PIECE.min(usize::try_from(object.size).unwrap_or(PIECE))];
         while at < object.size {
             let n = usize::try_from(object.size - at).map_or(piece.len(), |left| left.min(piece.len()));
-            if !self.group.objects.get_range(&object.key, at, &mut piece[..n])? {
+            if !self.group.objects.get_range(&object.key, begin + at, &mut piece[..n])? {
                 return Ok(false);
             }
             sum.update(&piece[..n]);

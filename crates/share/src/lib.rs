@@ -23,6 +23,7 @@
 mod answers;
 mod asks;
 mod at_once;
+mod calibrate;
 mod clock;
 mod collect;
 mod document;
@@ -31,6 +32,7 @@ mod group;
 mod lock;
 mod made;
 mod names;
+mod pack;
 mod pass;
 mod produce;
 mod ranges;
@@ -43,11 +45,15 @@ mod turns;
 mod watch;
 
 pub use asks::Asking;
+pub use calibrate::{CalibrateOptions, Calibration, Rate, calibrate};
 pub use follow::{FollowOptions, Followed, Follower};
 pub use group::{Group, GroupOptions};
+pub use pack::Packing;
 pub use produce::{Produced, Producer, ProducerOptions, Trouble};
 pub use record::{Ask, Entry, Failure, ObjectRef, Step};
 pub use scan::{PlannedStep, PlannedUnit};
 /// Documents of producers and consumers, `writer.xml` and `reader.xml`.
 pub use sieva_reduce::forms::Config;
+/// What a store takes.
+pub use sieva_reduce::merge::cost::Prices;
 pub use status::{AskStatus, GroupStatus, ProducerStatus};

@@ -57,8 +57,8 @@ pub(crate) fn path_of(names: &[&str]) -> Result<PathBuf> {
     Ok(directory()?.join(format!("{}.lock", name_of(names.join("\0").as_bytes()))))
 }
 
-/// Where this machine keeps what runs.
-fn directory() -> Result<PathBuf> {
+/// Where this machine keeps what runs, and what is known of stores.
+pub(crate) fn directory() -> Result<PathBuf> {
     let set = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
     let state = set("XDG_STATE_HOME").or_else(|| set("HOME").map(|home| home.join(".local/state")));
     let state = state.ok_or_else(|| {

@@ -7,6 +7,7 @@ use sieva::{Error, ErrorKind, Result};
 use crate::at_once;
 use crate::collect::{Member, Numbers};
 use crate::names;
+use crate::pack::Model;
 use crate::produce::{Producer, ProducerOptions, Trouble};
 use crate::record::{self, Ask, Entry, IndexRecord, ProducerRecord, Step};
 use crate::scan;
@@ -25,6 +26,7 @@ pub(crate) struct Pass<'p> {
     pub producer: &'p Producer,
     pub options: &'p ProducerOptions,
     pub limits: Limits,
+    pub model: Model,
     /// The producer's record, and as it is put.
     record: ProducerRecord,
     put: Vec<u8>,
@@ -77,9 +79,22 @@ impl<'p> Pass<'p> {
                 }
             }
         }
-        let limits = options.limits()?;
+        let (limits, model) = (options.limits()?, options.model(group)?);
         let ready = found.into_iter().filter(|f| f.settled).map(|f| (f.step.name.clone(), f)).collect();
-        Ok(Self { producer, options, limits, record, put, ready, waiting, members, gone, troubles, kept })
+        Ok(Self {
+            producer,
+            options,
+            limits,
+            model,
+            record,
+            put,
+            ready,
+            waiting,
+            members,
+            gone,
+            troubles,
+            kept,
+        })
     }
 
     /// Says what there is (metadata come first), and for whom something will be put.

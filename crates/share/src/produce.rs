@@ -7,18 +7,25 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use sieva::{Error, ErrorKind, Result, Session};
+use sieva_reduce::merge::cost::Prices;
 
 use crate::clock::millis;
 use crate::collect::sweep;
 use crate::group::Group;
 use crate::lock::{self, Lock};
 use crate::names;
+use crate::pack::{Model, Packing};
 use crate::pass::{Pass, Wanted};
 use crate::record::{self, ProducerRecord, VERSION};
 use crate::scan::{self, PlannedStep, Scan};
 use crate::steps::{self, Found};
 use crate::turns::Turns;
 use crate::watch::Limits;
+
+/// What Amazon S3 took for each gigabyte: storage, transfer into it, out of it (Scibox, section V.A).
+const STORAGE: f64 = 0.095;
+const INTO: f64 = 0.0;
+const OUT: f64 = 0.012;
 
 /// How a pass is made.
 #[derive(Clone, Debug)]
@@ -34,6 +41,12 @@ pub struct ProducerOptions {
     pub ask_time: Option<Duration>,
     /// Bytes of a result; `None`: any.
     pub result_size: Option<u64>,
+    /// In which objects results are put.
+    pub packing: Packing,
+    /// What the store takes, for the size of objects; `None`: as Amazon S3 in the paper.
+    pub prices: Option<Prices>,
+    /// Bytes of an object, where several results share one; `None`: what the store moves best, by [`crate::calibrate`].
+    pub object_size: Option<u64>,
     /// Threads; `None`: one for each core.
     pub threads: Option<usize>,
     /// Where results are kept until they are put.
@@ -66,6 +79,11 @@ impl ProducerOptions {
             cancel: Arc::clone(&self.cancel),
         })
     }
+
+    pub(crate) fn model(&self, group: &Group) -> Result<Model> {
+        let prices = self.prices.map_or_else(|| Prices::new(STORAGE, INTO, OUT), Ok)?;
+        Model::new(&group.name(), self.packing, prices, self.object_size, group.objects.at_once())
+    }
 }
 
 impl Default for ProducerOptions {
@@ -76,6 +94,9 @@ impl Default for ProducerOptions {
             ask_memory: None,
             ask_time: None,
             result_size: None,
+            packing: Packing::Files,
+            prices: None,
+            object_size: None,
             threads: None,
             spool: std::env::temp_dir(),
             cancel: Arc::default(),

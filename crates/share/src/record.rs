@@ -170,14 +170,17 @@ impl ProducerRecord {
     }
 }
 
-/// An object with a result.
+/// A result in an object.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ObjectRef {
     /// Its key in the group.
     pub key: String,
+    /// Where it begins in the object, which may hold others, too.
+    #[serde(default)]
+    pub offset: u64,
     /// Its bytes.
     pub size: u64,
-    /// Of all bytes, XXH3 of 128 bits in 32 hexadecimal digits.
+    /// Of these bytes, XXH3 of 128 bits in 32 hexadecimal digits.
     pub checksum: String,
     /// Rows of the result.
     pub rows: u64,

@@ -7,5 +7,6 @@ mod interleavings;
 mod limits;
 mod many;
 mod memory;
+mod packs;
 mod whole;
 mod world;
