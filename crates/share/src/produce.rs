@@ -45,7 +45,7 @@ pub struct ProducerOptions {
     pub packing: Packing,
     /// What the store takes, for the size of objects; `None`: as Amazon S3 in the paper.
     pub prices: Option<Prices>,
-    /// Bytes of an object, where several results share one; `None`: what the store moves best, by [`crate::calibrate`].
+    /// Bytes of an object, where several results share one; `None`: what the store moves best, by [`crate::calibrate()`].
     pub object_size: Option<u64>,
     /// Threads; `None`: one for each core.
     pub threads: Option<usize>,
