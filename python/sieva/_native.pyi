@@ -267,6 +267,11 @@ def build_index(
 ) -> dict[str, Any]:
     """Build augmentations; see `sieva.Source.build_index`. An exception that ``progress`` raises stops it."""
 
+def calibrate_store(
+    place: str, sizes: list[int] | None = None, threads: list[int] | None = None
+) -> dict[str, Any]:
+    """See `sieva.share.calibrate`."""
+
 class Group:
     """See `sieva.share.Group`."""
 
@@ -289,6 +294,15 @@ class Group:
 
     def ask(self, user: str, name: str, sql: str, format: str, only_new: bool) -> str:  # noqa: A002
         """Ask for something of every step; returns the ask as JSON."""
+
+    def ask_many(
+        self,
+        user: str,
+        asks: list[tuple[str, str]],
+        format: str,  # noqa: A002
+        only_new: bool,
+    ) -> str:
+        """Ask for many things at once; returns the asks as JSON."""
 
     def ask_document(
         self,
@@ -318,10 +332,10 @@ class Group:
     def status(self) -> str:
         """Return what there is in the group, as JSON."""
 
-    def plan(self, producer: str, options: tuple[float, int | None, int | None, str]) -> list[dict[str, Any]]:
+    def plan(self, producer: str, options: dict[str, Any]) -> list[dict[str, Any]]:
         """Return what a pass would make; options are seconds to settle, memory, threads, and the spool."""
 
-    def produce(self, producer: str, options: tuple[float, int | None, int | None, str]) -> dict[str, Any]:
+    def produce(self, producer: str, options: dict[str, Any]) -> dict[str, Any]:
         """Make and put what is asked for."""
 
     def follow(self, user: str, ask: str, folder: str) -> dict[str, Any]:

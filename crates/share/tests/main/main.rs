@@ -4,6 +4,9 @@
 mod crashes;
 mod hostile;
 mod interleavings;
+mod limits;
+mod many;
 mod memory;
+mod packs;
 mod whole;
 mod world;
