@@ -1,0 +1,104 @@
+"""The repetition of Scibox at a tiny scale: it counts as the store does, and its page says what was measured."""
+
+import importlib
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from services.processes import program
+
+pytest.importorskip("h5py", reason="the benchmark writes its variables by h5py, an extra")
+ROOT = Path(__file__).resolve().parents[2]
+BENCH = ROOT / "benches"
+
+
+@pytest.fixture(scope="module")
+def module():
+    """Return the modules of the benchmark that a test asks for by name."""
+    places = [str(BENCH / name) for name in ("scibox", "parallel", "sdquery", ".")]
+    sys.path[:0] = places
+    yield importlib.import_module
+    for place in places:
+        sys.path.remove(place)
+
+
+def measured(tmp_path, *figures, stores=("directory",)):
+    """Run figures at a tiny scale; return what is kept of each, and the page."""
+    page = tmp_path / "scibox.md"
+    page.write_text((ROOT / "docs" / "reproduction" / "scibox.md").read_text())
+    command = [sys.executable, BENCH / "scibox" / "run.py", "--scale", "tiny", "--only", *figures]
+    command += ["--stores", *stores, "--data", tmp_path / "data", "--scratch", tmp_path]
+    command += ["--results", tmp_path / "results", "--page", page]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stdout + run.stderr
+    kept = [json.loads((tmp_path / "results" / f"scibox-tiny-{name}.json").read_text()) for name in figures]
+    return kept, page.read_text()
+
+
+def between(page, mark):
+    """Return the cells of the table at a mark, without its head."""
+    text = re.search(rf"<!-- {mark} -->(.*?)<!-- /{mark} -->", page, re.DOTALL)[1]
+    rows = [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("|")]
+    return rows[2:]
+
+
+@pytest.mark.parametrize("store", ["directory", "moto"])
+def test_traffic_and_service_time(store, tmp_path):
+    if store == "moto":
+        program("moto_server")
+    [found], page = measured(tmp_path, "fig6", stores=[store])
+    rows = between(page, "fig6")
+    assert len(rows) == len(found["cells"]) == 4
+    for cell, row in zip(found["cells"], rows, strict=True):
+        moved = cell["ours"]["up"] + cell["ours"]["down"]
+        if store == "moto":
+            logged = cell["ours"]["logged"]
+            assert logged["produce"]["data_up"] == cell["ours"]["up"]
+            assert logged["follow"]["data_down"] == cell["ours"]["down"]
+            moved = sum(one["all"] for one in logged.values())
+        assert cell["requests"] == cell["stock"]["done"] == 40
+        assert cell["stock"]["up"] == 40 * cell["variable"]
+        assert row[-1] == f"{80 * cell['variable'] / moved:.1f}x"
+        assert sum(kind["down"] for kind in cell["kinds"].values()) == cell["ours"]["down"]
+        assert sum(kind["up"] for kind in cell["kinds"].values()) == cell["ours"]["up"]
+
+
+def test_what_is_drawn_has_the_shares_that_the_page_tells(module):
+    workload = module("scibox_workload")
+    rng = np.random.default_rng(1)
+    shape = (5000, workload.COLUMNS)
+    columns = {f"v{at}": rng.lognormal(0, sigma, shape) for at, sigma in enumerate(workload.SIGMAS)}
+    drawn = workload.Generator(columns, 3).uniform(2000)
+    assert {asked.kind for asked in drawn} == set(range(1, 9))
+    assert {asked.variable for asked in drawn} == set(range(10))
+    shares = {
+        kind: np.mean([a.answer(columns).size / columns["v0"].size for a in drawn if a.kind == kind])
+        for kind in (4, 5, 6, 7)
+    }
+    for kind in (4, 5, 7):
+        assert 0.01 < shares[kind] < 0.02
+    assert 0.10 < shares[6] < 0.16
+    popular = workload.Generator(columns, 3).zipfian(1000)
+    assert len(set(popular)) < 500
+
+
+def test_lines_of_the_logs_are_read(module):
+    store = module("scibox_store")
+    line = (
+        "proxy-server: 127.0.0.1 127.0.0.1 27/Nov/2026 PUT /v1/AUTH_test/c/p%201/data/x HTTP/1.0 201 -"
+        " sieva AUTH_ftkg... 1048576 - - tx36-6b - 0.1302 - - 1.5 2.5 0 test:tester"
+    )
+    request = store._request(line)
+    assert (request.method, request.path) == ("PUT", "/v1/AUTH_test/c/p 1/data/x")
+    assert (request.status, request.received, request.sent, request.seconds) == (201, 1048576, 0, 0.1302)
+    assert request.is_data
+    # What the proxy asks of itself, and what else it says.
+    assert store._request(line.replace("127.0.0.1 127.0.0.1", "- -")) is None
+    assert store._request("proxy-server: Started child 21978") is None
+    moved = store.Moved([request, store._request("counted: GET /b/p1/group/group.json 200 0 77")])
+    assert (moved.bytes_of("PUT", is_data=True), moved.bytes_of("GET", is_data=True)) == (1048576, 0)
+    assert moved.total == 1048576 + 77
