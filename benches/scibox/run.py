@@ -25,6 +25,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "parallel"))
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import scibox_page
+import scibox_producers
 import scibox_store
 import scibox_traffic
 from machine import machine
@@ -75,8 +76,31 @@ def figure_6(run: Run) -> Result:
     return {"cells": cells}
 
 
+def figure_9(run: Run) -> Result:
+    """Measure what 1 to 16 producers take to put what is asked of them."""
+    return _producers(run, [(number, run.scale.requests) for number in run.scale.producers])
+
+
+def figure_10(run: Run) -> Result:
+    """Measure what 4 producers take to put it for more and more requests."""
+    return _producers(run, [(4, requests) for requests in run.scale.asked])
+
+
+def _producers(run: Run, cells: list[tuple[int, int]]) -> Result:
+    found = []
+    with scibox_store.running(run.stores[0], run.scratch) as store:
+        for producers, requests in cells:
+            options = {"megabytes": run.scale.produced, "requests": requests, "seed": run.seed}
+            options |= {"budget": run.scale.budget, "checked": run.scale.checked}
+            found.append(scibox_producers.measure(store, run.data, run.scratch, producers, options=options))
+            run.say(scibox_producers.told(found[-1]))
+    return {"cells": found}
+
+
 FIGURES: dict[str, Callable[[Run], Result]] = {
     "fig6": figure_6,
+    "fig9": figure_9,
+    "fig10": figure_10,
 }
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import scibox_page_producers
 import scibox_page_traffic
 from pdc_tables import Target, targets
 
@@ -16,6 +17,8 @@ Result = dict[str, Any]
 Made = tuple[dict[str, str], dict[str, str], list[Target]]
 FIGURES: dict[str, Callable[[Result], Made]] = {
     "fig6": scibox_page_traffic.page,
+    "fig9": scibox_page_producers.page_9,
+    "fig10": scibox_page_producers.page_10,
 }
 
 

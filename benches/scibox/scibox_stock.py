@@ -75,3 +75,38 @@ def _fetch(objects: Objects, key: str, path: Path) -> None:
     if data is None:
         raise SystemExit(f"{key} is not there")
     path.write_bytes(data)
+
+
+class Putting:
+    """The producer's side alone: a whole variable is put for each request.
+
+    Parameters
+    ----------
+    place
+        Where to.
+    columns, variables
+        The data, and which variable each request is of.
+    """
+
+    def __init__(self, place: str, columns: Columns, variables: Sequence[int]) -> None:
+        self._objects, self._variables = Objects(place), variables
+        self._bodies = {v: columns[f"v{v}"].tobytes() for v in set(variables)}
+
+    def until(self, budget: float) -> int:
+        """Put one after the other, as many at a time as a client may, and begin none after so many seconds.
+
+        Returns
+        -------
+        int
+            How many were put.
+        """
+        end = time.perf_counter() + budget
+
+        def put(at: int) -> bool:
+            if time.perf_counter() > end:
+                return False
+            self._objects.put(f"stock/{at}", self._bodies[self._variables[at]])
+            return True
+
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            return sum(pool.map(put, range(len(self._variables))))

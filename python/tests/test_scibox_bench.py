@@ -1,4 +1,4 @@
-"""The repetition of Scibox at a tiny scale: it counts as the store does, and its page says what was measured."""
+"""The repetition of Scibox at a tiny scale: it counts as the store does, and its page says what it has."""
 
 import importlib
 import json
@@ -102,3 +102,18 @@ def test_lines_of_the_logs_are_read(module):
     moved = store.Moved([request, store._request("counted: GET /b/p1/group/group.json 200 0 77")])
     assert (moved.bytes_of("PUT", is_data=True), moved.bytes_of("GET", is_data=True)) == (1048576, 0)
     assert moved.total == 1048576 + 77
+
+
+def test_producers(tmp_path):
+    both, page = measured(tmp_path, "fig9", "fig10")
+    for found, mark, of, numbers in zip(
+        both, ("fig9", "fig10"), ("producers", "requests"), ([1, 2], [20, 40]), strict=True
+    ):
+        rows = between(page, mark)
+        assert [cell[of] for cell in found["cells"]] == [int(row[0]) for row in rows] == numbers
+        for cell, row in zip(found["cells"], rows, strict=True):
+            mine, theirs = cell["ours"], cell["stock"]
+            assert theirs["bytes"] == cell["producers"] * cell["requests"] * cell["variable"]
+            assert row[3] == f"{theirs['seconds'] / mine['seconds']:.2f}x"
+            assert row[6] == f"{theirs['bytes'] / mine['bytes']:.1f}x"
+            assert 0 < mine["objects"] < cell["producers"] * cell["requests"]
