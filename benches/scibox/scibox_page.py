@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import scibox_page_gts
 import scibox_page_producers
 import scibox_page_traffic
 from pdc_tables import Target, targets
@@ -19,6 +20,7 @@ FIGURES: dict[str, Callable[[Result], Made]] = {
     "fig6": scibox_page_traffic.page,
     "fig9": scibox_page_producers.page_9,
     "fig10": scibox_page_producers.page_10,
+    "fig12": scibox_page_gts.page,
 }
 
 

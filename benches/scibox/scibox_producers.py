@@ -8,9 +8,9 @@ from typing import Any
 
 import scibox_ours as ours
 import sieva.share
+from scibox_at_once import at_once
 from scibox_store import Store
 from scibox_traffic import USERS, same
-from scibox_worker import at_once
 from scibox_workload import Generator, read, write
 from sieva._native import Objects
 
@@ -29,8 +29,8 @@ def measure(store: Store, data: Path, scratch: Path, producers: int, *, options:
     producers
         Processes that work at the same time.
     options
-        ``megabytes`` of a variable, ``requests`` of each producer, ``seed``; ``budget``: seconds for the stock
-        system; ``checked``: how many answers of each are compared with numpy's.
+        ``megabytes`` of a variable, ``requests`` of each producer, ``seed``; ``budget``: seconds of the
+        stock system; ``checked``: how many answers of each are compared with numpy's.
     """
     work = scratch / f"producers-{producers}"
     work.mkdir(parents=True)

@@ -24,20 +24,45 @@ class Scale:
         Requests of each of 4 producers in figure 10.
     checked
         Answers of each producer that are compared with numpy's there; all of figure 6 are.
+    restart
+        The file of figure 12 (the paper: 908).
+    each
+        Consumers of each of its three sites (the paper: 10).
     """
 
     variables: tuple[float, ...]
-    requests: int
-    budget: float
-    produced: float
-    producers: tuple[int, ...]
-    asked: tuple[int, ...]
-    checked: int
+    requests: int = 1000
+    budget: float = 20.0
+    produced: float = 2.0
+    producers: tuple[int, ...] = (1, 2, 4, 8, 16)
+    asked: tuple[int, ...] = (1000, 2000, 4000, 8000)
+    checked: int = 50
+    restart: float = 28.4
+    each: int = 10
 
 
 SCALES = {
-    "tiny": Scale((0.02, 0.04), 40, 1.0, 0.02, (1, 2), (20, 40), 8),
-    "small": Scale((0.25, 1.0), 200, 5.0, 0.5, (1, 2, 4), (100, 200, 400), 20),
-    "medium": Scale((1.0, 4.0, 16.0), 1000, 20.0, 2.0, (1, 2, 4, 8, 16), (1000, 2000, 4000, 8000), 50),
-    "large": Scale((4.0, 16.0, 64.0), 1000, 120.0, 12.75, (1, 2, 4, 8, 16), (1000, 2000, 4000, 8000), 200),
+    "tiny": Scale(
+        (0.02, 0.04),
+        requests=40,
+        budget=1.0,
+        produced=0.02,
+        producers=(1, 2),
+        asked=(20, 40),
+        checked=8,
+        restart=0.5,
+        each=2,
+    ),
+    "small": Scale(
+        (0.25, 1.0),
+        requests=200,
+        budget=5.0,
+        produced=0.5,
+        producers=(1, 2, 4),
+        asked=(100, 200, 400),
+        checked=20,
+        restart=7.1,
+    ),
+    "medium": Scale((1.0, 4.0, 16.0)),
+    "large": Scale((4.0, 16.0, 64.0), budget=120.0, produced=12.75, checked=200, restart=908.0),
 }

@@ -16,6 +16,9 @@ from scibox_ours import AT_ONCE
 from scibox_workload import Columns
 from sieva._native import Objects
 
+# Bytes of a request for a part of a long object.
+PIECE = 8 << 20
+
 
 @dataclass(frozen=True)
 class Served:
@@ -110,3 +113,13 @@ class Putting:
 
         with ThreadPoolExecutor(AT_ONCE) as pool:
             return sum(pool.map(put, range(len(self._variables))))
+
+
+def fetch(objects: Objects, key: str, size: int, path: Path) -> None:
+    """Fetch a long object piece by piece into a file."""
+    with path.open("wb") as file:
+        for at in range(0, size, PIECE):
+            data = objects.get_range(key, at, min(PIECE, size - at))
+            if data is None:
+                raise SystemExit(f"{key} is not there")
+            file.write(data)

@@ -167,8 +167,17 @@ def _request(line: str) -> Request | None:
 
 
 @contextlib.contextmanager
-def running(name: str, scratch: Path) -> Iterator[Store]:
+def running(name: str, scratch: Path, address: str = "127.0.0.1") -> Iterator[Store]:
     """Run a store; its files are below a directory, which is removed with them.
+
+    Parameters
+    ----------
+    name
+        One of `STORES`.
+    scratch
+        Where the directory is made.
+    address
+        Of this machine, where Swift is to be reached.
 
     Raises
     ------
@@ -185,7 +194,7 @@ def running(name: str, scratch: Path) -> Iterator[Store]:
             yield Store(name, str(folder), None, {})
             return
         try:
-            url, log, environment = stack.enter_context(_served(name, folder))
+            url, log, environment = stack.enter_context(_served(name, folder, address))
         except pytest.skip.Exception as why:
             raise SystemExit(f"{name}: {why}") from None
         before = {key: os.environ.get(key) for key in environment}
@@ -198,7 +207,7 @@ def running(name: str, scratch: Path) -> Iterator[Store]:
 
 
 @contextlib.contextmanager
-def _served(name: str, folder: Path) -> Iterator[tuple[str, Path, dict[str, str]]]:
+def _served(name: str, folder: Path, address: str) -> Iterator[tuple[str, Path, dict[str, str]]]:
     bucket = f"scibox-{uuid.uuid4().hex[:8]}"
     if name == "moto":
         log = folder / "moto.log"
@@ -213,7 +222,9 @@ def _served(name: str, folder: Path) -> Iterator[tuple[str, Path, dict[str, str]
         finally:
             processes.stop()
         return
-    with _memcached(folder) as cache, swift(folder, is_logged=True, memcached=cache) as (s3, native):
+    with contextlib.ExitStack() as stack:
+        cache = stack.enter_context(_memcached(folder))
+        s3, native = stack.enter_context(swift(folder, is_logged=True, memcached=cache, address=address))
         served = native if name == "swift" else s3
         environment = dict(served.environment)
         if name == "swift-s3":

@@ -1,87 +1,92 @@
 #!/usr/bin/env python3
-"""A producer as a process of its own: it gets ready, says so, and works when it is told to; see `at_once`.
+"""A producer or consumer as a process of its own: it gets ready, says so, and works when it is told to.
 
-Usage: scibox_worker.py JOB, a JSON document with what is to be done: ``produce`` a pass of a group, or ``put``
-whole variables as the stock system does.
+Usage: scibox_worker.py JOB, a JSON document of what is to be done: ``produce`` a pass of a group, ``put``
+whole variables as the stock system does, ``follow`` asks of a user, or ``fetch`` an object.
 """
 
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
-import time
-from collections.abc import Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import scibox_gts
 import scibox_ours as ours
 import scibox_stock as stock
 import sieva.share
 from scibox_workload import read
+from sieva._native import Objects
 
 Result = dict[str, Any]
 
 
-def at_once(jobs: Sequence[Result]) -> tuple[list[Result], float]:
-    """Let processes do these jobs at the same time.
+def produce(job: Result) -> Callable[[], Result]:
+    """Get ready to make a pass of a producer."""
+    group = sieva.share.open_group(job["place"])
 
-    Returns
-    -------
-    list of dict, float
-        What each of them says, and the seconds from when all were told to begin until the last one ended.
+    def work() -> Result:
+        done = ours.produce(group, job["producer"], Path(job["spool"]))
+        return {"answers": done.answers, "objects": done.objects, "bytes": done.bytes}
 
-    Raises
-    ------
-    SystemExit
-        One of them failed; it has said why.
-    """
-    command = [sys.executable, __file__]
-    workers = [
-        subprocess.Popen(
-            [*command, json.dumps(job)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
-        for job in jobs
-    ]
-    try:
-        for worker in workers:
-            if worker.stdout is None or worker.stdout.readline() != "ready\n":
-                raise SystemExit("a producer did not start")
-        start = time.perf_counter()
-        for worker in workers:
-            if worker.stdin:
-                worker.stdin.write("go\n")
-                worker.stdin.flush()
-        told = [worker.stdout.readline() if worker.stdout else "" for worker in workers]
-        seconds = time.perf_counter() - start
-        if any(worker.wait() for worker in workers):
-            raise SystemExit("a producer failed")
-    finally:
-        for worker in workers:
-            worker.kill()
-            worker.communicate()
-    return [json.loads(line) for line in told], seconds
+    return work
+
+
+def put(job: Result) -> Callable[[], Result]:
+    """Get ready to put a variable for each request."""
+    putting = stock.Putting(job["place"], read(Path(job["path"])), job["variables"])
+    return lambda: {"done": putting.until(job["budget"])}
+
+
+def follow(job: Result) -> Callable[[], Result]:
+    """Get ready to fetch the answers to some asks of a user."""
+    group = sieva.share.open_group(job["place"])
+    folder = Path(job["folder"])
+
+    def fetched() -> int:
+        done = [group.follow(name, folder / name, user=job["user"]) for name in job["names"]]
+        if any(len(one.files) != 1 or one.failures or one.troubles for one in done):
+            raise SystemExit(f"{job['user']}: {done}")
+        return sum(one.bytes for one in done)
+
+    def work() -> Result:
+        count, seconds = ours.timed(fetched)
+        return {"bytes": count, "seconds": seconds}
+
+    return work
+
+
+def fetch(job: Result) -> Callable[[], Result]:
+    """Get ready to fetch raw data, and to analyse them."""
+    objects, path = Objects(job["place"]), Path(job["path"])
+
+    def work() -> Result:
+        _, seconds = ours.timed(lambda: stock.fetch(objects, job["key"], job["size"], path))
+        _, then = ours.timed(lambda: scibox_gts.analysed(path))
+        path.unlink()
+        return {"seconds": seconds + then, "then": then}
+
+    return work
+
+
+JOBS: dict[str, Callable[[Result], Callable[[], Result]]] = {
+    "produce": produce,
+    "put": put,
+    "follow": follow,
+    "fetch": fetch,
+}
 
 
 def main() -> None:
     """Do one job."""
     job = json.loads(sys.argv[1])
-    if job["do"] == "produce":
-        group = sieva.share.open_group(job["place"])
-        _go()
-        done = ours.produce(group, job["producer"], Path(job["spool"]))
-        print(json.dumps({"answers": done.answers, "objects": done.objects, "bytes": done.bytes}), flush=True)
-        return
-    columns = read(Path(job["path"]))
-    putting = stock.Putting(job["place"], columns, job["variables"])
-    _go()
-    print(json.dumps({"done": putting.until(job["budget"])}), flush=True)
-
-
-def _go() -> None:
+    work = JOBS[job["do"]](job)
     print("ready", flush=True)
     if sys.stdin.readline() != "go\n":
         raise SystemExit("nobody said to begin")
+    print(json.dumps(work()), flush=True)
 
 
 if __name__ == "__main__":

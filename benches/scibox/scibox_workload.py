@@ -93,7 +93,7 @@ class Asked:
             found = np.array(json.loads(path.read_text(encoding="utf-8"))["rows"][0], float)
         else:
             with pa.memory_map(str(path)) as file:
-                found = _counts(pa.ipc.open_file(file).read_all())
+                found = values_of(pa.ipc.open_file(file).read_all().column(0).combine_chunks())
         if self.kind == 3 or self.function == "rows":
             return found.shape == expected.shape and bool(np.allclose(found, expected, rtol=1e-12, atol=0))
         return bool(np.array_equal(found, expected))
@@ -103,9 +103,8 @@ def _mean(values: np.ndarray) -> float:
     return math.fsum(values.ravel()) / values.size
 
 
-def _counts(table: pa.Table) -> np.ndarray:
-    """Return the values of the only column, or the counts of a histogram."""
-    column = table.column(0).combine_chunks()
+def values_of(column: pa.Array) -> np.ndarray:
+    """Return the values of a column, or the counts of its histograms."""
     if pa.types.is_struct(column.type):
         column = column.field("counts")
     if pa.types.is_list(column.type) or pa.types.is_large_list(column.type):

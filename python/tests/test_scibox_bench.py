@@ -3,6 +3,7 @@
 import importlib
 import json
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -117,3 +118,20 @@ def test_producers(tmp_path):
             assert row[3] == f"{theirs['seconds'] / mine['seconds']:.2f}x"
             assert row[6] == f"{theirs['bytes'] / mine['bytes']:.1f}x"
             assert 0 < mine["objects"] < cell["producers"] * cell["requests"]
+
+
+def test_consumers_at_three_sites(tmp_path, module):
+    program("swift-proxy-server")
+    faults = module("scibox_links").missing()
+    if faults or shutil.which("memcached") is None:
+        pytest.skip("; ".join(faults) or "memcached is not installed")
+    [found], page = measured(tmp_path, "fig12")
+    rows = between(page, "fig12")
+    assert [row[0] for row in rows] == [cell["site"] for cell in found["cells"]] == ["WSU", "OSU", "GT"]
+    assert [float(row[1]) for row in rows] == [0.9, 4.4, 44]
+    for cell in found["cells"]:
+        # What the store sent through the links is counted by it; no link is faster than it is to be.
+        assert len(cell["stock"]) == len(cell["ours"]) == 2
+        assert min(cell["stock"]) > 0.8 * found["file"] / cell["rate"]
+    assert 6144 < found["sizes"]["zion"] < 8192
+    assert 96_000 < found["sizes"]["phi"] < 100_000

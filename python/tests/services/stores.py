@@ -83,12 +83,13 @@ def moto(logs: Path) -> Iterator[ObjectStore]:
 
 @contextmanager
 def swift(
-    folder: Path, *, is_logged: bool = False, memcached: str | None = None
+    folder: Path, *, is_logged: bool = False, memcached: str | None = None, address: str = "127.0.0.1"
 ) -> Iterator[tuple[ObjectStore, ObjectStore]]:
     """Run Swift; yields it as an S3 store and by its own interface. Its disk is below `folder`.
 
     With `is_logged` the proxy writes down in ``proxy.log`` what each request moved. With the address of a
-    `memcached` it keeps there what it knows of accounts and containers, as Swift does in production.
+    `memcached` it keeps there what it knows of accounts and containers, as Swift does in production. Its
+    proxy is at an `address` of this machine.
     """
     _need_attributes(folder)
     proxy, *ports = free_ports(4)
@@ -104,13 +105,15 @@ def swift(
     _write(folder / "swift.conf", policy)
     for kind, port in zip(kinds, ports, strict=True):
         _write(folder / f"{kind}.conf", _storage(folder, kind, port))
-    _write(folder / "proxy.conf", _proxy(folder, proxy, is_logged=is_logged, memcached=memcached))
+    served = _proxy(folder, proxy, is_logged=is_logged, memcached=memcached)
+    served["DEFAULT"]["bind_ip"] = address
+    _write(folder / "proxy.conf", served)
     try:
         for kind in (*kinds, "proxy"):
             processes.start(kind, [program(f"swift-{kind}-server"), folder / f"{kind}.conf", "-v"])
-        for port in (*ports, proxy):
-            processes.await_answer(f"http://127.0.0.1:{port}/healthcheck")
-        url = f"http://127.0.0.1:{proxy}"
+        url = f"http://{address}:{proxy}"
+        for server in (*(f"http://127.0.0.1:{port}" for port in ports), url):
+            processes.await_answer(f"{server}/healthcheck")
         native = {"ST_AUTH": f"{url}/auth/v1.0", "ST_USER": "test:tester", "ST_KEY": "testing"}
         keys = keys_of(url, "test:tester", "testing")
         yield ObjectStore("swift-s3", keys), ObjectStore("swift", {**keys, **native}, "swift")
