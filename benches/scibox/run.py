@@ -24,9 +24,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "sdquery"))
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "parallel"))
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+import scibox_functions
 import scibox_gts
 import scibox_links
 import scibox_page
+import scibox_parts
 import scibox_producers
 import scibox_store
 import scibox_traffic
@@ -115,11 +117,30 @@ def figure_12(run: Run) -> Result:
         return scibox_gts.measure(store, links, run.data, run.scratch, **size)
 
 
+def figure_14(run: Run) -> Result:
+    """Measure what a PUT and a GET of Swift are made of."""
+    with scibox_store.running("swift", run.scratch) as store:
+        return {"cells": scibox_parts.measure(store, run.scratch, run.scale.objects, run.scale.runs)}
+
+
+def figure_15(run: Run) -> Result:
+    """Measure what each DR-function takes, and what of it is what; figures 15 and 16."""
+    options = {"seed": run.seed, "runs": run.scale.runs}
+    with scibox_store.running("swift", run.scratch) as store:
+        return {
+            "cells": scibox_functions.measure(
+                store, run.data, run.scratch, run.scale.reduced, options=options
+            )
+        }
+
+
 FIGURES: dict[str, Callable[[Run], Result]] = {
     "fig6": figure_6,
     "fig9": figure_9,
     "fig10": figure_10,
     "fig12": figure_12,
+    "fig14": figure_14,
+    "fig15": figure_15,
 }
 
 

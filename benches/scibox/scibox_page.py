@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import scibox_page_gts
+import scibox_page_parts
 import scibox_page_producers
 import scibox_page_traffic
 from pdc_tables import Target, targets
@@ -21,6 +22,8 @@ FIGURES: dict[str, Callable[[Result], Made]] = {
     "fig9": scibox_page_producers.page_9,
     "fig10": scibox_page_producers.page_10,
     "fig12": scibox_page_gts.page,
+    "fig14": scibox_page_parts.page_14,
+    "fig15": scibox_page_parts.page_15,
 }
 
 

@@ -28,6 +28,12 @@ class Scale:
         The file of figure 12 (the paper: 908).
     each
         Consumers of each of its three sites (the paper: 10).
+    objects
+        Of figure 14.
+    reduced
+        A variable of figures 15 and 16 (the paper: 64 MB to 1.5 GB).
+    runs
+        Of each request of figures 14 to 16.
     """
 
     variables: tuple[float, ...]
@@ -39,6 +45,9 @@ class Scale:
     checked: int = 50
     restart: float = 28.4
     each: int = 10
+    objects: tuple[float, ...] = (1, 2, 4, 8, 16, 32, 64, 128)
+    reduced: tuple[float, ...] = (8, 16, 32, 64, 128)
+    runs: int = 5
 
 
 SCALES = {
@@ -52,6 +61,9 @@ SCALES = {
         checked=8,
         restart=0.5,
         each=2,
+        objects=(0.1, 0.2),
+        reduced=(0.1, 0.2),
+        runs=1,
     ),
     "small": Scale(
         (0.25, 1.0),
@@ -62,7 +74,17 @@ SCALES = {
         asked=(100, 200, 400),
         checked=20,
         restart=7.1,
+        objects=(1, 4, 16),
+        reduced=(4, 16),
+        runs=3,
     ),
     "medium": Scale((1.0, 4.0, 16.0)),
-    "large": Scale((4.0, 16.0, 64.0), budget=120.0, produced=12.75, checked=200, restart=908.0),
+    "large": Scale(
+        (4.0, 16.0, 64.0),
+        budget=120.0,
+        produced=12.75,
+        checked=200,
+        restart=908.0,
+        reduced=(64, 128, 256, 512, 1024, 1536),
+    ),
 }

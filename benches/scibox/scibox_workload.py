@@ -112,8 +112,8 @@ def values_of(column: pa.Array) -> np.ndarray:
     return column.to_numpy(zero_copy_only=False)
 
 
-def write(path: Path, megabytes: float, seed: int) -> None:
-    """Write a file of ten variables of so many megabytes (10^6 bytes) each, where there is none."""
+def write(path: Path, megabytes: float, seed: int, count: int = VARIABLES) -> None:
+    """Write a file of variables of so many megabytes (10^6 bytes) each, where there is none."""
     if path.exists():
         return
     rng = np.random.default_rng(seed)
@@ -123,17 +123,17 @@ def write(path: Path, megabytes: float, seed: int) -> None:
         for name in ("y", "x"):
             length = rows if name == "y" else COLUMNS
             file.create_dataset(name, data=np.arange(length, dtype="i4")).make_scale(name)
-        for number, sigma in enumerate(SIGMAS):
+        for number, sigma in enumerate(SIGMAS[:count]):
             data = file.create_dataset(f"v{number}", data=rng.lognormal(0, sigma, (rows, COLUMNS)))
             for axis, name in enumerate(("y", "x")):
                 data.dims[axis].attach_scale(file[name])
     partial.rename(path)
 
 
-def read(path: Path) -> Columns:
+def read(path: Path, count: int = VARIABLES) -> Columns:
     """Return all variables."""
     with h5py.File(path) as file:
-        return {f"v{number}": file[f"v{number}"][:] for number in range(VARIABLES)}
+        return {f"v{number}": file[f"v{number}"][:] for number in range(count)}
 
 
 class Generator:
@@ -170,7 +170,7 @@ class Generator:
                 first = int(self._rng.integers(0, self._rows - length + 1))
                 return Asked(4, variable, low=first, high=first + length)
             case 5 | 7:
-                low, high = self._thresholds(variable)
+                low, high = self.thresholds(variable)
                 other = int(self._rng.integers(VARIABLES - 1)) if kind == 7 else 0
                 # DR7 selects another variable than it asks about.
                 return Asked(kind, variable, other + (kind == 7 and other >= variable), low, high)
@@ -184,7 +184,8 @@ class Generator:
     def _share(self) -> float:
         return math.exp(self._rng.uniform(math.log(LEAST_SHARE), math.log(MOST_SHARE)))
 
-    def _thresholds(self, variable: int) -> tuple[float, float]:
+    def thresholds(self, variable: int) -> tuple[float, float]:
+        """Draw two values of a variable that enclose some share of it."""
         ordered = self._sorted[f"v{variable}"]
         count = max(1, round(self._share() * ordered.size))
         first = int(self._rng.integers(0, ordered.size - count))

@@ -135,3 +135,23 @@ def test_consumers_at_three_sites(tmp_path, module):
         assert min(cell["stock"]) > 0.8 * found["file"] / cell["rate"]
     assert 6144 < found["sizes"]["zion"] < 8192
     assert 96_000 < found["sizes"]["phi"] < 100_000
+
+
+def test_parts_of_requests_and_of_passes(tmp_path):
+    program("swift-proxy-server")
+    if shutil.which("memcached") is None:
+        pytest.skip("memcached is not installed")
+    (requests, passes), page = measured(tmp_path, "fig14", "fig15")
+    assert [(c["method"], c["size"]) for c in requests["cells"]] == [
+        (method, size) for size in (100_000, 200_000) for method in ("PUT", "GET")
+    ]
+    rows = between(page, "fig14")
+    assert [row[0] for row in rows] == ["GET", "GET", "PUT", "PUT"]
+    for cell in requests["cells"] + passes["cells"]:
+        assert sum(cell["parts"].values()) == pytest.approx(cell["seconds"][0])
+    kinds = [cell["kind"] for cell in passes["cells"] if cell["megabytes"] == 0.1]
+    assert sorted(kinds) == list(range(1, 9))
+    shown = {(row[0], *row[1:]) for row in between(page, "fig16")}
+    assert len(shown) == sum(cell["megabytes"] == 0.2 for cell in passes["cells"])
+    [own] = [cell for cell in passes["cells"] if cell["kind"] == 8 and cell["megabytes"] == 0.2]
+    assert own["native"] > 0
