@@ -34,7 +34,7 @@ def measure(
     sizes
         Of a variable, in megabytes.
     options
-        ``seed``, and ``runs`` of each. Ranges of DR4 are a hundredth of a variable; of the last size also from
+        ``seed``, and ``runs`` of each. Ranges of DR4 are a hundredth of a variable, of the last size also of
         1 KB to a twelfth, as the paper's.
     """
     cells = []

@@ -290,6 +290,15 @@ class Group:
     def ask(self, user: str, name: str, sql: str, format: str, only_new: bool) -> str:  # noqa: A002
         """Ask for something of every step; returns the ask as JSON."""
 
+    def ask_many(
+        self,
+        user: str,
+        asks: list[tuple[str, str]],
+        format: str,  # noqa: A002
+        only_new: bool,
+    ) -> str:
+        """Ask for many things at once; returns the asks as JSON."""
+
     def ask_document(
         self,
         user: str,

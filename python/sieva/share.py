@@ -243,6 +243,37 @@ class Group:
         """
         return Ask._of(json.loads(self._native.ask(user or _user(), name, sql, format, only_new)))
 
+    def ask_many(
+        self,
+        asks: Iterable[tuple[str, str]],
+        *,
+        format: str = "netcdf",  # noqa: A002 - as everywhere
+        only_new: bool = False,
+        user: str | None = None,
+    ) -> list[Ask]:
+        """Ask for many things at once: all of them or none, by one put.
+
+        Parameters
+        ----------
+        asks
+            The name and the SQL of each.
+        format, only_new, user
+            As of `ask`.
+
+        Returns
+        -------
+        list of Ask
+            In the order of `asks`.
+
+        Raises
+        ------
+        ValueError
+            As `ask`; one name twice, or more than 10000 asks of a user.
+        """
+        pairs = [(name, sql) for name, sql in asks]
+        kept = self._native.ask_many(user or _user(), pairs, format, only_new)
+        return [Ask._of(known) for known in json.loads(kept)]
+
     def ask_document(
         self,
         path: str | os.PathLike[str],

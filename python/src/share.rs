@@ -68,6 +68,20 @@ impl Group {
         serde_json::to_string(&ask).map_err(|e| to_python(unprintable(&e)))
     }
 
+    fn ask_many(
+        &self,
+        py: Python<'_>,
+        user: &str,
+        asks: Vec<(String, String)>,
+        format: &str,
+        only_new: bool,
+    ) -> PyResult<String> {
+        let askings = asks.iter().map(|(name, sql)| (name.as_str(), Asking { sql, format, only_new }));
+        let askings: Vec<(&str, Asking<'_>)> = askings.collect();
+        let asks = asked(py, || self.0.ask_many(user, &askings))?;
+        serde_json::to_string(&asks).map_err(|e| to_python(unprintable(&e)))
+    }
+
     fn ask_document(
         &self,
         py: Python<'_>,

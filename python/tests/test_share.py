@@ -171,6 +171,26 @@ def test_a_producer_that_is_killed_goes_on(place):
     assert list(place.glob("group/data/*/*.parquet")) == []
 
 
+def test_many_asks_are_one_object_and_each_has_its_answer(place):
+    group = sieva.share.create(place / "group", place / "steps")
+    bounds = range(0, 990, 90)
+    pairs = [(f"above-{bound}", f"SELECT count(*) AS n WHERE T > {bound}") for bound in bounds]
+    asks = group.ask_many(pairs, format="csv", user="ada")
+    assert [(ask.name, ask.sql, ask.format) for ask in asks] == [(*pair, "csv") for pair in pairs]
+    assert group.asks("ada") == sorted(asks, key=lambda ask: ask.name)
+    assert len(list(place.glob("group/group/members/*"))) == 1
+    assert group.produce(settle=0).answers == len(pairs)
+    for bound in bounds:
+        (path,) = group.follow(f"above-{bound}", place / f"{bound}", user="ada").files
+        assert int(path.read_text().split()[1]) == int((values_of(0) > bound).sum())
+    before = group.asks("ada")
+    with pytest.raises(errors.SyntaxError_):
+        group.ask_many([("new", "SELECT T"), ("wrong", "SELECT")], user="ada")
+    with pytest.raises(errors.InvalidValue, match="two questions by the name 'new'"):
+        group.ask_many([("new", "SELECT T"), ("new", "SELECT P")], user="ada")
+    assert group.asks("ada") == before
+
+
 def test_what_cannot_be_is_told(place):
     group = place / "group"
     for args, code, text in [

@@ -7,7 +7,8 @@ use sieva::{Error, ErrorKind, Result, printable};
 use sieva_reduce::forms::{Config, Group as Variables, Variable};
 use sieva_reduce::{Function, Reduction};
 
-use crate::group::{Asking, Group, checked};
+use crate::asks::{Asking, checked};
+use crate::group::Group;
 use crate::record::Ask;
 
 /// What is wanted of a schema in JSON.
@@ -68,9 +69,8 @@ impl Group {
             let name = name_of(&reduction, &mut taken);
             asks.push((name, checked(&reduction.to_sql(&dims_of)?)?));
         }
-        let asking =
-            |(name, sql): (String, String)| self.ask(user, &name, &Asking { sql: &sql, format, only_new });
-        asks.into_iter().map(asking).collect()
+        let askings = asks.iter().map(|(name, sql)| (name.as_str(), Asking { sql, format, only_new }));
+        self.ask_many(user, &askings.collect::<Vec<_>>())
     }
 
     fn arrays(&self, producer: &str) -> Result<Option<Vec<Array>>> {

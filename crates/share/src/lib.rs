@@ -20,6 +20,7 @@
 //!
 //! What is written by whom, and why nobody sees half of anything: docs/understanding/sharing.md.
 
+mod asks;
 mod at_once;
 mod clock;
 mod collect;
@@ -31,14 +32,16 @@ mod made;
 mod names;
 mod pass;
 mod produce;
+mod ranges;
 mod record;
 mod scan;
 mod state;
 mod status;
 mod steps;
 
+pub use asks::Asking;
 pub use follow::{FollowOptions, Followed, Follower};
-pub use group::{Asking, Group, GroupOptions};
+pub use group::{Group, GroupOptions};
 pub use produce::{Produced, Producer, ProducerOptions, Trouble};
 pub use record::{Ask, Entry, Failure, ObjectRef, Step};
 pub use scan::{PlannedStep, PlannedUnit};

@@ -1,6 +1,6 @@
 //! A pass of a producer: what there is, who asks, what is over, what is to be made.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -9,7 +9,7 @@ use sieva_store::objects::Body;
 
 use crate::at_once;
 use crate::clock::now;
-use crate::collect::Consumer;
+use crate::collect::{Member, Numbers};
 use crate::made::Made;
 use crate::names;
 use crate::produce::{Produced, Producer, ProducerOptions, Trouble};
@@ -20,19 +20,28 @@ use crate::steps::{self, Found};
 /// Characters of an error that are kept.
 const MOST_MESSAGE: usize = 2000;
 
+/// An ask of a member, by their numbers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wanted {
+    member: usize,
+    ask: usize,
+}
+
 /// A pass.
 pub(crate) struct Pass<'p> {
     producer: &'p Producer,
     options: &'p ProducerOptions,
     pub limits: Limits,
+    /// The producer's record, and as it is put.
     record: ProducerRecord,
+    put: Vec<u8>,
     /// Steps that are complete, by name.
     pub ready: BTreeMap<String, Found>,
     pub waiting: u64,
-    pub consumers: Vec<Consumer>,
-    /// What was asked once and is no longer: users and names.
-    gone: Vec<(String, String)>,
-    /// Asks of which a record is wrong: nothing is made for them.
+    members: Vec<Member>,
+    /// Who was a member once and is no longer.
+    gone: Vec<String>,
+    /// Members of whom a record is wrong: nothing is made for them.
     pub troubles: Vec<Trouble>,
     /// What was made for these before.
     kept: Vec<IndexRecord>,
@@ -42,60 +51,48 @@ impl<'p> Pass<'p> {
     /// Looks what there is and who asks. Nothing is written.
     pub fn begin(producer: &'p Producer, options: &'p ProducerOptions) -> Result<Self> {
         let (group, name) = (&producer.group, &*producer.name);
-        let record = group.producer(name)?.ok_or_else(|| {
+        let mut record = group.producer(name)?.ok_or_else(|| {
             Error::new(ErrorKind::FileNotFound, format!("the producer '{name}' is registered no longer"))
         })?;
+        let put = record::bytes(&record)?;
         let found = steps::find(&record.sources, options.settle)?;
         let waiting = found.iter().filter(|f| !f.settled).count() as u64;
-        let ids: BTreeSet<&str> = found.iter().map(|f| f.step.id.as_str()).collect();
-        let settled: Vec<Step> = found.iter().filter(|f| f.settled).map(|f| f.step.clone()).collect();
-        let members: BTreeSet<String> = group.members()?.into_iter().collect();
-        let mut pairs = record.given.clone();
-        for user in &members {
-            pairs.extend(group.ask_names(user)?.into_iter().map(|ask| (user.clone(), ask)));
-        }
-        let pairs: Vec<(String, String)> = pairs.into_iter().collect();
-        let known = at_once::map(group.objects.at_once(), &pairs, |(user, ask)| {
-            let consumer = || {
-                // A listing may be late.
-                if !members.contains(user) && !group.is_member(user)? {
-                    return Ok(None);
-                }
-                let mut consumer = Consumer::of(group, name, user, ask, &settled)?;
-                if let Some(consumer) = &mut consumer {
-                    consumer.prune(group, name, &ids)?;
-                }
-                Ok(consumer)
-            };
-            match consumer() {
+        record.number(found.iter().map(|f| f.step.id.as_str()));
+        let settled = found.iter().filter(|f| f.settled);
+        let ready = settled.filter_map(|f| record.numbers.get(&f.step.id).copied()).collect();
+        let numbers = Numbers { numbering: record.numbering, ready };
+        // A listing may be late: those that something was put for are asked for by name.
+        let mut users = record.given.clone();
+        users.extend(group.members()?);
+        let users: Vec<String> = users.into_iter().collect();
+        let known = at_once::map(group.objects.at_once(), &users, |user| {
+            match Member::of(group, name, user, &numbers) {
                 // One wrong record is the matter of whom it is of.
                 Err(e) if record::is_of_record(&e) => Ok(Err(e)),
                 known => known.map(Ok),
             }
         })?;
         let (mut troubles, mut kept) = (Vec::new(), Vec::new());
-        let (mut consumers, mut gone) = (Vec::new(), Vec::new());
-        for (pair, consumer) in pairs.into_iter().zip(known) {
-            match consumer {
-                Ok(None) => gone.push(pair),
-                Ok(Some(consumer)) => consumers.push(consumer),
+        let (mut members, mut gone) = (Vec::new(), Vec::new());
+        for (user, member) in users.into_iter().zip(known) {
+            match member {
+                Ok(None) => gone.push(user),
+                Ok(Some(member)) => members.push(member),
                 Err(error) => {
-                    kept.extend(group.index(&pair.0, &pair.1, name).ok().flatten());
-                    troubles.push(Trouble { step: format!("{}/{}", pair.0, pair.1), error });
+                    kept.extend(group.index(&user, name).ok().flatten());
+                    troubles.push(Trouble { step: user, error });
                 }
             }
         }
-        drop(ids);
         let limits =
             Limits { memory: options.memory, threads: options.threads, cancel: Arc::clone(&options.cancel) };
         let ready = found.into_iter().filter(|f| f.settled).map(|f| (f.step.name.clone(), f)).collect();
-        Ok(Self { producer, options, limits, record, ready, waiting, consumers, gone, troubles, kept })
+        Ok(Self { producer, options, limits, record, put, ready, waiting, members, gone, troubles, kept })
     }
 
     /// Says what there is (metadata come first), and for whom something will be put.
     pub fn register(&mut self) -> Result<()> {
         let (group, name) = (&self.producer.group, &self.producer.name);
-        let before = record::bytes(&self.record)?;
         if let Some(newest) = self.ready.values().max_by_key(|found| found.modified)
             && self.record.described.as_ref() != Some(&newest.step.id)
             && let Ok(source) = scan::open(&newest.path, &self.producer.session, &self.limits)
@@ -106,13 +103,14 @@ impl<'p> Pass<'p> {
             self.record.described = Some(newest.step.id.clone());
         }
         self.record.steps = self.ready.values().map(|f| f.step.clone()).collect();
-        self.record.given.extend(self.consumers.iter().map(|c| (c.user.clone(), c.ask.name.clone())));
-        for (user, ask) in &self.gone {
-            group.objects.delete(&names::index(user, ask, name))?;
-            group.objects.delete(&names::taken(user, ask))?;
-            self.record.given.remove(&(user.clone(), ask.clone()));
+        let asking = self.members.iter().filter(|member| !member.asks.is_empty());
+        self.record.given.extend(asking.map(|member| member.user.clone()));
+        for user in &self.gone {
+            group.objects.delete(&names::index(user, name))?;
+            group.objects.delete(&names::taken(user))?;
+            self.record.given.remove(user);
         }
-        if record::bytes(&self.record)? != before {
+        if record::bytes(&self.record)? != self.put {
             record::write(&*group.objects, &names::producer(name), &self.record)?;
         }
         Ok(())
@@ -120,24 +118,41 @@ impl<'p> Pass<'p> {
 
     /// What is put for somebody still.
     pub fn indexes(&self) -> impl Iterator<Item = &IndexRecord> {
-        self.consumers.iter().map(|c| &c.index).chain(&self.kept)
+        self.members.iter().map(|member| &member.index).chain(&self.kept)
     }
 
     pub fn put_indexes(&mut self) -> Result<()> {
         let (group, name) = (&self.producer.group, &self.producer.name);
-        let changed: Vec<&Consumer> = self.consumers.iter().filter(|c| c.is_changed()).collect();
-        at_once::map(group.objects.at_once(), &changed, |consumer| consumer.write(group, name))?;
-        self.consumers.iter_mut().for_each(Consumer::written);
+        let changed: Vec<&Member> = self.members.iter().filter(|member| member.is_changed()).collect();
+        at_once::map(group.objects.at_once(), &changed, |member| member.write(group, name))?;
+        self.members.iter_mut().for_each(Member::written);
         Ok(())
     }
 
-    /// The numbers of the asks that have nothing of a step yet.
-    pub fn wanting(&self, step: &Step) -> Vec<usize> {
-        self.consumers.iter().enumerate().filter(|(_, c)| c.wants(step)).map(|(number, _)| number).collect()
+    /// The asks that have nothing of a step yet.
+    pub fn wanting(&self, step: &Step) -> Vec<Wanted> {
+        let Some(&number) = self.record.numbers.get(&step.id) else { return Vec::new() };
+        let of = |(member, known): (usize, &Member)| {
+            let wants = (0..known.asks.len()).filter(|&ask| known.wants(ask, number));
+            wants.map(move |ask| Wanted { member, ask }).collect::<Vec<_>>()
+        };
+        self.members.iter().enumerate().flat_map(of).collect()
     }
 
-    pub fn asks(&self, numbers: &[usize]) -> Vec<&Ask> {
-        numbers.iter().map(|&number| &self.consumers[number].ask).collect()
+    /// The ask, and whose it is.
+    fn of(&self, wanted: Wanted) -> (&Member, &Ask) {
+        let member = &self.members[wanted.member];
+        (member, &member.asks[wanted.ask])
+    }
+
+    pub fn asks(&self, wanting: &[Wanted]) -> Vec<&Ask> {
+        wanting.iter().map(|&wanted| self.of(wanted).1).collect()
+    }
+
+    /// The user, and the name of the ask.
+    pub fn who(&self, wanted: Wanted) -> (String, String) {
+        let (member, ask) = self.of(wanted);
+        (member.user.clone(), ask.name.clone())
     }
 
     /// Makes what is wanted of a step, and puts it; then the indexes name it.
@@ -166,12 +181,15 @@ impl<'p> Pass<'p> {
         }
         answers.sort_by_key(|(number, _)| *number);
         done.steps += 1;
+        let step = self.record.numbers.get(&found.step.id).copied().unwrap_or_default();
         for (number, answer) in answers {
-            done.entries += 1;
-            done.failed += u64::from(answer.is_err());
-            let consumer = &mut self.consumers[wanting[number]];
-            let entry = entry(&consumer.ask, &found.step, answer);
-            consumer.add(entry);
+            let wanted = wanting[number];
+            let failed = answer.is_err();
+            let entry = entry(self.of(wanted).1, &found.step, answer);
+            if self.members[wanted.member].add(wanted.ask, step, entry)? {
+                done.entries += 1;
+                done.failed += u64::from(failed);
+            }
         }
         self.put_indexes()
     }

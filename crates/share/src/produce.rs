@@ -1,19 +1,19 @@
 //! The producer's side: a pass over the steps that it has, for all who ask.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use sieva::{Error, ErrorKind, Result, Session};
-use sieva_store::name_of;
 
+use crate::clock::millis;
 use crate::collect::sweep;
 use crate::group::Group;
 use crate::lock::{self, Lock};
 use crate::names;
-use crate::pass::Pass;
+use crate::pass::{Pass, Wanted};
 use crate::record::{self, ProducerRecord, VERSION};
 use crate::scan::{self, PlannedStep, Scan};
 use crate::steps::{self, Found};
@@ -66,10 +66,10 @@ pub struct Produced {
     pub troubles: Vec<Trouble>,
 }
 
-/// What could not be done with a step, or for an ask.
+/// What could not be done with a step, or for a member.
 #[derive(Clone, Debug)]
 pub struct Trouble {
-    /// The step, or the user and the name of the ask.
+    /// The step, or the user.
     pub step: String,
     /// Why.
     pub error: Error,
@@ -103,6 +103,9 @@ impl Producer {
             steps: Vec::new(),
             described: None,
             given: BTreeSet::new(),
+            numbers: BTreeMap::new(),
+            next: 0,
+            numbering: millis(),
         });
         if record.sources != sources {
             record.sources = sources;
@@ -157,10 +160,8 @@ impl Producer {
         Ok(planned)
     }
 
-    fn plan_step(&self, pass: &Pass<'_>, found: &Found, wanting: &[usize]) -> Result<PlannedStep> {
-        let of = |&number: &usize| &pass.consumers[number];
-        let who: Vec<(String, String)> =
-            wanting.iter().map(of).map(|c| (c.user.clone(), c.ask.name.clone())).collect();
+    fn plan_step(&self, pass: &Pass<'_>, found: &Found, wanting: &[Wanted]) -> Result<PlannedStep> {
+        let who: Vec<(String, String)> = wanting.iter().map(|&wanted| pass.who(wanted)).collect();
         let source = match scan::open(&found.path, &self.session, &pass.limits) {
             Ok(source) => source,
             Err(e) => {
@@ -192,8 +193,7 @@ impl Producer {
     }
 
     fn alone(&self) -> Result<Lock> {
-        let place = name_of(format!("{}\0{}", self.group.name(), self.name).as_bytes());
-        Lock::take(&lock::directory()?.join(format!("{place}.lock")), || {
+        Lock::take(&lock::path_of(&[&self.group.name(), &self.name])?, || {
             let message = format!("another process is the producer '{}' of this group", self.name);
             Error::new(ErrorKind::InvalidValue, message).hint("wait for it, or be another one: --as NAME")
         })

@@ -13,9 +13,9 @@ use sieva::{
 };
 use sieva_encode::Format;
 use sieva_plan::Type;
-use sieva_reduce::merge::stages::{self, Stages, Value};
+use sieva_reduce::merge::stages::{Stages, Value};
 
-use crate::group::check_ask;
+use crate::asks::check_ask;
 use crate::record::{Ask, Step};
 
 /// A result that some want: a plan in a format.
@@ -89,11 +89,14 @@ impl Scan {
             }
         }
         let stages = Stages::of(&plans)?;
+        let mut plan_of = vec![None; asks.len()];
+        for (plan, unit) in stages.units.iter().enumerate() {
+            unit.who.iter().for_each(|&who| plan_of[who as usize] = Some(plan));
+        }
         let mut units: Vec<Unit> = Vec::new();
         let mut known = HashMap::new();
         for (number, format) in formats {
-            let asked = |unit: &stages::Unit| unit.who.iter().any(|&who| who as usize == number);
-            let Some(plan) = stages.units.iter().position(asked) else { continue };
+            let Some(plan) = plan_of[number] else { continue };
             let new = units.len();
             let at = *known.entry((plan, format.name())).or_insert(new);
             if at == new {

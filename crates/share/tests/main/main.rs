@@ -4,6 +4,7 @@
 mod crashes;
 mod hostile;
 mod interleavings;
+mod many;
 mod memory;
 mod whole;
 mod world;

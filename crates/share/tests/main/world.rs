@@ -109,7 +109,8 @@ pub fn check(memory: &Memory) {
     let contents = memory.contents();
     for (key, bytes) in contents.iter().filter(|(key, _)| key.starts_with("users/")) {
         let record: Value = serde_json::from_slice(bytes).unwrap();
-        for entry in record["entries"].as_array().into_iter().flatten() {
+        let answers = record["asks"].as_object().unwrap().values();
+        for entry in answers.flat_map(|of| of["entries"].as_array().into_iter().flatten()) {
             if let Some(object) = entry["object"]["key"].as_str() {
                 let there = contents.get(object).map(|bytes| bytes.len() as u64);
                 assert_eq!(there, entry["object"]["size"].as_u64(), "{key} names {object}");
