@@ -24,12 +24,14 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "sdquery"))
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "parallel"))
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+import scibox_consumers
 import scibox_functions
 import scibox_gts
 import scibox_links
 import scibox_page
 import scibox_parts
 import scibox_producers
+import scibox_sizes
 import scibox_store
 import scibox_traffic
 from machine import machine
@@ -84,6 +86,13 @@ def figure_6(run: Run) -> Result:
     return {"cells": cells}
 
 
+def figure_8(run: Run) -> Result:
+    """Measure uploads by the size of objects, and the size that a model chooses."""
+    options = {"merged": run.scale.merged, "runs": run.scale.runs, "seed": run.seed}
+    with scibox_store.running(run.stores[0], run.scratch) as store:
+        return scibox_sizes.measure(store, run.scratch, run.scale.parts, options=options)
+
+
 def figure_9(run: Run) -> Result:
     """Measure what 1 to 16 producers take to put what is asked of them."""
     return _producers(run, [(number, run.scale.requests) for number in run.scale.producers])
@@ -102,6 +111,18 @@ def _producers(run: Run, cells: list[tuple[int, int]]) -> Result:
             options |= {"budget": run.scale.budget, "checked": run.scale.checked}
             found.append(scibox_producers.measure(store, run.data, run.scratch, producers, options=options))
             run.say(scibox_producers.told(found[-1]))
+    return {"cells": found}
+
+
+def figure_11(run: Run) -> Result:
+    """Measure how long consumers wait, by their number."""
+    found = []
+    options = {"megabytes": run.scale.produced, "requests": run.scale.wanted, "seed": run.seed}
+    options["budget"] = run.scale.budget / 2
+    with scibox_store.running(run.stores[0], run.scratch) as store:
+        for consumers in run.scale.consumers:
+            found.append(scibox_consumers.measure(store, run.data, run.scratch, consumers, options=options))
+            run.say(scibox_consumers.told(found[-1]))
     return {"cells": found}
 
 
@@ -136,8 +157,10 @@ def figure_15(run: Run) -> Result:
 
 FIGURES: dict[str, Callable[[Run], Result]] = {
     "fig6": figure_6,
+    "fig8": figure_8,
     "fig9": figure_9,
     "fig10": figure_10,
+    "fig11": figure_11,
     "fig12": figure_12,
     "fig14": figure_14,
     "fig15": figure_15,

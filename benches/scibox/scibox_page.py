@@ -11,6 +11,7 @@ from typing import Any
 import scibox_page_gts
 import scibox_page_parts
 import scibox_page_producers
+import scibox_page_sizes
 import scibox_page_traffic
 from pdc_tables import Target, targets
 
@@ -19,8 +20,10 @@ Result = dict[str, Any]
 Made = tuple[dict[str, str], dict[str, str], list[Target]]
 FIGURES: dict[str, Callable[[Result], Made]] = {
     "fig6": scibox_page_traffic.page,
+    "fig8": scibox_page_sizes.page_8,
     "fig9": scibox_page_producers.page_9,
     "fig10": scibox_page_producers.page_10,
+    "fig11": scibox_page_sizes.page_11,
     "fig12": scibox_page_gts.page,
     "fig14": scibox_page_parts.page_14,
     "fig15": scibox_page_parts.page_15,

@@ -33,7 +33,15 @@ class Scale:
     reduced
         A variable of figures 15 and 16 (the paper: 64 MB to 1.5 GB).
     runs
-        Of each request of figures 14 to 16.
+        Of each cell of figure 8, and each request of figures 14 to 16.
+    merged
+        What each of 8 producers uploads in figure 8.
+    parts
+        Sizes of its objects (the paper: 2 to 256).
+    consumers
+        Their numbers in figure 11.
+    wanted
+        Requests of each of them (the paper: 1000).
     """
 
     variables: tuple[float, ...]
@@ -48,6 +56,10 @@ class Scale:
     objects: tuple[float, ...] = (1, 2, 4, 8, 16, 32, 64, 128)
     reduced: tuple[float, ...] = (8, 16, 32, 64, 128)
     runs: int = 5
+    merged: float = 64.0
+    parts: tuple[float, ...] = (0.5, 1, 2, 4, 8, 16, 32, 64)
+    consumers: tuple[int, ...] = (2, 4, 8, 16, 32, 64)
+    wanted: int = 60
 
 
 SCALES = {
@@ -64,6 +76,10 @@ SCALES = {
         objects=(0.1, 0.2),
         reduced=(0.1, 0.2),
         runs=1,
+        merged=0.4,
+        parts=(0.1, 0.4),
+        consumers=(2, 3),
+        wanted=8,
     ),
     "small": Scale(
         (0.25, 1.0),
@@ -77,6 +93,10 @@ SCALES = {
         objects=(1, 4, 16),
         reduced=(4, 16),
         runs=3,
+        merged=8.0,
+        parts=(0.5, 1, 2, 4, 8),
+        consumers=(2, 8),
+        wanted=40,
     ),
     "medium": Scale((1.0, 4.0, 16.0)),
     "large": Scale(
@@ -86,5 +106,8 @@ SCALES = {
         checked=200,
         restart=908.0,
         reduced=(64, 128, 256, 512, 1024, 1536),
+        merged=256.0,
+        parts=(2, 4, 8, 16, 32, 64, 128, 256),
+        wanted=1000,
     ),
 }

@@ -2,7 +2,8 @@
 """A producer or consumer as a process of its own: it gets ready, says so, and works when it is told to.
 
 Usage: scibox_worker.py JOB, a JSON document of what is to be done: ``produce`` a pass of a group, ``put``
-whole variables as the stock system does, ``follow`` asks of a user, or ``fetch`` an object.
+whole variables as the stock system does, ``follow`` asks of a user, ``fetch`` an object, or ``upload``
+data as objects of a size.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,8 @@ from scibox_workload import read
 from sieva._native import Objects
 
 Result = dict[str, Any]
+# Objects that a producer puts at a time; there are eight producers.
+UPLOADS = 2
 
 
 def produce(job: Result) -> Callable[[], Result]:
@@ -71,11 +75,25 @@ def fetch(job: Result) -> Callable[[], Result]:
     return work
 
 
+def upload(job: Result) -> Callable[[], Result]:
+    """Get ready to put data as objects of a size."""
+    objects, data, size = Objects(job["place"]), Path(job["path"]).read_bytes(), job["size"]
+    parts = [data[at : at + size] for at in range(0, len(data), size)]
+
+    def work() -> Result:
+        with ThreadPoolExecutor(UPLOADS) as pool:
+            list(pool.map(lambda at: objects.put(f"stock/{at}", parts[at]), range(len(parts))))
+        return {}
+
+    return work
+
+
 JOBS: dict[str, Callable[[Result], Callable[[], Result]]] = {
     "produce": produce,
     "put": put,
     "follow": follow,
     "fetch": fetch,
+    "upload": upload,
 }
 
 

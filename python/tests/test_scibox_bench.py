@@ -155,3 +155,21 @@ def test_parts_of_requests_and_of_passes(tmp_path):
     assert len(shown) == sum(cell["megabytes"] == 0.2 for cell in passes["cells"])
     [own] = [cell for cell in passes["cells"] if cell["kind"] == 8 and cell["megabytes"] == 0.2]
     assert own["native"] > 0
+
+
+def test_sizes_of_objects_and_consumers(tmp_path, module):
+    (sizes, waited), page = measured(tmp_path, "fig8", "fig11")
+    rows = between(page, "fig8")
+    assert [cell["size"] for cell in sizes["cells"]] == [100_000, 400_000]
+    assert [row[0].endswith("(chosen)") for row in rows] == [
+        cell["size"] == sizes["chosen"] for cell in sizes["cells"]
+    ]
+    # An object that is all of the data is fetched whole, and ranges are 1.4 % of it.
+    assert sizes["cells"][1]["fetched"] == pytest.approx(sizes["merged"] / sizes["range"])
+    assert 1 < sizes["cells"][0]["fetched"] < sizes["cells"][1]["fetched"]
+    for cell, row in zip(waited["cells"], between(page, "fig11"), strict=True):
+        assert row[3] == f"{cell['stock']['latency'] / cell['ours']['latency']:.2f}x"
+        assert cell["stock"]["bytes"] == cell["consumers"] * 8 * cell["variable"] > cell["ours"]["bytes"] > 0
+    chosen = module("scibox_sizes").chosen
+    assert chosen({1: 10.0, 2: 95.0, 4: 100.0, 8: 96.0}) == 2
+    assert chosen({1: 100.0, 2: 100.0}) == 1
