@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import scibox_ours as ours
+import scibox_stock as stock
 import sieva.share
 from scibox_at_once import at_once
 from scibox_store import Store
 from scibox_traffic import USERS, same
 from scibox_workload import Generator, read, write
-from sieva._native import Objects
 
 Result = dict[str, Any]
 
@@ -74,7 +74,7 @@ def _measure(store: Store, data: Path, work: Path, producers: int, options: Resu
         same("bytes put", moved.bytes_of("PUT", is_data=True), put)
         same("bytes put by the stock system", stock_moved.bytes_of("PUT", is_data=True), served * size)
     for job in theirs:
-        _empty(job["place"])
+        stock.empty(job["place"])
     for number, (group, asks, columns) in enumerate(groups):
         files, _ = ours.follow(group, _some(asks, options["checked"]), work / f"p{number}")
         ours.check(files, columns)
@@ -92,12 +92,6 @@ def _measure(store: Store, data: Path, work: Path, producers: int, options: Resu
 def _some(asks: list[ours.Ask], most: int) -> list[ours.Ask]:
     """Return some asks, from all of them: their answers are compared."""
     return asks[:: max(1, len(asks) // most)]
-
-
-def _empty(place: str) -> None:
-    objects = Objects(place)
-    for key, _ in objects.list():
-        objects.delete(key)
 
 
 def told(cell: Result) -> str:

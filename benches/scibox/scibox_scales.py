@@ -55,7 +55,7 @@ class Scale:
     each: int = 10
     objects: tuple[float, ...] = (1, 2, 4, 8, 16, 32, 64, 128)
     reduced: tuple[float, ...] = (8, 16, 32, 64, 128)
-    runs: int = 5
+    runs: int = 3
     merged: float = 64.0
     parts: tuple[float, ...] = (0.5, 1, 2, 4, 8, 16, 32, 64)
     consumers: tuple[int, ...] = (2, 4, 8, 16, 32, 64)

@@ -13,11 +13,11 @@ from statistics import fmean, median
 from typing import Any
 
 import numpy as np
+import scibox_stock as stock
 from scibox_at_once import at_once
 from scibox_store import Store
 from scibox_traffic import same
 from scibox_workload import LEAST_SHARE, MOST_SHARE
-from sieva._native import Objects
 
 Result = dict[str, Any]
 PRODUCERS = 8
@@ -94,9 +94,7 @@ def _upload(store: Store, path: Path, size: int) -> float:
         moved = store.moved(mark).bytes_of("PUT", is_data=True)
         same("bytes uploaded", moved, PRODUCERS * path.stat().st_size)
     for place in places:
-        objects = Objects(place)
-        for key, _ in objects.list():
-            objects.delete(key)
+        stock.empty(place)
     return seconds
 
 

@@ -123,3 +123,10 @@ def fetch(objects: Objects, key: str, size: int, path: Path) -> None:
             if data is None:
                 raise SystemExit(f"{key} is not there")
             file.write(data)
+
+
+def empty(place: str) -> None:
+    """Delete all objects of a place."""
+    objects = Objects(place)
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        list(pool.map(objects.delete, [key for key, _ in objects.list()]))

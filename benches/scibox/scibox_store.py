@@ -22,7 +22,7 @@ from sieva._native import Objects
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "python" / "tests"))
 
-from services.places import ASK_S3, ASK_SWIFT, MAKE_BUCKET, files_of, run
+from services.places import MAKE_BUCKET, run
 from services.processes import Processes, free_ports, program
 from services.stores import keys_of, swift
 
@@ -30,6 +30,25 @@ STORES = ("swift", "swift-s3", "moto", "directory")
 HERE = Path(__file__).resolve().parent
 # Seconds in which a server writes down what it answered.
 PATIENCE = 10.0
+
+
+# What a place holds, listed by the store's own clients.
+LIST = """
+import json, sys
+said, container, prefix = json.loads(sys.argv[1]), sys.argv[2], sys.argv[3]
+if sys.argv[4] == "swift":
+    import swiftclient
+    client = swiftclient.Connection(said["ST_AUTH"], said["ST_USER"], said["ST_KEY"])
+    entries = client.get_container(container, prefix=prefix, full_listing=True)[1]
+    found = {entry["name"]: entry["bytes"] for entry in entries}
+else:
+    import boto3
+    client = boto3.client("s3", endpoint_url=said["AWS_ENDPOINT_URL"], region_name="us-east-1",
+        aws_access_key_id=said["AWS_ACCESS_KEY_ID"], aws_secret_access_key=said["AWS_SECRET_ACCESS_KEY"])
+    pages = client.get_paginator("list_objects_v2").paginate(Bucket=container, Prefix=prefix)
+    found = {entry["Key"]: entry["Size"] for page in pages for entry in page.get("Contents", [])}
+print(json.dumps(found))
+"""
 
 
 @dataclass(frozen=True)
@@ -112,15 +131,11 @@ class Store:
     def held(self, place: str) -> dict[str, int]:
         """Return the sizes of all objects of a place, listed by the store's own clients."""
         if self.name == "directory":
-            return {key: size for key, (size, _) in files_of(place).items()}
+            root = Path(place)
+            return {str(p.relative_to(root)): p.stat().st_size for p in root.rglob("*") if p.is_file()}
         container, prefix = place.split("://")[1].split("/", 1)
-        script = ASK_SWIFT if self.name == "swift" else ASK_S3
-        found, _ = run(script, json.dumps(self.environment), container)
-        return {
-            key.removeprefix(f"{prefix}/"): size
-            for key, (size, _) in found.items()
-            if key.startswith(f"{prefix}/")
-        }
+        found = run(LIST, json.dumps(self.environment), container, f"{prefix}/", self.name)
+        return {key.removeprefix(f"{prefix}/"): size for key, size in found.items()}
 
     @property
     def is_logged(self) -> bool:
