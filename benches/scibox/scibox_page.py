@@ -52,6 +52,10 @@ def made(found: dict[str, Result]) -> tuple[dict[str, str], dict[str, str]]:
     for name, page in FIGURES.items():
         if name in found:
             more, drawn, goals = page(found[name])
+            for file in drawn:
+                # The figure stands before its table, so that a page has none that was not drawn.
+                number = Path(file).stem.rpartition("-")[2]
+                more[f"fig{number}"] = f"![Figure {number}]({file})\n\n{more[f'fig{number}']}"
             tables |= {f"{name}-run": about(found[name])} | more
             plots |= drawn
             wanted += goals

@@ -98,9 +98,9 @@ SCALES = {
         consumers=(2, 8),
         wanted=40,
     ),
-    "medium": Scale((1.0, 4.0, 16.0)),
+    "medium": Scale((4.0, 16.0, 64.0)),
     "large": Scale(
-        (4.0, 16.0, 64.0),
+        (4.0, 16.0, 64.0, 128.0),
         budget=120.0,
         produced=12.75,
         checked=200,
