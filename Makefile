@@ -18,7 +18,7 @@ RUST_SOURCES := $(shell find crates python/src -type f \( -name '*.rs' -o -name 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help setup build demo services valgrind libhdf5 install uninstall gridftp gridftp-packages mpi mpi-packages slurm-packages striped-packages test test-rust test-python conformance lint cargo-deny advisories \
-	bench bench-check bench-kernels bench-objects bench-fasm bench-groups bench-regret bench-many bench-read-many bench-catalog bench-remote bench-memory sds pdc hila hila-packages sdquery fuzz mutants mutants-isolated clean
+	bench bench-check bench-kernels bench-objects bench-fasm bench-groups bench-regret bench-many bench-read-many bench-catalog bench-remote bench-memory sds pdc hila hila-packages scibox scibox-packages sdquery fuzz mutants mutants-isolated clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1	\2/p' $(MAKEFILE_LIST) | expand -t 23
@@ -211,6 +211,14 @@ hila-packages: ## install CephFS and PnetCDF (Debian, as root) for make hila, or
 HILA :=
 hila: build hila-packages ## repeat section V of HiLa on CephFS: PnetCDF and MPI-IO beside read_many of all ranks, value queries at once, a model of 40 servers; 40 minutes; HILA='--runs 3 --calls 10 30 50' for 15
 	$(BIN)/python benches/hila/run.py --page docs/reproduction/hila.md $(HILA)
+
+SCIBOX_PACKAGES := memcached iproute2
+scibox-packages: ## install what Swift and shaped links need for make scibox (Debian, as root), or name what is missing
+	$(call debian,scibox,$(SCIBOX_PACKAGES),--no-install-recommends)
+
+SCIBOX :=
+scibox: build services scibox-packages ## repeat section VII of Scibox on Swift, S3 and a directory beside the stock system; SCIBOX='--only fig6 --scale small'
+	$(BIN)/python benches/scibox/run.py --page docs/reproduction/scibox.md $(SCIBOX)
 
 # Inputs that are found are kept in fuzz/corpus, what makes a target fail in fuzz/artifacts. Stores and replicas are
 # made in memory where there is a file system for that: their builders wait for the disk.

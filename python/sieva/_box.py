@@ -29,11 +29,9 @@ class Box(NamedTuple):
         """Return the wanted elements of the box as they were asked for."""
         return values if self.inner is None else values[self.inner]
 
-    def cut_whole(self, values: NDArray[Any]) -> Any:  # noqa: ANN401 - as `cut`
-        """Return the same of all values of the box."""
-        return self.cut(
-            values if self.steps is None else values[tuple(slice(None, None, n) for n in self.steps)]
-        )
+    def picked(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Return of all values of the box those that steps lead to."""
+        return values if self.steps is None else values[tuple(slice(None, None, n) for n in self.steps)]
 
     def apart(self, itemsize: int) -> tuple[Sparse, list[Request]] | None:
         """Return the parts in which a box with long steps is read; None where it is read as a whole."""

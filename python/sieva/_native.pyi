@@ -267,6 +267,11 @@ def build_index(
 ) -> dict[str, Any]:
     """Build augmentations; see `sieva.Source.build_index`. An exception that ``progress`` raises stops it."""
 
+def calibrate_store(
+    place: str, sizes: list[int] | None = None, threads: list[int] | None = None
+) -> dict[str, Any]:
+    """See `sieva.share.calibrate`."""
+
 class Group:
     """See `sieva.share.Group`."""
 
@@ -303,6 +308,15 @@ class Group:
     ) -> str:
         """Ask for something of every step; returns the ask as JSON."""
 
+    def ask_many(
+        self,
+        user: str,
+        asks: list[tuple[str, str]],
+        format: str,  # noqa: A002
+        only_new: bool,
+    ) -> str:
+        """Ask for many things at once; returns the asks as JSON."""
+
     def ask_document(
         self,
         user: str,
@@ -331,10 +345,10 @@ class Group:
     def status(self) -> str:
         """Return what there is in the group, as JSON."""
 
-    def plan(self, producer: str, options: tuple[float, int | None, int | None, str]) -> list[dict[str, Any]]:
+    def plan(self, producer: str, options: dict[str, Any]) -> list[dict[str, Any]]:
         """Return what a pass would make; options are seconds to settle, memory, threads, and the spool."""
 
-    def produce(self, producer: str, options: tuple[float, int | None, int | None, str]) -> dict[str, Any]:
+    def produce(self, producer: str, options: dict[str, Any]) -> dict[str, Any]:
         """Make and put what is asked for."""
 
     def follow(self, user: str, ask: str, folder: str) -> dict[str, Any]:
@@ -639,6 +653,16 @@ class Source:
 
     def info(self, path: str) -> dict[str, Any]:
         """Return what is known of the array of exactly this path, without reading its data."""
+
+    def read_masked(
+        self, path: str, start: list[int], shape: list[int]
+    ) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+        """Return the values of a box in their own type, and where they are missing."""
+
+    def read_run_masked(
+        self, path: str, start: int, n: int
+    ) -> tuple[NDArray[Any], NDArray[np.bool_]] | None:
+        """Return what `read_run` does in their own type, and where they are missing."""
 
     def read_run(self, path: str, start: int, n: int) -> NDArray[Any] | None:
         """Return elements that follow one another in C order, decoded; None where they do not lie so."""

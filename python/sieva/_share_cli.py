@@ -70,6 +70,17 @@ def _group(place: str) -> Group:
     return open_group(place)
 
 
+def _limits(function: Any) -> Any:  # noqa: ANN401 - any command
+    """Add the limits of evaluating."""
+    for option in (
+        click.option("--ask-time", type=_Duration(), metavar="TIME", help="What one ask of a file may take."),
+        click.option("--ask-memory", type=MemoryType(), help="Of the memory, what one ask may take."),
+        click.option("--memory", type=MemoryType(), help="Limit of evaluating."),
+    ):
+        function = option(function)
+    return function
+
+
 @click.group()
 def share() -> None:
     """Share through a store what others asked for of your data.
@@ -234,10 +245,11 @@ def status(place: str, as_json: bool) -> None:
 @share.command()
 @_place
 @click.option("--settle", type=_Duration(), default=2.0, help="As of `produce`.", metavar="TIME")
+@_limits
 @_as("producer")
-def plan(place: str, settle: float, name: str | None) -> None:
+def plan(place: str, name: str | None, **options: Any) -> None:  # noqa: ANN401 - as of `Group.plan`
     """Tell what the next pass would make, for whom, and what that takes. No data are read."""
-    planned = _group(place).plan(name, settle=settle)
+    planned = _group(place).plan(name, **options)
     if not planned:
         say("nothing is to be made")
     for step in planned:
@@ -276,31 +288,45 @@ def _show_planned(step: PlannedStep) -> None:
     metavar="TIME",
     help="A file is complete when it was left alone for 2s.",
 )
-@click.option("--memory", type=MemoryType(), help="Limit of evaluating.")
+@_limits
+@click.option("--result-size", type=MemoryType(), help="The largest result that is put.")
+@click.option(
+    "--objects",
+    type=click.Choice(["files", "partial", "whole"]),
+    default="files",
+    show_default=True,
+    help="Each result a plain file, or several in one object of which consumers read parts, or the whole.",
+)
+@click.option(
+    "--object-size", type=MemoryType(), help="Of shared objects; by default what is best by `calibrate`."
+)
+@click.option(
+    "--prices",
+    type=(float, float, float),
+    metavar="STORAGE IN OUT",
+    help="For each gigabyte, for the size of shared objects; by default 0.095 0 0.012.",
+)
 @click.option("--threads", type=click.IntRange(min=1), help="By default one for each core.")
 @click.option("--spool", metavar="DIR", help="Where results are kept until they are put.")
 @_as("producer")
-def produce(  # noqa: PLR0917 - a command has as many parameters as options
+def produce(
     place: str,
     once: bool,
     interval: float,
-    settle: float,
-    memory: int | None,
-    threads: int | None,
-    spool: str | None,
     name: str | None,
+    **options: Any,  # noqa: ANN401 - as of `Group.produce`
 ) -> None:
     """Make what is asked for and put it into the group, again and again."""
     group = _group(place)
 
     def run() -> Produced:
-        return group.produce(name, settle=settle, memory=memory, threads=threads, spool=spool)
+        return group.produce(name, **options)
 
     if once:
         done = run()
         _show_produced(done)
         if done.waiting:
-            time.sleep(settle)
+            time.sleep(options["settle"])
             done = run()
             _show_produced(done)
         if done.waiting:
@@ -340,6 +366,28 @@ def follow(  # noqa: PLR0917 - a command has as many parameters as options
     _repeat(run, _show_followed, interval)
 
 
+@share.command()
+@_place
+@click.option(
+    "--size", "sizes", multiple=True, type=MemoryType(), help="Of objects; may be given several times."
+)
+@click.option(
+    "--threads", multiple=True, type=click.IntRange(min=1), help="Moved at once; may be given several times."
+)
+@_json_option
+def calibrate(place: str, sizes: tuple[int, ...], threads: tuple[int, ...], as_json: bool) -> None:
+    """Measure what a store moves, and keep it: shared objects of groups there are sized by it."""
+    from sieva import share as sharing
+
+    found = sharing.calibrate(place, sizes=sizes or None, threads=threads or None)
+    if as_json:
+        click.echo(json.dumps({"place": found.place, "put": found.put, "get": found.get}))
+        return
+    say("objects of   at once   put/s        get/s")
+    for (size, count, put), (_, _, get) in zip(found.put, found.get, strict=True):
+        say(f"{size_text(size):<12} {count:<9} {size_text(int(put)):<12} {size_text(int(get))}")
+
+
 # What may be otherwise the next time.
 _PASSING = (errors.IoError, errors.PermissionDenied, errors.CorruptFile, errors.StaleSource)
 
@@ -366,6 +414,11 @@ def _show_produced(done: Produced) -> None:
         say(
             f"{_count(done.steps, 'file')}: {_count(done.answers, 'answer')}{failed}, "
             f"{_count(done.objects, 'object')} put ({size_text(done.bytes)}), {done.deleted} deleted",
+            err=True,
+        )
+    if done.deferred:
+        say(
+            f"{_count(done.deferred, 'ask')} left to the next pass: others of the same members took long",
             err=True,
         )
     for step, error in done.troubles:

@@ -199,9 +199,7 @@ def read_many(
 
     _one_of("mode", mode, ("nonblocking", "collective", "independent"))
     _one_of("errors", errors, ("raise", "return"))
-    engine = _engine_of(comm)
-    most = memory_bytes(memory) or engine.memory // 4
-    found = read_by(engine, list(requests), mode, most)
+    found = read_by(lambda: _engine_of(comm), list(requests), mode, memory_bytes(memory) or 0)
     wrong = next((one for one in found if isinstance(one, BaseException)), None)
     if wrong is not None and errors == "raise":
         raise wrong

@@ -21,19 +21,30 @@ import math
 import os
 import re
 import socket
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sieva import _native, errors
-from sieva._memory import memory_bytes
 from sieva._price import Price
+from sieva._share_options import pass_options
+from sieva._share_store import Calibrated, calibrate
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["Ask", "Followed", "Group", "PlannedResult", "PlannedStep", "Produced", "create", "open_group"]
+__all__ = [
+    "Ask",
+    "Calibrated",
+    "Followed",
+    "Group",
+    "PlannedResult",
+    "PlannedStep",
+    "Produced",
+    "calibrate",
+    "create",
+    "open_group",
+]
 
 # Seconds for which a file has to be left alone to count as complete.
 SETTLE = 2.0
@@ -133,6 +144,8 @@ class Produced:
         Objects that nobody needs any more.
     waiting
         Files that may not be complete yet.
+    deferred
+        Asks that are left to the next pass, as others of the same member took the time of one already.
     troubles
         What could not be done this time, with the file; the next pass tries it again.
     """
@@ -144,6 +157,7 @@ class Produced:
     bytes: int
     deleted: int
     waiting: int
+    deferred: int
     troubles: list[tuple[str, errors.SievaError]]
 
 
@@ -254,6 +268,37 @@ class Group:
         kept = self._native.ask(user or _user(), name, sql, format, only_new, _code(code))
         return Ask._of(json.loads(kept))
 
+    def ask_many(
+        self,
+        asks: Iterable[tuple[str, str]],
+        *,
+        format: str = "netcdf",  # noqa: A002 - as everywhere
+        only_new: bool = False,
+        user: str | None = None,
+    ) -> list[Ask]:
+        """Ask for many things at once: all of them or none, by one put.
+
+        Parameters
+        ----------
+        asks
+            The name and the SQL of each.
+        format, only_new, user
+            As of `ask`.
+
+        Returns
+        -------
+        list of Ask
+            In the order of `asks`.
+
+        Raises
+        ------
+        ValueError
+            As `ask`; one name twice, or more than 10000 asks of a user.
+        """
+        pairs = [(name, sql) for name, sql in asks]
+        kept = self._native.ask_many(user or _user(), pairs, format, only_new)
+        return [Ask._of(known) for known in json.loads(kept)]
+
     def ask_document(
         self,
         path: str | os.PathLike[str],
@@ -323,6 +368,8 @@ class Group:
         *,
         settle: float = SETTLE,
         memory: int | str | None = None,
+        ask_memory: int | str | None = None,
+        ask_time: float | None = None,
     ) -> list[PlannedStep]:
         """Return what a pass would make, for whom, and what that takes; no data are read.
 
@@ -334,13 +381,16 @@ class Group:
             Seconds for which a file has to be left alone to count as complete.
         memory
             What evaluating may take, as of a query.
+        ask_memory, ask_time
+            What one ask may take: bytes, and seconds. What exceeds a limit is refused.
 
         Returns
         -------
         list of PlannedStep
             A file each.
         """
-        planned = self._native.plan(self._producer(producer), _options(settle, memory, None, None))
+        options = pass_options(settle=settle, memory=memory, ask_memory=ask_memory, ask_time=ask_time)
+        planned = self._native.plan(self._producer(producer), options)
         return [
             PlannedStep(
                 one["step"],
@@ -360,6 +410,12 @@ class Group:
         *,
         settle: float = SETTLE,
         memory: int | str | None = None,
+        ask_memory: int | str | None = None,
+        ask_time: float | None = None,
+        result_size: int | str | None = None,
+        objects: str = "files",
+        object_size: int | str | None = None,
+        prices: tuple[float, float, float] | None = None,
         threads: int | None = None,
         spool: str | os.PathLike[str] | None = None,
     ) -> Produced:
@@ -372,6 +428,17 @@ class Group:
         ----------
         producer, settle, memory
             As of `plan`.
+        ask_memory, ask_time, result_size
+            What one ask may take: bytes, seconds of each file where it is evaluated by itself, bytes of the
+            result. What exceeds a limit is answered by an error; the others get theirs.
+        objects
+            ``files``: each result is a plain file. Others lie several in one object: ``partial`` as large as
+            the store moves best, ``whole`` no larger than what makes sharing dearer than files.
+        object_size
+            Bytes of such an object; by default what `calibrate` found best.
+        prices
+            For each gigabyte of storage, of transfer into the store, and out of it; by default those of the
+            paper: 0.095, 0, 0.012.
         threads
             By default one for each core.
         spool
@@ -388,7 +455,18 @@ class Group:
         OSError
             The store does not answer.
         """
-        options = _options(settle, memory, threads, spool)
+        options = pass_options(
+            settle=settle,
+            memory=memory,
+            threads=threads,
+            spool=spool,
+            ask_memory=ask_memory,
+            ask_time=ask_time,
+            result_size=result_size,
+            objects=objects,
+            object_size=object_size,
+            prices=prices,
+        )
         return Produced(**self._native.produce(self._producer(producer), options))
 
     def follow(self, name: str, folder: str | os.PathLike[str], *, user: str | None = None) -> Followed:
@@ -473,16 +551,6 @@ def open_group(place: str | os.PathLike[str]) -> Group:
         There is none.
     """
     return Group(_native.Group.open(os.fspath(place)), os.fspath(place))
-
-
-def _options(
-    settle: float,
-    memory: int | str | None,
-    threads: int | None,
-    spool: str | os.PathLike[str] | None,
-) -> tuple[float, int | None, int | None, str]:
-    limit = None if memory is None else memory_bytes(memory)
-    return settle, limit, threads, os.fspath(spool or tempfile.gettempdir())
 
 
 def _code(code: str | os.PathLike[str] | bytes | None) -> bytes | None:

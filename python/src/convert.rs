@@ -82,6 +82,19 @@ pub fn shaped<'py>(py: Python<'py>, column: Column, shape: &[u64]) -> PyResult<B
     }
 }
 
+/// Numbers in their own type, and for each whether it is missing, as arrays of this shape.
+pub fn masked<'py>(
+    py: Python<'py>,
+    column: Column,
+    shape: &[u64],
+) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
+    let Column { data, valid } = column;
+    let mut missing = vec![false; data.len()];
+    valid.iter().flat_map(Mask::zeros_iter).for_each(|i| missing[i] = true);
+    let values = shaped(py, Column { data, valid: None }, shape)?;
+    Ok((values, array(py, missing, shape)?))
+}
+
 /// Values as an array: few of them copied, many handed over.
 fn array<'py, T: Element>(py: Python<'py>, values: Vec<T>, shape: &[u64]) -> PyResult<Bound<'py, PyAny>> {
     let shape: Vec<usize> = shape.iter().map(|n| *n as usize).collect();

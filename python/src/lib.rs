@@ -84,7 +84,7 @@ mod native {
     #[pymodule_export]
     use super::session::Session;
     #[pymodule_export]
-    use super::share::Group;
+    use super::share::{Group, calibrate_store};
     #[pymodule_export]
     use super::source::{
         Source, check_allowed, check_name, from_clause, is_open_database, redacted, redacted_database,

@@ -9,7 +9,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use sieva::{Error, ErrorKind};
 use sieva_share::{
-    Asking, Config, FollowOptions, Follower, GroupOptions, PlannedStep, Producer, ProducerOptions,
+    Asking, CalibrateOptions, Config, FollowOptions, Follower, GroupOptions, Packing, PlannedStep, Prices,
+    Producer, ProducerOptions, Rate,
 };
 
 use crate::errors::to_python;
@@ -19,8 +20,25 @@ use crate::query::price_dict;
 #[pyclass(module = "sieva._native", frozen)]
 pub struct Group(sieva_share::Group);
 
-/// Seconds to settle, memory, threads, and where results are kept until they are put.
-type Options = (f64, Option<u64>, Option<usize>, PathBuf);
+/// How a pass is made: a dict of Python.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+struct Options {
+    /// Seconds.
+    settle: f64,
+    memory: Option<u64>,
+    threads: Option<usize>,
+    spool: PathBuf,
+    ask_memory: Option<u64>,
+    /// Seconds.
+    ask_time: Option<f64>,
+    result_size: Option<u64>,
+    /// files, partial or whole.
+    objects: String,
+    object_size: Option<u64>,
+    /// Of storage, of transfer into the store and out of it.
+    prices: Option<(f64, f64, f64)>,
+}
 
 #[pymethods]
 impl Group {
@@ -78,6 +96,20 @@ impl Group {
             None => self.0.ask(user, name, &asking),
         })?;
         serde_json::to_string(&ask).map_err(|e| to_python(unprintable(&e)))
+    }
+
+    fn ask_many(
+        &self,
+        py: Python<'_>,
+        user: &str,
+        asks: Vec<(String, String)>,
+        format: &str,
+        only_new: bool,
+    ) -> PyResult<String> {
+        let askings = asks.iter().map(|(name, sql)| (name.as_str(), Asking { sql, format, only_new }));
+        let askings: Vec<(&str, Asking<'_>)> = askings.collect();
+        let asks = asked(py, || self.0.ask_many(user, &askings))?;
+        serde_json::to_string(&asks).map_err(|e| to_python(unprintable(&e)))
     }
 
     fn ask_document(
@@ -147,6 +179,7 @@ impl Group {
         out.set_item("bytes", done.bytes)?;
         out.set_item("deleted", done.deleted)?;
         out.set_item("waiting", done.waiting)?;
+        out.set_item("deferred", done.deferred)?;
         let troubles = done.troubles.into_iter();
         let told: Vec<_> = troubles.map(|t| (t.step, to_python(t.error).into_value(py))).collect();
         out.set_item("troubles", told)?;
@@ -177,6 +210,28 @@ impl Group {
     }
 }
 
+/// Measures a place of a store: of each way and point the bytes of objects, threads, bytes in a second.
+#[pyfunction]
+#[pyo3(signature = (place, sizes=None, threads=None))]
+pub fn calibrate_store<'py>(
+    py: Python<'py>,
+    place: &str,
+    sizes: Option<Vec<u64>>,
+    threads: Option<Vec<u32>>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let mut options = CalibrateOptions::default();
+    options.sizes = sizes.unwrap_or(options.sizes);
+    options.threads = threads.unwrap_or(options.threads);
+    let cancel = Arc::clone(&options.cancel);
+    let found = interruptible(py, &cancel, || sieva_share::calibrate(place, &options))?;
+    let points = |rates: &[Rate]| rates.iter().map(|r| (r.size, r.threads, r.rate)).collect::<Vec<_>>();
+    let out = PyDict::new(py);
+    out.set_item("place", &found.place)?;
+    out.set_item("put", points(&found.put))?;
+    out.set_item("get", points(&found.get))?;
+    Ok(out)
+}
+
 /// Asks the store without the GIL, so that Ctrl-C is heard.
 fn asked<T: Send>(py: Python<'_>, f: impl FnOnce() -> sieva::Result<T> + Send) -> PyResult<T> {
     interruptible(py, &Arc::new(AtomicBool::new(false)), f)
@@ -186,13 +241,29 @@ fn unprintable(e: &serde_json::Error) -> Error {
     Error::new(ErrorKind::Internal, format!("as JSON: {e}"))
 }
 
-fn pass_options((settle, memory, threads, spool): Options) -> PyResult<(ProducerOptions, Arc<AtomicBool>)> {
-    let settle = Duration::try_from_secs_f64(settle).map_err(|_| {
-        let message = format!("settle={settle}: expected seconds, 0 or more");
-        to_python(Error::new(ErrorKind::InvalidValue, message))
-    })?;
+fn pass_options(given: Options) -> PyResult<(ProducerOptions, Arc<AtomicBool>)> {
     let cancel = Arc::new(AtomicBool::new(false));
-    Ok((ProducerOptions { settle, memory, threads, spool, cancel: Arc::clone(&cancel) }, cancel))
+    let options = ProducerOptions {
+        settle: duration("settle", given.settle)?,
+        memory: given.memory,
+        ask_memory: given.ask_memory,
+        ask_time: given.ask_time.map(|seconds| duration("ask_time", seconds)).transpose()?,
+        result_size: given.result_size,
+        packing: Packing::named(&given.objects).map_err(to_python)?,
+        prices: given.prices.map(|(s, i, o)| Prices::new(s, i, o)).transpose().map_err(to_python)?,
+        object_size: given.object_size,
+        threads: given.threads,
+        spool: given.spool,
+        cancel: Arc::clone(&cancel),
+    };
+    Ok((options, cancel))
+}
+
+fn duration(name: &str, seconds: f64) -> PyResult<Duration> {
+    Duration::try_from_secs_f64(seconds).map_err(|_| {
+        let message = format!("{name}={seconds}: expected seconds, 0 or more");
+        to_python(Error::new(ErrorKind::InvalidValue, message))
+    })
 }
 
 fn step_dict<'py>(py: Python<'py>, step: &PlannedStep) -> PyResult<Bound<'py, PyDict>> {

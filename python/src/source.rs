@@ -201,6 +201,37 @@ impl Source {
         convert::stepped(py, column, &bx.shape, &steps, Some(info), raw)
     }
 
+    /// The values of a box in their own type, and where they are missing.
+    fn read_masked<'py>(
+        &self,
+        py: Python<'py>,
+        path: &str,
+        start: Vec<u64>,
+        shape: Vec<u64>,
+    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
+        let array = self.0.resolve(path).map_err(to_python)?;
+        let cancel = Arc::new(AtomicBool::new(false));
+        let bx = Bx::new(start, shape);
+        let column = interruptible(py, &cancel, || {
+            self.0.read_box_with(array, &bx, false, self.0.memory(), &cancel)
+        })?;
+        convert::masked(py, column, &bx.shape)
+    }
+
+    /// As `read_run`, with where they are missing.
+    fn read_run_masked<'py>(
+        &self,
+        py: Python<'py>,
+        path: &str,
+        start: u64,
+        n: u64,
+    ) -> PyResult<Option<(Bound<'py, PyAny>, Bound<'py, PyAny>)>> {
+        let array = self.0.resolve(path).map_err(to_python)?;
+        let cancel = Arc::new(AtomicBool::new(false));
+        let read = interruptible(py, &cancel, || self.0.read_run(array, (start, n), &cancel))?;
+        read.map(|column| convert::masked(py, column, &[n])).transpose()
+    }
+
     /// Elements that follow one another in C order, as one dimension; None where they do not lie so.
     fn read_run<'py>(
         &self,

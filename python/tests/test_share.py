@@ -171,6 +171,59 @@ def test_a_producer_that_is_killed_goes_on(place):
     assert list(place.glob("group/data/*/*.parquet")) == []
 
 
+def test_many_asks_are_one_object_and_each_has_its_answer(place):
+    group = sieva.share.create(place / "group", place / "steps")
+    bounds = range(0, 990, 90)
+    pairs = [(f"above-{bound}", f"SELECT count(*) AS n WHERE T > {bound}") for bound in bounds]
+    asks = group.ask_many(pairs, format="csv", user="ada")
+    assert [(ask.name, ask.sql, ask.format) for ask in asks] == [(*pair, "csv") for pair in pairs]
+    assert group.asks("ada") == sorted(asks, key=lambda ask: ask.name)
+    assert len(list(place.glob("group/group/members/*"))) == 1
+    assert group.produce(settle=0).answers == len(pairs)
+    for bound in bounds:
+        (path,) = group.follow(f"above-{bound}", place / f"{bound}", user="ada").files
+        assert int(path.read_text().split()[1]) == int((values_of(0) > bound).sum())
+    before = group.asks("ada")
+    with pytest.raises(errors.SyntaxError_):
+        group.ask_many([("new", "SELECT T"), ("wrong", "SELECT")], user="ada")
+    with pytest.raises(errors.InvalidValue, match="two questions by the name 'new'"):
+        group.ask_many([("new", "SELECT T"), ("new", "SELECT P")], user="ada")
+    assert group.asks("ada") == before
+
+
+def test_small_results_share_an_object_and_limits_are_told(place):
+    group = sieva.share.create(place / "group", place / "steps")
+    found = json.loads(
+        sieva_share(
+            "calibrate", place / "group", "--size", "1KB", "--size", "8KB", "--threads", "1", "--json"
+        ).stdout
+    )
+    assert [(size, threads) for size, threads, _ in found["put"]] == [(1000, 1), (8000, 1)]
+    assert not (place / "group" / "calibrate").exists()
+    pairs = [(f"z{z}", f"SELECT avg(T) AS mean WHERE T > 0 AND T < 1e30 AND idx(z) = {z}") for z in range(20)]
+    group.ask_many(pairs, format="json", user="ada")
+    assert (
+        "1 object put"
+        in sieva_share("produce", group.place, "--once", "--settle", "0s", "--objects", "partial").stderr
+    )
+    for z in range(20):
+        (path,) = group.follow(f"z{z}", place / f"z{z}", user="ada").files
+        (row,) = json.loads(path.read_text())["rows"]
+        values = values_of(0)[z].astype("f8")
+        assert row[0] == pytest.approx(values[(values > 0) & (values < 1e30)].mean(), rel=1e-12)
+    assert group.produce(settle=0).deleted == 1
+    group.ask("all", "SELECT T, P", user="eve")
+    done = group.produce(settle=0, result_size="1KB", ask_memory="64MB", ask_time=60)
+    assert (done.answers, done.failed, done.deferred) == (1, 1, 0)
+    (failure,) = group.follow("all", place / "eve", user="eve").failures
+    assert failure[1:] == ("memory-limit", failure[2])
+    assert "a result of more than 1000 bytes" in failure[2]
+    with pytest.raises(errors.InvalidValue, match="an ask may take 0 s"):
+        group.plan(settle=0, ask_time=0)
+    with pytest.raises(errors.InvalidValue, match="no way to put results"):
+        group.produce(settle=0, objects="some")
+
+
 def test_what_cannot_be_is_told(place):
     group = place / "group"
     for args, code, text in [

@@ -12,7 +12,7 @@
  *              too little room the result is SIEVA_ERROR_INVALID_VALUE, the message says what is needed, and nothing
  *              is written. Output parameters are set on success only, unless said otherwise.
  *   Handles    sieva_source, sieva_query, sieva_plan, sieva_tasks, sieva_merge, sieva_selection, sieva_request, sieva_result, sieva_stream, sieva_stop,
- *              sieva_catalog, sieva_objects and sieva_search are freed by their own function, in any order: a query keeps its source
+ *              sieva_catalog, sieva_objects, sieva_search and sieva_group are freed by their own function, in any order: a query keeps its source
  *              open, a selection its query's, a search its catalog. Freeing NULL does nothing; NULL elsewhere is
  *              SIEVA_ERROR_INVALID_VALUE.
  *   Texts      are UTF-8 with a closing NUL.
@@ -154,6 +154,7 @@ typedef struct sieva_session sieva_session;
 typedef struct sieva_catalog sieva_catalog;
 typedef struct sieva_objects sieva_objects;
 typedef struct sieva_search sieva_search;
+typedef struct sieva_group sieva_group;
 
 /* An object. What it points to is valid as long as the handle that it is of. */
 typedef struct sieva_object {
@@ -622,6 +623,11 @@ SIEVA_API int32_t sieva_read_texts(const sieva_selection *selection, const char 
  * of the source (0: 1 GiB, or half of the system's memory where that is more): a larger chunk is memory-limit. */
 SIEVA_API int32_t sieva_read_box(const sieva_source *source, const char *array, uint32_t rank, const uint64_t *start, const uint64_t *count, int32_t stored, int32_t type, void *values, uint64_t capacity, uint8_t *missing, uint64_t *read);
 
+/* n values of an array from number first on, both counted in C order over all of it, by one request of the storage: the elements of a
+ * stripe, which begins and ends within rows. *read is n, or 0 where values do not lie so (chunks, files joined, records with others
+ * between them): read boxes then. type, values, missing as in sieva_read_box(). */
+SIEVA_API int32_t sieva_read_run(const sieva_source *source, const char *array, uint64_t first, uint64_t n, int32_t type, void *values, uint64_t capacity, uint8_t *missing, uint64_t *read);
+
 /* One part of sieva_read_many(): a box of an array, or its values at the positions of a selection over its dimensions.
  * Fields that are not needed are 0, so start with = { 0 }. */
 typedef struct sieva_part {
@@ -660,9 +666,9 @@ SIEVA_API int32_t sieva_box_parts(const sieva_source *source, const char *array,
  * less and nothing overlaps, each reads its own. counts has ranks values: how many of the numbers are of each process, which
  * follow one another. A part is 7 + 2 * rank numbers: array (sieva_array_find()), kind (any number: of parts that may not be read
  * together it differs), bytes of a value, request (any number), server, stripe and block (sieva_box_parts()), starts, lengths.
- * A process sends most bytes in a wave, or one unit. dealt has room for capacity rows of 5 numbers, in the order in which parts
- * are read: number of the part, in the order in which they are given; unit; reader; wave; is_row for sieva_unite_boxes(). *needed
- * as in sieva_box_parts(). Reads nothing. Errors: invalid-value for numbers that are no parts. */
+ * A process sends most bytes in a wave, or one unit. dealt has room for capacity rows of 7 numbers, in the order in which parts
+ * are read: number of the part, in the order in which they are given; unit; reader; wave; is_row for sieva_unite_boxes(); and, where
+ * the unit is one run of elements in C order, first and n for sieva_read_run(), else 0 and 0. *needed as in sieva_box_parts(). Reads nothing. Errors: invalid-value for numbers that are no parts. */
 SIEVA_API int32_t sieva_deal_parts(const sieva_source *source, uint32_t ranks, const uint64_t *counts, const uint64_t *numbers, uint64_t most, uint64_t *dealt, uint64_t capacity, uint64_t *needed);
 
 /* Boxes that cover what n boxes do, nothing twice: rows of 2 * rank numbers, starts then lengths, of which none is 0. What lies
@@ -872,6 +878,104 @@ SIEVA_API int32_t sieva_index_job_finish(const sieva_index_job *job, sieva_index
 /* Frees a job; a replica that is not finished is gone. */
 SIEVA_API void sieva_index_job_free(sieva_index_job *job);
 
+/* ---- Groups: sharing what others ask for ------------------------------------------------------------------------------------- */
+
+/* Makes a group at a place, a directory or the address of a place in an object store, or takes the one that is there, and says
+ * that producer shares files, directories and patterns of this machine; both NULL and 0: a group without a producer. expires:
+ * seconds after which results are deleted that nobody took; 0: never. *group is to be closed by sieva_group_close(). Errors:
+ * invalid-value for what is no name, and for a group that is there with another time; file-not-found for a source. */
+SIEVA_API int32_t sieva_group_create(const char *place, const char *producer, const char *const *sources, uint64_t count, uint64_t expires, sieva_group **group);
+
+/* Opens the group at a place. Errors: file-not-found where there is none; unsupported for one of another version. */
+SIEVA_API int32_t sieva_group_open(const char *place, sieva_group **group);
+
+/* Closes a group, of which nothing runs. */
+SIEVA_API void sieva_group_close(sieva_group *group);
+
+/* Makes a user a member; who asks becomes one. sieva_group_leave() withdraws all that was asked; what was made for the user is deleted
+ * by the producers' next passes. */
+SIEVA_API int32_t sieva_group_join(const sieva_group *group, const char *user);
+SIEVA_API int32_t sieva_group_leave(const sieva_group *group, const char *user);
+
+/* Asks for count things of every file of the group, each by a name, in place of what was asked by that name: all of them or none, by
+ * one put. sqls: SELECTs without FROM. format: netcdf, hdf5, arrow, parquet, csv or json; NULL: netcdf. only_new: 1 for files that
+ * producers do not have yet. Errors: invalid-value for what is no name, one name twice, and what is no format; syntax-error. */
+SIEVA_API int32_t sieva_group_ask(const sieva_group *group, const char *user, const char *const *names, const char *const *sqls, uint64_t count, const char *format, int32_t only_new);
+
+/* Asks for something no longer. Errors: file-not-found where it was not asked for. */
+SIEVA_API int32_t sieva_group_withdraw(const sieva_group *group, const char *user, const char *name);
+
+/* What producers have, with the schema of the newest file of each, and what is asked and waits to be taken, as JSON with a closing NUL.
+ * text, capacity and needed as in sieva_source_schema(). */
+SIEVA_API int32_t sieva_group_list(const sieva_group *group, char *text, uint64_t capacity, uint64_t *needed);
+SIEVA_API int32_t sieva_group_status(const sieva_group *group, char *text, uint64_t capacity, uint64_t *needed);
+
+/* In which objects results are put: each in one of its own; several in one, of which consumers read parts; several in one that is no
+ * dearer for who reads it whole. */
+enum sieva_packing { SIEVA_PACKING_FILES = 0, SIEVA_PACKING_PARTIAL = 1, SIEVA_PACKING_WHOLE = 2 };
+
+/* How a pass is made; 0 and NULL are the defaults. New fields will come at the end, so start with SIEVA_PRODUCE_INIT. */
+typedef struct sieva_produce_options {
+    uint64_t size;          /* sizeof(sieva_produce_options) */
+    uint64_t memory;        /* bytes that evaluating may take; 0: as a query */
+    uint64_t ask_memory;    /* of these, what one ask may take; 0: all */
+    uint64_t result_size;   /* bytes of a result; 0: any. What exceeds a limit of an ask is answered by an error */
+    uint64_t object_size;   /* bytes of an object that several results share; 0: what the store was found to move best */
+    double ask_time;        /* seconds that one ask of a file may take by itself; 0: any */
+    double prices[3];       /* for each gigabyte of storage, of transfer into the store and out of it; all 0: those of the paper */
+    int64_t settle_ms;      /* how long a file has to be left alone to count as complete; 0: 2000; below 0: not at all */
+    uint32_t threads;       /* 0: one for each core */
+    int32_t packing;        /* enum sieva_packing */
+    const char *spool;      /* a directory where results are kept until they are put; NULL: that of temporary files */
+    const sieva_stop *stop; /* ends the pass; NULL: nothing does */
+} sieva_produce_options;
+
+#define SIEVA_PRODUCE_INIT { sizeof(sieva_produce_options), 0, 0, 0, 0, 0, { 0, 0, 0 }, 0, 0, 0, NULL, NULL }
+
+/* What a pass of a producer did. New fields will come at the end, so start with SIEVA_PRODUCED_INIT. */
+typedef struct sieva_produced {
+    uint64_t size;     /* sizeof(sieva_produced) */
+    uint64_t steps;    /* files that something was made of */
+    uint64_t answers;  /* asks that were answered */
+    uint64_t failed;   /* of these, by an error */
+    uint64_t objects;  /* that were put */
+    uint64_t bytes;    /* of these */
+    uint64_t deleted;  /* objects that nobody needs any more */
+    uint64_t waiting;  /* files that may not be complete yet */
+    uint64_t deferred; /* asks that are left to the next pass: others of the same member took long */
+    uint64_t troubles; /* what could not be done this time: sieva_group_troubles() */
+} sieva_produced;
+
+#define SIEVA_PRODUCED_INIT { sizeof(sieva_produced), 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+
+/* What the next pass of a producer would make, for whom, and what that takes, as JSON. No data are read. options may be NULL. */
+SIEVA_API int32_t sieva_group_plan(const sieva_group *group, const char *producer, const sieva_produce_options *options, char *text, uint64_t capacity, uint64_t *needed);
+
+/* Makes and puts all that is asked of a producer and not there yet, and deletes what nobody needs any more: one pass. One that was stopped
+ * anywhere goes on when it is asked for again. options and produced may be NULL. Errors: file-not-found where there is no such
+ * producer; invalid-value while another process of this machine is it; cancelled. */
+SIEVA_API int32_t sieva_group_produce(const sieva_group *group, const char *producer, const sieva_produce_options *options, sieva_produced *produced);
+
+/* What a pass of a follower did. New fields will come at the end, so start with SIEVA_FOLLOWED_INIT. */
+typedef struct sieva_followed {
+    uint64_t size;     /* sizeof(sieva_followed) */
+    uint64_t files;    /* that were put into the folder */
+    uint64_t bytes;    /* that were fetched for them */
+    uint64_t failures; /* answers that are errors */
+    uint64_t troubles; /* what could not be fetched this time */
+} sieva_followed;
+
+#define SIEVA_FOLLOWED_INIT { sizeof(sieva_followed), 0, 0, 0, 0 }
+
+/* Fetches the answers to what a user asks for by a name that are not in a folder yet: one pass. The folder is made, and is for this ask
+ * alone. stop and followed may be NULL. Errors: file-not-found for who is no member, and what is not asked; invalid-value for the folder
+ * of another ask; cancelled. */
+SIEVA_API int32_t sieva_group_follow(const sieva_group *group, const char *user, const char *name, const char *folder, const sieva_stop *stop, sieva_followed *followed);
+
+/* What the last pass through this handle could not do, and the answers that are errors, as JSON: of each the file, the error's code and what
+ * it says. */
+SIEVA_API int32_t sieva_group_troubles(const sieva_group *group, char *text, uint64_t capacity, uint64_t *needed);
+
 /* ---- Asynchronous requests ---------------------------------------------------------------------------------------------------- */
 
 /* Starts work (enum sieva_what) on a query in a thread of its own. The query may be changed and freed meanwhile.
@@ -884,7 +988,7 @@ SIEVA_API int32_t sieva_start(const sieva_query *query, int32_t what, sieva_requ
  * sieva_cancel().
  * Of what may take long these have no such form, and are called by a thread of the program's own: sieva_source_manifest(),
  * sieva_index_job_open(), _tasks(), _take() and _finish(), sieva_index_task_run() (ended by sieva_index_options.stop), and
- * sieva_index_drop_replicas(). sieva_result_size() and _bytes() of a deflated result are started by sieva_start_result_read(), sieva_search_hits() by
+ * sieva_index_drop_replicas(), and all of sieva_group_...(), of which passes are ended by a sieva_stop. sieva_result_size() and _bytes() of a deflated result are started by sieva_start_result_read(), sieva_search_hits() by
  * sieva_search_start(); sieva_result_stream() and _any_order() have threads, and sieva_stream_ready() tells whether sieva_stream_next()
  * waits. These open one file or read coordinates or an index once: sieva_query_estimate(), sieva_query_plan(), sieva_query_stats(),
  * sieva_histogram(), sieva_selection_from_...(), sieva_selection_of_object(), and sieva_plan_sql() of a collection. These ask a catalog

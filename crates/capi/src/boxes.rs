@@ -134,6 +134,38 @@ pub unsafe extern "C" fn sieva_read_box(
     })
 }
 
+/// `sieva_read_run`
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sieva_read_run(
+    source: *const SourceHandle,
+    array: *const c_char,
+    first: u64,
+    n: u64,
+    r#type: i32,
+    values: *mut c_void,
+    capacity: u64,
+    missing: *mut u8,
+    read: *mut u64,
+) -> i32 {
+    guarded(|| {
+        let out = Out::new(read, "read")?;
+        // SAFETY: the promises of sieva.h.
+        let source = unsafe { opened(source) }?;
+        // SAFETY: as above.
+        let index = unsafe { source.array(array) }?;
+        let mut target = Target::new(r#type, values, capacity, missing)?;
+        target.check_room(n)?;
+        let column = source.source.read_run(index, (first, n), &Arc::default())?;
+        if let Some(column) = &column {
+            // SAFETY: as above.
+            unsafe { target.put(column) }?;
+        }
+        // SAFETY: as above.
+        unsafe { out.set(if column.is_some() { n } else { 0 }) };
+        Ok(())
+    })
+}
+
 /// `sieva_box_parts`
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sieva_box_parts(

@@ -12,6 +12,8 @@ pub mod catalog;
 pub mod collection;
 pub mod describe;
 pub mod given;
+pub mod group;
+pub mod group_passes;
 pub mod guard;
 pub mod histogram;
 pub mod index;

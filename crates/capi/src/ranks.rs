@@ -69,7 +69,8 @@ pub unsafe extern "C" fn sieva_deal_parts(
         let plan = Plan::of(&arrays, pieces, counts.len(), most)?;
         let rows = plan.units.iter().enumerate().flat_map(|(number, unit)| {
             let is_row = u64::from(plan.is_row(number));
-            let of = [number as u64, unit.reader as u64, unit.wave, is_row];
+            let (first, n) = plan.run(number).unwrap_or_default();
+            let of = [number as u64, unit.reader as u64, unit.wave, is_row, first, n];
             plan.given[unit.pieces.clone()].iter().flat_map(move |i| [*i as u64].into_iter().chain(of))
         });
         // SAFETY: as above.

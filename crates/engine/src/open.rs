@@ -393,6 +393,7 @@ impl Source {
         memory: u64,
         cancel: &Arc<AtomicBool>,
     ) -> Result<Column> {
+        self.check_file()?;
         let info = &self.schema().arrays[array];
         check_box(info, bx)?;
         let need = need(info, bx.len());
@@ -404,6 +405,16 @@ impl Source {
         self.read_box_in_window((array, bx, raw), (memory, need), cancel, |cache| {
             self.read_box_alone(array, bx, raw, memory, cancel, cache)
         })
+    }
+
+    /// That a local file is the one that was opened: its structure is known from then on, and would be taken for that of other bytes.
+    /// Stores of several objects look at each when they read it.
+    ///
+    /// # Errors
+    /// `stale-source`
+    pub(crate) fn check_file(&self) -> Result<()> {
+        let store = self.inner.store();
+        if store.local_path().is_some() { store.check_unchanged() } else { Ok(()) }
     }
 
     /// Reads a box by itself, with this cache.

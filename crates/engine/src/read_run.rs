@@ -18,13 +18,14 @@ impl Source {
     /// records among which others lie.
     ///
     /// # Errors
-    /// `invalid-value` where there are fewer elements, and reading errors; `memory-limit`, `cancelled`.
+    /// `invalid-value` where there are fewer elements, and reading errors; `stale-source`, `memory-limit`, `cancelled`.
     pub fn read_run(
         &self,
         array: usize,
         (start, n): (u64, u64),
         cancel: &Arc<AtomicBool>,
     ) -> Result<Option<Column>> {
+        self.check_file()?;
         let info = &self.schema().arrays[array];
         if info.dtype == DType::Str {
             return Ok(None);

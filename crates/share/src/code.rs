@@ -15,13 +15,14 @@ use arrow_array::{Array, BooleanArray, RecordBatch};
 use arrow_schema::{DataType, Schema};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use sieva::{Error, ErrorKind, Query, Result};
+use sieva::{Batches, Error, ErrorKind, Query, Result};
 use sieva_encode::Format;
 use sieva_reduce::{DimsOf, Reduction};
-use sieva_usercode::{Code, Element, Function, Input, Limits, Slice};
+use sieva_usercode::{Code, Element, Function, Input, Slice};
 
 use crate::made::Made;
 use crate::values;
+use crate::watch::Limits;
 
 /// Bytes of a module of an ask: records are small.
 const MOST_MODULE: usize = 128 << 10;
@@ -29,8 +30,6 @@ const MOST_MODULE: usize = 128 << 10;
 const MODULE: &str = "wasm:";
 /// Rows that are handed over at once.
 const BATCH_ROWS: usize = 1 << 16;
-/// Bytes that a function of all rows may have before it runs.
-const MOST_WAITING: usize = 256 << 20;
 
 /// Code as an ask keeps it: text as it is, a module as text.
 ///
@@ -76,34 +75,71 @@ pub(crate) struct Running<'a> {
     pub strict: bool,
     /// Where results are kept.
     pub spool: &'a Path,
-    pub limits: Limits,
+    /// Of an ask.
+    pub limits: &'a Limits,
 }
 
-/// A result, and why it is not what the code makes, where it is not.
-pub(crate) type Outcome = (Made, Option<Error>);
-
-/// The result of a query, or of code that it is handed to.
-///
-/// # Errors
-/// What the query says; where the group is strict what the code says.
-pub(crate) fn made(
-    query: Arc<Query>,
-    format: Format,
-    code: Option<&str>,
-    of: &Running<'_>,
-) -> Result<Outcome> {
-    let Some(code) = code else { return Ok((Made::new(query, format, of.spool)?, None)) };
-    match ran(&query, code, format, of) {
-        Ok(made) => Ok((made, None)),
-        Err(e) if of.strict || is_of_data(&e) => Err(e),
-        Err(e) => {
-            let why =
-                format!("the code failed, and these are the data that it was asked of: {}", e.message());
-            let mut told = Error::new(e.kind(), why);
-            if let Some(hint) = e.hint_text() {
-                told = told.hint(hint);
+impl Running<'_> {
+    /// What comes of code that the result of a query is handed to.
+    ///
+    /// # Errors
+    /// What the query says; where the group is strict what the code says.
+    pub fn made(&self, query: Arc<Query>, code: &str, format: Format) -> Result<Made> {
+        match self.ran(&query, code, format) {
+            Err(e) if !self.strict && !is_of_data(&e) => {
+                let why =
+                    format!("the code failed, and these are the data that it was asked of: {}", e.message());
+                let mut told = Error::new(e.kind(), why);
+                if let Some(hint) = e.hint_text() {
+                    told = told.hint(hint);
+                }
+                let mut data = Made::new(query, format, self.spool, self.limits)?;
+                data.told = Some(told);
+                Ok(data)
             }
-            Ok((Made::new(query, format, of.spool)?, Some(told)))
+            made => made,
+        }
+    }
+
+    fn ran(&self, query: &Query, code: &str, format: Format) -> Result<Made> {
+        let limits = self.of_code(query);
+        let batches = query.batches(BATCH_ROWS)?;
+        let inputs = inputs(&batches.schema())?;
+        let bytes = bytes_of(code)?;
+        let function = Function::compile(Code::of_bytes(&bytes)?, &inputs)?;
+        let out = if function.is_whole() {
+            // It has to know how many there are.
+            let (all, rows) = waiting(batches, limits.memory)?;
+            let mut run = function.start(rows, &limits)?;
+            for batch in all {
+                push(&mut run, &batch)?;
+            }
+            run.finish(row_length(query, rows))?
+        } else {
+            let mut run = function.start(0, &limits)?;
+            for batch in batches {
+                push(&mut run, &batch?)?;
+            }
+            run.finish(0)?
+        };
+        let names: Vec<String> = match function.selects() {
+            true => inputs.into_iter().map(|input| input.name).collect(),
+            false => vec![inputs.into_iter().next().map(|input| input.name).unwrap_or_default()],
+        };
+        let source = values::source(names, out)?;
+        Made::new(Arc::new(values::all(&source, query)?), format, self.spool, self.limits)
+    }
+
+    /// What code may take: of what an ask may take the memory, and half of the time, so that there is time left to give the
+    /// data where it takes longer.
+    fn of_code(&self, query: &Query) -> sieva_usercode::Limits {
+        let usual = sieva_usercode::Limits::default();
+        let memory = self.limits.ask_memory.or(self.limits.memory).unwrap_or(u64::MAX);
+        sieva_usercode::Limits {
+            memory: usual.memory.min(memory),
+            time: self.limits.time.map_or(usual.time, |time| usual.time.min(time / 2)),
+            output: usual.output.min(memory),
+            cancel: query.cancel_flag(),
         }
     }
 }
@@ -114,43 +150,21 @@ fn is_of_data(e: &Error) -> bool {
     kinds.contains(&e.kind())
 }
 
-fn ran(query: &Query, code: &str, format: Format, of: &Running<'_>) -> Result<Made> {
-    let batches = query.batches(BATCH_ROWS)?;
-    let inputs = inputs(&batches.schema())?;
-    let bytes = bytes_of(code)?;
-    let function = Function::compile(Code::of_bytes(&bytes)?, &inputs)?;
-    let out = if function.is_whole() {
-        // It has to know how many there are.
-        let (mut all, mut size, mut rows) = (Vec::new(), 0, 0);
-        for batch in batches {
-            let batch = batch?;
-            rows += batch.num_rows();
-            size += batch.get_array_memory_size();
-            if size > MOST_WAITING {
-                let message = format!("the data of the code take more than {MOST_WAITING} bytes");
-                return Err(Error::new(ErrorKind::MemoryLimit, message)
-                    .hint("ask for fewer values, or write a reduction: init, step, finish"));
-            }
-            all.push(batch);
+/// All of the data, and how many rows they are.
+fn waiting(batches: Batches, most: u64) -> Result<(Vec<RecordBatch>, u64)> {
+    let (mut all, mut size, mut rows) = (Vec::new(), 0_u64, 0_u64);
+    for batch in batches {
+        let batch = batch?;
+        rows += batch.num_rows() as u64;
+        size = size.saturating_add(batch.get_array_memory_size() as u64);
+        if size > most {
+            let message = format!("the data of the code take more than {most} bytes");
+            return Err(Error::new(ErrorKind::MemoryLimit, message)
+                .hint("ask for fewer values, or write a reduction: init, step, finish"));
         }
-        let mut run = function.start(rows as u64, &of.limits)?;
-        for batch in all {
-            push(&mut run, &batch)?;
-        }
-        run.finish(row_length(query, rows as u64))?
-    } else {
-        let mut run = function.start(0, &of.limits)?;
-        for batch in batches {
-            push(&mut run, &batch?)?;
-        }
-        run.finish(0)?
-    };
-    let names: Vec<String> = match function.selects() {
-        true => inputs.into_iter().map(|input| input.name).collect(),
-        false => vec![inputs.into_iter().next().map(|input| input.name).unwrap_or_default()],
-    };
-    let source = values::source(names, out)?;
-    Made::new(Arc::new(values::all(&source, query)?), format, of.spool)
+        all.push(batch);
+    }
+    Ok((all, rows))
 }
 
 /// How many values a row of the array has, where the result is all of one: else 0.

@@ -7,8 +7,9 @@ use sieva::{Error, ErrorKind, Result, printable};
 use sieva_reduce::forms::{Config, Group as Variables, Variable};
 use sieva_reduce::{Function, Reduction};
 
+use crate::asks::{Asking, checked};
 use crate::code;
-use crate::group::{Asking, Group, checked};
+use crate::group::Group;
 use crate::record::Ask;
 
 /// What is wanted of a schema in JSON.
@@ -70,10 +71,10 @@ impl Group {
             let (sql, code) = code::of_reduction(&reduction, &dims_of)?;
             asks.push((name, checked(&sql)?, code));
         }
-        let asking = |(name, sql, code): (String, String, Option<String>)| {
-            self.ask_kept(user, &name, &Asking { sql: &sql, format, only_new }, code)
-        };
-        asks.into_iter().map(asking).collect()
+        let askings = asks
+            .iter()
+            .map(|(name, sql, code)| (name.as_str(), Asking { sql, format, only_new }, code.clone()));
+        self.ask_kept(user, askings.collect())
     }
 
     fn arrays(&self, producer: &str) -> Result<Option<Vec<Array>>> {

@@ -13,10 +13,10 @@ use sieva_encode::Format;
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::group::Group;
-use crate::lock::Lock;
+use crate::lock::{self, Lock};
 use crate::made::{PIECE, digest};
 use crate::names;
-use crate::record::{self, Entry, ObjectRef, TakenRecord, VERSION};
+use crate::record::{self, Ask, Entry, ObjectRef, TakenRecord, VERSION};
 use crate::state::{Have, State};
 
 /// How a pass is made.
@@ -53,9 +53,8 @@ impl Follower {
     /// # Errors
     /// `file-not-found` for who is no member, and what is not asked; `invalid-value` for a folder that is another's.
     pub fn new(group: &Group, user: &str, ask: &str, folder: impl AsRef<Path>) -> Result<Self> {
-        group.check_member(user)?;
         names::check("an ask", ask)?;
-        group.expect_asked(user, ask)?;
+        group.expect_ask(&group.expect_member(user)?, user, ask)?;
         let folder = folder.as_ref().to_path_buf();
         local::told("making", &folder, std::fs::create_dir_all(&folder))?;
         State::load(&folder, &group.name(), user, ask)?;
@@ -74,12 +73,13 @@ impl Follower {
         })?;
         let mut state = State::load(&self.folder, &self.group.name(), &self.user, &self.ask)?;
         let mut done = Followed::default();
+        let ask_id = self.ask_id()?;
         let mut producers = self.group.producers()?;
         producers
             .extend(state.through.keys().filter(|p| !producers.contains(p)).cloned().collect::<Vec<_>>());
         let mut outcome = Ok(());
         for producer in producers {
-            match self.take(&producer, &mut state, &mut done, options) {
+            match self.take(&producer, ask_id.as_deref(), &mut state, &mut done, options) {
                 Ok(()) => {}
                 // What one producer put wrongly does not keep from what others put.
                 Err(e) if record::is_of_record(&e) => done.troubles.push(e),
@@ -99,30 +99,34 @@ impl Follower {
     fn take(
         &self,
         producer: &str,
+        ask_id: Option<&str>,
         state: &mut State,
         done: &mut Followed,
         options: &FollowOptions,
     ) -> Result<()> {
-        let Some(index) = self.group.index(&self.user, &self.ask, producer)? else {
+        let mut index = self.group.index(&self.user, producer)?;
+        let Some(answers) = index.as_mut().and_then(|index| index.asks.remove(&self.ask)) else {
             state.through.remove(producer);
             return Ok(());
         };
         // Answers to what was asked by this name before are not wanted any more.
-        if self.group.asked(&self.user, &self.ask)?.is_none_or(|ask| ask.id() != index.ask_id) {
+        if ask_id != Some(&*answers.ask_id) {
             return Ok(());
         }
-        let mut entries: Vec<&Entry> = index.entries.iter().collect();
+        let mut entries: Vec<&Entry> = answers.entries.iter().collect();
         entries.sort_by_key(|e| e.serial);
         for entry in entries {
             if options.cancel.load(Ordering::Relaxed) {
                 return Err(Error::new(ErrorKind::Cancelled, "the pass was interrupted"));
             }
-            if entry.serial < index.through(producer, &state.through) {
+            if entry.serial < answers.through(producer, &state.through) {
                 continue;
             }
             match self.entry(producer, entry, state, done)? {
                 Took::Done => {
-                    state.through.insert(producer.to_owned(), (index.epoch, entry.serial.saturating_add(1)));
+                    state
+                        .through
+                        .insert(producer.to_owned(), (answers.epoch, entry.serial.saturating_add(1)));
                     state.save(&self.folder)?;
                 }
                 Took::Later => break,
@@ -167,8 +171,14 @@ impl Follower {
         Ok(Took::Done)
     }
 
-    /// Puts an object's bytes under a name when they are there and right; false where the object is gone.
+    /// Puts a result's bytes under a name when they are there and right; false where the object is gone.
     fn fetch(&self, object: &ObjectRef, path: &Path) -> Result<bool> {
+        let begin = object.offset;
+        if begin.checked_add(object.size).is_none_or(|end| i64::try_from(end).is_err()) {
+            let (place, size) = (self.group.objects.location(&object.key), object.size);
+            let message = format!("{size} bytes of '{place}' from byte {begin} on cannot be");
+            return Err(Error::new(ErrorKind::CorruptFile, message));
+        }
         let folder = path.parent().unwrap_or(&self.folder);
         local::told("making", folder, std::fs::create_dir_all(folder))?;
         let mut aside = local::told("writing", path, local::Aside::new(path, 0o666))?;
@@ -176,7 +186,7 @@ impl Follower {
         let mut piece = vec![0; PIECE.min(usize::try_from(object.size).unwrap_or(PIECE))];
         while at < object.size {
             let n = usize::try_from(object.size - at).map_or(piece.len(), |left| left.min(piece.len()));
-            if !self.group.objects.get_range(&object.key, at, &mut piece[..n])? {
+            if !self.group.objects.get_range(&object.key, begin + at, &mut piece[..n])? {
                 return Ok(false);
             }
             sum.update(&piece[..n]);
@@ -193,15 +203,32 @@ impl Follower {
         Ok(true)
     }
 
-    /// Says in the group how far this user has come.
+    /// What is asked by the name now.
+    fn ask_id(&self) -> Result<Option<String>> {
+        let member = self.group.member(&self.user)?;
+        Ok(member.as_ref().and_then(|member| member.ask(&self.ask)).map(Ask::id))
+    }
+
+    /// Says in the group how far this user has come. Followers of several asks on one machine say so one after the other; what
+    /// those of two machines say may be lost, and is said again by the next pass.
     fn acknowledge(&self, state: &State) -> Result<()> {
-        let known = self.group.taken(&self.user, &self.ask)?;
-        let is_over = || Ok::<_, Error>(self.group.asked(&self.user, &self.ask)?.is_none());
-        if known.through == state.through || is_over()? {
+        let group = &self.group;
+        let known = |taken: Result<TakenRecord>| match taken {
+            // Members alone write it: it is made anew.
+            Err(e) if e.kind() == ErrorKind::CorruptFile => {
+                Ok(TakenRecord { version: VERSION, ..TakenRecord::default() })
+            }
+            taken => taken,
+        };
+        if *known(group.taken(&self.user))?.through(&self.ask) == state.through {
             return Ok(());
         }
-        let taken = TakenRecord { version: VERSION, through: state.through.clone() };
-        record::write(&*self.group.objects, &names::taken(&self.user, &self.ask), &taken)
+        let _alone = Lock::wait(&lock::path_of(&["taken", &group.name(), &self.user])?)?;
+        let Some(member) = group.member(&self.user)? else { return Ok(()) };
+        let mut taken = known(group.taken(&self.user))?;
+        taken.asks.insert(self.ask.clone(), state.through.clone());
+        taken.asks.retain(|ask, _| member.ask(ask).is_some());
+        record::write(&*group.objects, &names::taken(&self.user), &taken)
     }
 }
 

@@ -20,30 +20,44 @@
 //!
 //! What is written by whom, and why nobody sees half of anything: docs/understanding/sharing.md.
 
+mod answers;
+mod asks;
 mod at_once;
+mod calibrate;
 mod clock;
 mod code;
 mod collect;
 mod document;
 mod follow;
 mod group;
+mod json;
 mod lock;
 mod made;
 mod names;
+mod pack;
 mod pass;
 mod produce;
+mod ranges;
 mod record;
 mod scan;
 mod state;
 mod status;
 mod steps;
+mod turns;
 mod values;
+mod watch;
 
+pub use asks::Asking;
+pub use calibrate::{CalibrateOptions, Calibration, Rate, calibrate};
 pub use follow::{FollowOptions, Followed, Follower};
-pub use group::{Asking, Group, GroupOptions};
+pub use group::{Group, GroupOptions};
+pub use json::plan_json;
+pub use pack::Packing;
 pub use produce::{Produced, Producer, ProducerOptions, Trouble};
 pub use record::{Ask, Entry, Failure, ObjectRef, Step};
 pub use scan::{PlannedStep, PlannedUnit};
 /// Documents of producers and consumers, `writer.xml` and `reader.xml`.
 pub use sieva_reduce::forms::Config;
+/// What a store takes.
+pub use sieva_reduce::merge::cost::Prices;
 pub use status::{AskStatus, GroupStatus, ProducerStatus};

@@ -11,6 +11,8 @@ use sieva_encode::{EncodeOptions, Encoded, Format};
 use sieva_store::objects::Body;
 use xxhash_rust::xxh3::Xxh3;
 
+use crate::watch::Limits;
+
 /// Bytes that are made at once.
 pub(crate) const PIECE: usize = 8 << 20;
 
@@ -24,16 +26,22 @@ pub(crate) struct Made {
     pub rows: u64,
     /// What has the same name has the same bytes.
     pub id: String,
+    /// Why it is the data of an ask, and not what its code makes of them.
+    pub told: Option<Error>,
 }
 
 impl Made {
     /// The result of a query, in a file without a name of the directory `spool`.
     ///
     /// # Errors
-    /// What the query says; `io-error` of the file.
-    pub fn new(query: Arc<Query>, format: Format, spool: &Path) -> Result<Self> {
-        let options = EncodeOptions { spool: Some(spool.to_owned()), ..EncodeOptions::default() };
+    /// What the query says; `io-error` of the file; `memory-limit` for a result that is larger than one may be.
+    pub fn new(query: Arc<Query>, format: Format, spool: &Path, limits: &Limits) -> Result<Self> {
+        let mut options = EncodeOptions { spool: Some(spool.to_owned()), ..EncodeOptions::default() };
+        options.spool_limit = limits.size.unwrap_or(u64::MAX).min(options.spool_limit);
         let encoded = Encoded::new(query, format, &options)?;
+        if limits.size.is_some_and(|most| encoded.size().is_ok_and(|size| size > most)) {
+            return Err(limits.too_large());
+        }
         let failed = |e: std::io::Error| Error::io(format!("cannot write to '{}'", spool.display()), &e);
         let mut file = unnamed_file(spool).map_err(failed)?;
         let (mut sum, mut at) = (Xxh3::new(), 0);
@@ -48,7 +56,7 @@ impl Made {
             at += n as u64;
         }
         let checksum = digest(&sum);
-        Ok(Self { file, size: at, checksum, rows: encoded.rows(), id: encoded.id().to_owned() })
+        Ok(Self { file, size: at, checksum, rows: encoded.rows(), id: encoded.id().to_owned(), told: None })
     }
 }
 

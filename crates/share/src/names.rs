@@ -6,14 +6,14 @@
 //! group/group.json             the group                        created once
 //! group/producers/P.json       what P has                       P
 //! group/schemas/P.json         names, shapes, attributes, ...   P
-//! group/members/U.json         U belongs to it                  U
-//! group/asks/U/A.json          what U asks for                  U
-//! users/U/A/P.json             what P put for it: the index     P
-//! users/U/A/taken.json         how far it was taken             U's follower of A
+//! group/members/U.json         U belongs to it, asks for this   U
+//! users/U/P.json               what P put for U: the index      P
+//! users/U/taken.json           how far it was taken             U
 //! data/P/ID.SUFFIX             results                          P
 //! ```
 //!
-//! The last column says who writes it: nothing is written by two, so that no order of puts loses one.
+//! The last column says who writes it: nothing is written by two, so that no order of puts loses one. None of them is of one
+//! ask: a member that asks for a thousand things is read by as many requests as one that asks for one.
 
 use sieva::{Error, ErrorKind, Result, printable};
 use sieva_store::name_of;
@@ -52,20 +52,12 @@ pub(crate) fn member(user: &str) -> String {
     format!("{MEMBERS}{user}.json")
 }
 
-pub(crate) fn asks(user: &str) -> String {
-    format!("group/asks/{user}/")
+pub(crate) fn index(user: &str, producer: &str) -> String {
+    format!("users/{user}/{producer}.json")
 }
 
-pub(crate) fn ask(user: &str, ask: &str) -> String {
-    format!("{}{ask}.json", asks(user))
-}
-
-pub(crate) fn index(user: &str, ask: &str, producer: &str) -> String {
-    format!("users/{user}/{ask}/{producer}.json")
-}
-
-pub(crate) fn taken(user: &str, ask: &str) -> String {
-    index(user, ask, TAKEN)
+pub(crate) fn taken(user: &str) -> String {
+    index(user, TAKEN)
 }
 
 pub(crate) fn data(producer: &str) -> String {
@@ -108,7 +100,7 @@ mod tests {
         assert_eq!(of_key(&producer("model"), PRODUCERS), Some("model"));
         assert_eq!(of_key("group/producers/a/b.json", PRODUCERS), None);
         assert_eq!(of_key("group/producers/model.txt", PRODUCERS), None);
-        assert_eq!(of_key(&taken("u", "a"), "users/u/a/"), None);
+        assert_eq!(of_key(&taken("u"), "users/u/"), None);
     }
 
     #[test]

@@ -1,22 +1,31 @@
 //! The producer's side: a pass over the steps that it has, for all who ask.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use sieva::{Error, ErrorKind, Result, Session};
-use sieva_store::name_of;
+use sieva_reduce::merge::cost::Prices;
 
+use crate::clock::millis;
 use crate::collect::sweep;
 use crate::group::Group;
 use crate::lock::{self, Lock};
 use crate::names;
-use crate::pass::Pass;
+use crate::pack::{Model, Packing};
+use crate::pass::{Pass, Wanted};
 use crate::record::{self, ProducerRecord, VERSION};
 use crate::scan::{self, PlannedStep, Scan};
 use crate::steps::{self, Found};
+use crate::turns::Turns;
+use crate::watch::Limits;
+
+/// What Amazon S3 took for each gigabyte: storage, transfer into it, out of it (Scibox, section V.A).
+const STORAGE: f64 = 0.095;
+const INTO: f64 = 0.0;
+const OUT: f64 = 0.012;
 
 /// How a pass is made.
 #[derive(Clone, Debug)]
@@ -25,6 +34,19 @@ pub struct ProducerOptions {
     pub settle: Duration,
     /// Bytes that evaluating may take; `None`: as a query of the session.
     pub memory: Option<u64>,
+    /// Bytes of these that one ask may take; `None`: all.
+    pub ask_memory: Option<u64>,
+    /// How long one ask of a step may take, where it is evaluated by itself; `None`: as long as it takes. What takes longer
+    /// is answered by an error, and so is what goes beyond the other limits of an ask.
+    pub ask_time: Option<Duration>,
+    /// Bytes of a result; `None`: any.
+    pub result_size: Option<u64>,
+    /// In which objects results are put.
+    pub packing: Packing,
+    /// What the store takes, for the size of objects; `None`: as Amazon S3 in the paper.
+    pub prices: Option<Prices>,
+    /// Bytes of an object, where several results share one; `None`: what the store moves best, by [`crate::calibrate()`].
+    pub object_size: Option<u64>,
     /// Threads; `None`: one for each core.
     pub threads: Option<usize>,
     /// Where results are kept until they are put.
@@ -33,11 +55,48 @@ pub struct ProducerOptions {
     pub cancel: Arc<AtomicBool>,
 }
 
+impl ProducerOptions {
+    pub(crate) fn limits(&self) -> Result<Limits> {
+        if self.ask_time.is_some_and(|time| time.is_zero()) {
+            return Err(Error::new(
+                ErrorKind::InvalidValue,
+                "an ask may take 0 s: nothing would be answered",
+            )
+            .hint("allow a time above 0, or leave the limit out"));
+        }
+        if let (Some(ask), Some(all)) = (self.ask_memory, self.memory)
+            && ask > all
+        {
+            let message = format!("an ask may take {ask} bytes of {all}");
+            return Err(Error::new(ErrorKind::InvalidValue, message).hint("allow one ask at most the whole"));
+        }
+        Ok(Limits {
+            memory: self.memory,
+            ask_memory: self.ask_memory,
+            threads: self.threads,
+            time: self.ask_time,
+            size: self.result_size,
+            cancel: Arc::clone(&self.cancel),
+        })
+    }
+
+    pub(crate) fn model(&self, group: &Group) -> Result<Model> {
+        let prices = self.prices.map_or_else(|| Prices::new(STORAGE, INTO, OUT), Ok)?;
+        Model::new(&group.name(), self.packing, prices, self.object_size, group.objects.at_once())
+    }
+}
+
 impl Default for ProducerOptions {
     fn default() -> Self {
         Self {
             settle: Duration::from_secs(2),
             memory: None,
+            ask_memory: None,
+            ask_time: None,
+            result_size: None,
+            packing: Packing::Files,
+            prices: None,
+            object_size: None,
             threads: None,
             spool: std::env::temp_dir(),
             cancel: Arc::default(),
@@ -62,14 +121,16 @@ pub struct Produced {
     pub deleted: u64,
     /// Files that are not complete yet.
     pub waiting: u64,
+    /// Asks that are left to the next pass, as others of the same member took the time of an ask together already.
+    pub deferred: u64,
     /// What could not be done this time, and is tried again by the next pass.
     pub troubles: Vec<Trouble>,
 }
 
-/// What could not be done with a step, or for an ask.
+/// What could not be done with a step, or for a member.
 #[derive(Clone, Debug)]
 pub struct Trouble {
-    /// The step, or the user and the name of the ask.
+    /// The step, or the user.
     pub step: String,
     /// Why.
     pub error: Error,
@@ -103,6 +164,9 @@ impl Producer {
             steps: Vec::new(),
             described: None,
             given: BTreeSet::new(),
+            numbers: BTreeMap::new(),
+            next: 0,
+            numbering: millis(),
         });
         if record.sources != sources {
             record.sources = sources;
@@ -157,10 +221,8 @@ impl Producer {
         Ok(planned)
     }
 
-    fn plan_step(&self, pass: &Pass<'_>, found: &Found, wanting: &[usize]) -> Result<PlannedStep> {
-        let of = |&number: &usize| &pass.consumers[number];
-        let who: Vec<(String, String)> =
-            wanting.iter().map(of).map(|c| (c.user.clone(), c.ask.name.clone())).collect();
+    fn plan_step(&self, pass: &Pass<'_>, found: &Found, wanting: &[Wanted]) -> Result<PlannedStep> {
+        let who: Vec<(String, String)> = wanting.iter().map(|&wanted| pass.who(wanted)).collect();
         let source = match scan::open(&found.path, &self.session, &pass.limits) {
             Ok(source) => source,
             Err(e) => {
@@ -169,7 +231,7 @@ impl Producer {
             }
         };
         let scan = Scan::of(&source, &pass.asks(wanting), &pass.limits)?;
-        PlannedStep::of(found.step.clone(), &scan, &who)
+        PlannedStep::of(found.step.clone(), &scan, &who, &pass.limits)
     }
 
     /// Makes and puts all that is asked for and not there yet, and deletes what nobody needs any more. Asked again after it was
@@ -185,15 +247,15 @@ impl Producer {
         pass.register()?;
         pass.put_indexes()?;
         done.deleted = sweep(&self.group, &self.name, pass.indexes())?;
+        let mut turns = Turns::new(options.ask_time, pass.member_count());
         for found in std::mem::take(&mut pass.ready).into_values() {
-            pass.step(&found, &mut done)?;
+            pass.step(&found, &mut turns, &mut done)?;
         }
         Ok(done)
     }
 
     fn alone(&self) -> Result<Lock> {
-        let place = name_of(format!("{}\0{}", self.group.name(), self.name).as_bytes());
-        Lock::take(&lock::directory()?.join(format!("{place}.lock")), || {
+        Lock::take(&lock::path_of(&[&self.group.name(), &self.name])?, || {
             let message = format!("another process is the producer '{}' of this group", self.name);
             Error::new(ErrorKind::InvalidValue, message).hint("wait for it, or be another one: --as NAME")
         })

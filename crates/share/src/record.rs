@@ -4,16 +4,23 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use sieva::{Error, ErrorKind, Result};
+use sieva::{Error, ErrorKind, Result, printable};
 use sieva_store::name_of;
 use sieva_store::objects::Objects;
 
-/// Of the records; readers refuse those of later ones.
-pub(crate) const VERSION: u32 = 1;
-/// The longest record that is read or written: the files of a producer, what waits for an ask.
+use crate::names;
+use crate::ranges::Ranges;
+
+/// Of the records; readers refuse others.
+pub(crate) const VERSION: u32 = 2;
+/// The longest record that is read or written: the files of a producer, what waits for a member.
 const MOST: u64 = 64 << 20;
-/// The longest record of a user.
-const MOST_OF_USER: u64 = 256 << 10;
+/// The longest record of a member.
+const MOST_OF_MEMBER: u64 = 8 << 20;
+/// The longest record of a group.
+const MOST_OF_GROUP: u64 = 64 << 10;
+/// The most asks of a member.
+pub(crate) const MOST_ASKS: usize = 10_000;
 
 /// A record of a kind.
 pub(crate) trait Record: Serialize + DeserializeOwned {
@@ -21,18 +28,20 @@ pub(crate) trait Record: Serialize + DeserializeOwned {
     const WHAT: &'static str;
     /// Its bytes, at most.
     const MOST: u64;
-    /// The version that it was written with.
-    fn version(&self) -> u32;
+    /// What is wrong with it, though it has the right form: others may have written it.
+    fn fault(&self) -> Option<String> {
+        None
+    }
 }
 
 macro_rules! record {
-    ($type:ty, $what:literal, $most:expr) => {
+    ($type:ty, $what:literal, $most:expr $(, $fault:path)?) => {
         impl Record for $type {
             const WHAT: &'static str = $what;
             const MOST: u64 = $most;
-            fn version(&self) -> u32 {
-                self.version
-            }
+            $(fn fault(&self) -> Option<String> {
+                $fault(self)
+            })?
         }
     };
 }
@@ -48,21 +57,49 @@ pub(crate) struct GroupRecord {
     #[serde(default)]
     pub strict_code: bool,
 }
-record!(GroupRecord, "the group", MOST_OF_USER);
+record!(GroupRecord, "the group", MOST_OF_GROUP);
 
-/// A consumer.
+/// A consumer, with all that it asks for: one object, however much that is.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct MemberRecord {
     pub version: u32,
     pub joined: u64,
+    /// In order of their names.
+    pub asks: Vec<Ask>,
 }
-record!(MemberRecord, "a member", MOST_OF_USER);
+record!(MemberRecord, "a member", MOST_OF_MEMBER, MemberRecord::fault_of);
+
+impl MemberRecord {
+    fn fault_of(&self) -> Option<String> {
+        if self.asks.len() > MOST_ASKS {
+            return Some(format!("{} asks, of {MOST_ASKS} at most", self.asks.len()));
+        }
+        let wrong = self.asks.iter().find(|ask| names::check("an ask", &ask.name).is_err());
+        if let Some(wrong) = wrong {
+            return Some(format!("'{}' is no name of an ask", printable(&wrong.name)));
+        }
+        let unordered = self.asks.windows(2).find(|two| two[0].name >= two[1].name);
+        unordered.map(|two| format!("'{}' after '{}'", two[1].name, two[0].name))
+    }
+
+    /// What is asked by a name.
+    pub fn ask(&self, name: &str) -> Option<&Ask> {
+        let at = self.asks.binary_search_by(|ask| ask.name.as_str().cmp(name)).ok()?;
+        self.asks.get(at)
+    }
+
+    /// Asks by a name, in place of what was asked by it.
+    pub fn set(&mut self, ask: Ask) {
+        match self.asks.binary_search_by(|there| there.name.cmp(&ask.name)) {
+            Ok(at) => self.asks[at] = ask,
+            Err(at) => self.asks.insert(at, ask),
+        }
+    }
+}
 
 /// What a consumer asks for of every step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ask {
-    /// Of the record.
-    pub(crate) version: u32,
     /// Its name among those of the user.
     pub name: String,
     /// The question: a SELECT without FROM.
@@ -77,7 +114,6 @@ pub struct Ask {
     /// Milliseconds since 1970.
     pub asked: u64,
 }
-record!(Ask, "an ask", MOST_OF_USER);
 
 impl Ask {
     /// This ask, in a word of 32 hexadecimal digits: what was withdrawn and is asked again is another one.
@@ -116,20 +152,46 @@ pub(crate) struct ProducerRecord {
     pub steps: Vec<Step>,
     /// The step that its schema was taken of.
     pub described: Option<String>,
-    /// Whom it put something for, users and names of asks: named here before that, so that no listing decides what may be
-    /// deleted.
-    pub given: BTreeSet<(String, String)>,
+    /// The members that it put something for: named here before that, so that no listing decides what may be deleted.
+    pub given: BTreeSet<String>,
+    /// The number of each step, by its id: indexes say by it what was answered. Never given twice.
+    pub numbers: BTreeMap<String, u64>,
+    /// The next number.
+    pub next: u64,
+    /// Another one where numbers begin again.
+    pub numbering: u64,
 }
 record!(ProducerRecord, "a producer", MOST);
 
-/// An object with a result.
+impl ProducerRecord {
+    /// Numbers the steps that there are, and forgets those of the others.
+    pub fn number<'s>(&mut self, ids: impl Iterator<Item = &'s str>) {
+        let mut numbers = BTreeMap::new();
+        for id in ids {
+            let number = self.numbers.get(id).copied().unwrap_or_else(|| {
+                self.next = self.next.saturating_add(1);
+                self.next - 1
+            });
+            numbers.insert(id.to_owned(), number);
+        }
+        // None at all is a directory that is not mounted, rather than one without files.
+        if !numbers.is_empty() {
+            self.numbers = numbers;
+        }
+    }
+}
+
+/// A result in an object.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ObjectRef {
     /// Its key in the group.
     pub key: String,
+    /// Where it begins in the object, which may hold others, too.
+    #[serde(default)]
+    pub offset: u64,
     /// Its bytes.
     pub size: u64,
-    /// Of all bytes, XXH3 of 128 bits in 32 hexadecimal digits.
+    /// Of these bytes, XXH3 of 128 bits in 32 hexadecimal digits.
     pub checksum: String,
     /// Rows of the result.
     pub rows: u64,
@@ -161,10 +223,42 @@ pub struct Entry {
     pub failure: Option<Failure>,
 }
 
-/// What a producer put for an ask.
+impl Entry {
+    /// Bytes that it takes in an index.
+    pub(crate) fn size(&self) -> Result<usize> {
+        serde_json::to_vec(self).map(|bytes| bytes.len() + 1).map_err(unprintable)
+    }
+}
+
+/// What a producer put for a member.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct IndexRecord {
     pub version: u32,
+    /// Of the producer's numbers of steps.
+    pub numbering: u64,
+    /// The last epoch of an ask.
+    pub epoch: u64,
+    /// What it put for each ask, by the name.
+    pub asks: BTreeMap<String, Answers>,
+}
+record!(IndexRecord, "an index", MOST, IndexRecord::fault_of);
+
+impl IndexRecord {
+    fn fault_of(&self) -> Option<String> {
+        let wrong = self.asks.iter().find(|(_, answers)| !answers.served.is_valid());
+        wrong.map(|(name, _)| format!("the steps of '{}' are in no order", printable(name)))
+    }
+
+    /// The results that it names.
+    pub fn keys(&self) -> impl Iterator<Item = &str> {
+        let entries = self.asks.values().flat_map(|answers| &answers.entries);
+        entries.filter_map(|e| Some(e.object.as_ref()?.key.as_str()))
+    }
+}
+
+/// What a producer put for an ask.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Answers {
     /// Another one where serials begin again.
     pub epoch: u64,
     /// What is asked.
@@ -173,14 +267,16 @@ pub(crate) struct IndexRecord {
     pub next: u64,
     /// Those that were not taken yet.
     pub entries: Vec<Entry>,
-    /// The steps that were answered, or are not wanted; of those that the producer has.
-    pub served: BTreeSet<String>,
+    /// The numbers of the steps that were answered, or are not wanted.
+    pub served: Ranges,
+    /// Whether the last answer took longer than one may.
+    #[serde(default)]
+    pub slow: bool,
 }
-record!(IndexRecord, "an index", MOST);
 
-impl IndexRecord {
+impl Answers {
     /// Of a producer's serials the first that was not taken.
-    pub fn through(&self, producer: &str, through: &BTreeMap<String, (u64, u64)>) -> u64 {
+    pub fn through(&self, producer: &str, through: &Through) -> u64 {
         match through.get(producer) {
             Some((epoch, through)) if *epoch == self.epoch => *through,
             _ => 0,
@@ -188,34 +284,67 @@ impl IndexRecord {
     }
 }
 
-/// How far the answers to an ask were taken.
+/// Of each producer the epoch of its answers to an ask, and the first serial that was not taken.
+pub(crate) type Through = BTreeMap<String, (u64, u64)>;
+
+/// How far a member has come.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct TakenRecord {
     pub version: u32,
-    /// Of each producer the epoch of its index, and the first serial that was not taken.
-    pub through: BTreeMap<String, (u64, u64)>,
+    /// By the names of asks.
+    pub asks: BTreeMap<String, Through>,
 }
-record!(TakenRecord, "what was taken", MOST_OF_USER);
+record!(TakenRecord, "what was taken", MOST_OF_MEMBER);
+
+impl TakenRecord {
+    /// How far the answers to an ask were taken.
+    pub fn through(&self, ask: &str) -> &Through {
+        static NONE: Through = BTreeMap::new();
+        self.asks.get(ask).unwrap_or(&NONE)
+    }
+}
+
+/// What every record has, whatever its version.
+#[derive(Deserialize)]
+struct Versioned {
+    version: u32,
+}
 
 /// Reads a record; `None` where there is none.
 pub(crate) fn read<R: Record>(objects: &dyn Objects, key: &str) -> Result<Option<R>> {
     let Some(bytes) = objects.get(key, R::MOST)? else { return Ok(None) };
     let place = || objects.location(key);
-    let record: R = serde_json::from_slice(&bytes).map_err(|e| {
-        let message = format!("'{}' is damaged: no record of {}: {e}", place(), R::WHAT);
+    let damaged = |what: String| {
+        let message = format!("'{}' is damaged: no record of {}: {what}", place(), R::WHAT);
         Error::new(ErrorKind::CorruptFile, message)
-    })?;
-    if record.version() != VERSION {
-        let message = format!("'{}' is of version {}, not {VERSION}", place(), record.version());
-        return Err(Error::new(ErrorKind::Unsupported, message).hint("it takes a later sieva"));
+    };
+    // First: another version may have another form.
+    let of: Versioned = serde_json::from_slice(&bytes).map_err(|e| damaged(e.to_string()))?;
+    if of.version != VERSION {
+        let message = format!("'{}' is of version {}, not {VERSION}", place(), of.version);
+        let hint = match of.version < VERSION {
+            true => {
+                "an earlier sieva wrote it: make a group at another place and ask there, \
+                     sieva share create PLACE SOURCE"
+            }
+            false => "it takes a later sieva",
+        };
+        return Err(Error::new(ErrorKind::Unsupported, message).hint(hint));
     }
-    Ok(Some(record))
+    let record: R = serde_json::from_slice(&bytes).map_err(|e| damaged(e.to_string()))?;
+    match record.fault() {
+        Some(fault) => Err(damaged(fault)),
+        None => Ok(Some(record)),
+    }
 }
 
 /// The bytes of a record.
 pub(crate) fn bytes<R: Record>(record: &R) -> Result<Vec<u8>> {
-    let failed = |e: serde_json::Error| Error::new(ErrorKind::Internal, format!("a record: {e}"));
-    serde_json::to_vec(record).map_err(failed)
+    serde_json::to_vec(record).map_err(unprintable)
+}
+
+fn unprintable(e: serde_json::Error) -> Error {
+    Error::new(ErrorKind::Internal, format!("a record: {e}"))
 }
 
 /// Puts a record in place of what is there.
@@ -225,7 +354,7 @@ pub(crate) fn write<R: Record>(objects: &dyn Objects, key: &str, record: &R) -> 
         let (place, size, most) = (objects.location(key), bytes.len(), R::MOST);
         let message = format!("'{place}' would have {size} bytes, and {most} are read at most");
         return Err(Error::new(ErrorKind::InvalidValue, message).hint(
-            "share fewer files in one group, or have results expire: sieva share create --expires 7d",
+            "ask for less, share fewer files in one group, or have results expire: sieva share create --expires 7d",
         ));
     }
     objects.put(key, &bytes)

@@ -13,10 +13,13 @@ use sieva::{
 };
 use sieva_encode::Format;
 use sieva_plan::Type;
-use sieva_reduce::merge::stages::{self, Stages, Value};
+use sieva_reduce::merge::stages::{Stages, Value};
 
-use crate::group::check_ask;
+use crate::asks::check_ask;
+use crate::code::Running;
+use crate::made::Made;
 use crate::record::{Ask, Step};
+use crate::watch::Limits;
 
 /// A result that some want: a plan in a format.
 pub(crate) struct Unit {
@@ -40,14 +43,6 @@ pub(crate) struct Scan {
     pub units: Vec<Unit>,
     /// What cannot be asked of it, by the number of the ask.
     pub refused: Vec<(usize, Error)>,
-}
-
-/// What of a machine a scan may take.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Limits {
-    pub memory: Option<u64>,
-    pub threads: Option<usize>,
-    pub cancel: Arc<AtomicBool>,
 }
 
 /// Opens a step for questions that others wrote: they reach this file and what is kept beside it, and no other.
@@ -75,14 +70,14 @@ impl Scan {
     /// None but for what is no plan, which no question gives.
     pub fn of(source: &Source, asks: &[&Ask], limits: &Limits) -> Result<Self> {
         let options = QueryOptions {
-            memory: limits.memory,
+            memory: limits.ask_memory.or(limits.memory),
             threads: limits.threads,
-            cancel: Some(Arc::clone(&limits.cancel)),
             ..QueryOptions::default()
         };
         let (mut plans, mut formats, mut refused) = (Vec::new(), Vec::new(), Vec::new());
         for (number, ask) in asks.iter().enumerate() {
-            match planned(source, ask, &options) {
+            limits.check()?;
+            match timed(limits, limits.flag(), |flag| planned(source, ask, &with_flag(&options, flag))) {
                 Ok((plan, format)) => {
                     plans.push((u32::try_from(number).unwrap_or(u32::MAX), plan));
                     formats.push((number, format));
@@ -91,11 +86,14 @@ impl Scan {
             }
         }
         let stages = Stages::of(&plans)?;
+        let mut plan_of = vec![None; asks.len()];
+        for (plan, unit) in stages.units.iter().enumerate() {
+            unit.who.iter().for_each(|&who| plan_of[who as usize] = Some(plan));
+        }
         let mut units: Vec<Unit> = Vec::new();
         let mut known = HashMap::new();
         for (number, format) in formats {
-            let asked = |unit: &stages::Unit| unit.who.iter().any(|&who| who as usize == number);
-            let Some(plan) = stages.units.iter().position(asked) else { continue };
+            let Some(plan) = plan_of[number] else { continue };
             let new = units.len();
             let at = *known.entry((plan, format.name(), &asks[number].code)).or_insert(new);
             if at == new {
@@ -108,49 +106,101 @@ impl Scan {
     }
 
     /// Evaluates all of it: one scan for all plans that need nothing of one another, then those that need what these gave.
-    /// What fails one is told again when its result is made.
+    /// What fails one is told again when its result is made. Asks that `is_slow` names are left to that, and so are all of a
+    /// scan that takes longer than an ask may: of what is read together nobody knows whose time it is.
     ///
     /// # Errors
     /// `cancelled`.
-    pub fn run(&mut self, session: &Session, limits: &Limits) -> Result<()> {
+    pub fn run(&mut self, session: &Session, limits: &Limits, is_slow: &dyn Fn(usize) -> bool) -> Result<()> {
         let options = RunOptions {
             memory: limits.memory,
             threads: limits.threads,
             cancel: Some(Arc::clone(&limits.cancel)),
         };
+        let wanted = self.wanted(is_slow);
         let mut values = HashMap::new();
-        for stage in self.stages.stages.clone() {
+        for mut stage in self.stages.stages.clone() {
+            stage.retain(|&number| wanted[number]);
             for &number in &stage {
                 let ready = self.stages.ready(number, &|needed| values.get(&needed).cloned());
                 // Where a value could not be had the plan is run as it was asked, and says why.
                 let plan = ready.unwrap_or_else(|_| self.stages.units[number].plan.clone());
-                self.queries[number] = self.source.query_plan(&plan, &self.options).ok().map(Arc::new);
+                let options = with_flag(&self.options, limits.flag());
+                self.queries[number] = self.source.query_plan(&plan, &options).ok().map(Arc::new);
             }
             let queries: Vec<&Query> = stage.iter().filter_map(|&n| self.queries[n].as_deref()).collect();
+            let watch = limits.watch(queries.iter().map(|query| query.cancel_flag()).collect())?;
             session.run(&queries, &options)?;
             for &number in stage.iter().filter(|&&n| self.stages.units[n].is_value) {
                 let scalar = self.queries[number].as_ref().and_then(|query| query.scalar().ok());
                 values.extend(scalar.and_then(value).map(|value| (number, value)));
             }
+            if watch.is_over() {
+                stage.iter().for_each(|&number| self.queries[number] = None);
+            }
         }
         Ok(())
     }
 
-    /// The query of a result.
+    /// The plans that somebody wants whose ask is not slow, and those whose values these need.
+    fn wanted(&self, is_slow: &dyn Fn(usize) -> bool) -> Vec<bool> {
+        let mut wanted = vec![false; self.stages.units.len()];
+        for unit in self.units.iter().filter(|unit| unit.asks.iter().any(|&ask| !is_slow(ask))) {
+            wanted[unit.plan] = true;
+        }
+        // Each stands behind those that it needs.
+        for (number, unit) in self.stages.units.iter().enumerate().rev() {
+            if wanted[number] {
+                unit.needs.iter().for_each(|&needed| wanted[needed] = true);
+            }
+        }
+        wanted
+    }
+
+    /// Whether a result was evaluated together with others.
+    pub fn is_known(&self, unit: &Unit) -> bool {
+        self.queries[unit.plan].is_some()
+    }
+
+    /// Makes the file of a result, in the time that an ask may take. Code that fails is an error where the group is strict.
     ///
     /// # Errors
-    /// Those of making it.
-    pub fn query(&self, unit: &Unit) -> Result<Arc<Query>> {
-        match &self.queries[unit.plan] {
-            Some(query) => Ok(Arc::clone(query)),
-            None => self.by_itself(unit.plan).map(Arc::new),
-        }
+    /// Those of the query, of its code; of limits.
+    pub fn make(&self, unit: &Unit, spool: &Path, strict_code: bool, limits: &Limits) -> Result<Made> {
+        let known = self.queries[unit.plan].as_ref();
+        let flag = known.map_or_else(|| limits.flag(), |query| query.cancel_flag());
+        timed(limits, flag, |flag| {
+            let query =
+                known.map_or_else(|| self.by_itself(unit.plan, flag).map(Arc::new), |q| Ok(Arc::clone(q)));
+            let query = query?;
+            match &unit.code {
+                None => Made::new(query, unit.format, spool, limits),
+                Some(code) => Running { strict: strict_code, spool, limits }.made(query, code, unit.format),
+            }
+        })
     }
 
     /// The query of a plan as it was asked.
-    fn by_itself(&self, plan: usize) -> Result<Query> {
-        self.source.query_plan(&self.stages.units[plan].plan, &self.options)
+    fn by_itself(&self, plan: usize, flag: Arc<AtomicBool>) -> Result<Query> {
+        self.source.query_plan(&self.stages.units[plan].plan, &with_flag(&self.options, flag))
     }
+}
+
+/// Does what takes a flag in the time that an ask may take.
+fn timed<T>(
+    limits: &Limits,
+    flag: Arc<AtomicBool>,
+    work: impl FnOnce(Arc<AtomicBool>) -> Result<T>,
+) -> Result<T> {
+    let watch = limits.watch(vec![Arc::clone(&flag)])?;
+    work(flag).map_err(|e| match e.kind() {
+        ErrorKind::Cancelled if watch.is_over() => limits.too_long(),
+        _ => e,
+    })
+}
+
+fn with_flag(options: &QueryOptions, flag: Arc<AtomicBool>) -> QueryOptions {
+    QueryOptions { cancel: Some(flag), ..options.clone() }
 }
 
 /// The plan of an ask, and the format of its result.
@@ -210,7 +260,7 @@ impl PlannedStep {
     ///
     /// # Errors
     /// `cancelled`.
-    pub(crate) fn of(step: Step, scan: &Scan, who: &[(String, String)]) -> Result<Self> {
+    pub(crate) fn of(step: Step, scan: &Scan, who: &[(String, String)], limits: &Limits) -> Result<Self> {
         let who = |number: &usize| who[*number].clone();
         let mut refused: Vec<(String, String, Error)> = Vec::new();
         let mut refuse = |(user, ask): (String, String), e: &Error| refused.push((user, ask, e.clone()));
@@ -218,8 +268,10 @@ impl PlannedStep {
         let mut units = Vec::new();
         for (number, unit) in scan.stages.units.iter().enumerate() {
             let given: Vec<&Unit> = scan.units.iter().filter(|unit| unit.plan == number).collect();
-            match scan.by_itself(number).and_then(|query| Ok((query.text().to_owned(), query.price()?))) {
-                Err(e) if e.kind() == ErrorKind::Cancelled => return Err(e),
+            limits.check()?;
+            let price =
+                |flag| scan.by_itself(number, flag).and_then(|q| Ok((q.text().to_owned(), q.price()?)));
+            match timed(limits, limits.flag(), price) {
                 Err(e) => given.iter().flat_map(|u| &u.asks).for_each(|number| refuse(who(number), &e)),
                 Ok((sql, price)) => {
                     let given = given.iter().map(|u| (u.format.name(), u.asks.iter().map(who).collect()));

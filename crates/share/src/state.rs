@@ -7,8 +7,10 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use sieva::{Error, ErrorKind, Result, local};
 
-use crate::record::VERSION;
+use crate::record::Through;
 
+/// Of the state.
+const VERSION: u32 = 1;
 const NAME: &str = ".sieva-follow.json";
 /// The longest state that is read.
 const MOST: u64 = 256 << 20;
@@ -24,7 +26,7 @@ pub(crate) struct State {
     /// Which of the user's asks.
     pub ask: String,
     /// Of each producer the epoch of its index, and the first serial that is not here.
-    pub through: BTreeMap<String, (u64, u64)>,
+    pub through: Through,
     /// The files, by their names in the folder.
     pub files: BTreeMap<String, Have>,
 }

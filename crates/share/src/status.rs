@@ -3,6 +3,7 @@
 use serde::Serialize;
 use sieva::Result;
 
+use crate::collect::Numbers;
 use crate::group::Group;
 use crate::record::{Ask, Entry, Step, is_of_record};
 
@@ -58,28 +59,27 @@ impl Group {
             wrong: Vec::new(),
             objects: (0, 0),
         };
+        let mut producers = Vec::new();
         for name in self.producers()? {
             match self.producer(&name) {
                 Err(e) if is_of_record(&e) => status.wrong.push(e.to_string()),
-                record => status.producers.extend(record?.map(|record| {
+                record => {
+                    let Some(record) = record? else { continue };
+                    let ready =
+                        record.steps.iter().filter_map(|s| record.numbers.get(&s.id).copied()).collect();
+                    producers.push((name.clone(), Numbers { numbering: record.numbering, ready }));
                     let (sources, steps) = (record.sources, record.steps);
-                    ProducerStatus { name, sources, steps }
-                })),
+                    status.producers.push(ProducerStatus { name, sources, steps });
+                }
             }
         }
         for user in self.members()? {
-            let names = self.ask_names(&user)?;
-            for name in &names {
-                let one = self.asked(&user, name).and_then(|ask| {
-                    ask.map(|ask| self.ask_status(&user, ask, &status.producers)).transpose()
-                });
-                match one {
-                    Err(e) if is_of_record(&e) => status.wrong.push(e.to_string()),
-                    one => status.asks.extend(one?),
-                }
-            }
-            if names.is_empty() {
-                status.silent.push(user);
+            match self.member_status(&user, &producers) {
+                Err(e) if is_of_record(&e) => status.wrong.push(e.to_string()),
+                asks => match asks? {
+                    asks if asks.is_empty() => status.silent.push(user),
+                    asks => status.asks.extend(asks),
+                },
             }
         }
         for entry in self.objects().list("data/")? {
@@ -89,16 +89,25 @@ impl Group {
         Ok(status)
     }
 
-    fn ask_status(&self, user: &str, ask: Ask, producers: &[ProducerStatus]) -> Result<AskStatus> {
-        let taken = self.taken(user, &ask.name)?;
-        let (mut answered, mut waiting) = (0, Vec::new());
-        for producer in producers {
-            let index = self.index(user, &ask.name, &producer.name)?;
-            let Some(index) = index.filter(|index| index.ask_id == ask.id()) else { continue };
-            answered += index.served.len() as u64;
-            let through = index.through(&producer.name, &taken.through);
-            waiting.extend(index.entries.into_iter().filter(|e| e.serial >= through));
+    fn member_status(&self, user: &str, producers: &[(String, Numbers)]) -> Result<Vec<AskStatus>> {
+        let asks = self.asks(user)?;
+        let taken = self.taken(user)?;
+        let mut found: Vec<AskStatus> = asks
+            .into_iter()
+            .map(|ask| AskStatus { user: user.to_owned(), ask, answered: 0, waiting: Vec::new() })
+            .collect();
+        for (producer, numbers) in producers {
+            let Some(mut index) = self.index(user, producer)? else { continue };
+            for status in &mut found {
+                let answers = index.asks.remove(&status.ask.name);
+                let Some(answers) = answers.filter(|a| a.ask_id == status.ask.id()) else { continue };
+                let is_served =
+                    |step: &&u64| index.numbering == numbers.numbering && answers.served.contains(**step);
+                status.answered += numbers.ready.iter().filter(is_served).count() as u64;
+                let through = answers.through(producer, taken.through(&status.ask.name));
+                status.waiting.extend(answers.entries.into_iter().filter(|e| e.serial >= through));
+            }
         }
-        Ok(AskStatus { user: user.to_owned(), ask, answered, waiting })
+        Ok(found)
     }
 }

@@ -27,7 +27,8 @@ program warm
   call MPI_Comm_rank(MPI_COMM_WORLD, rank, code)
   if (command_argument_count() /= 2) then
     if (rank == 0) print '(a)', 'usage: warm FILE LIMIT'
-    call MPI_Abort(MPI_COMM_WORLD, 2, code)
+    call MPI_Finalize(code)
+    stop 2
   end if
   call get_command_argument(1, file)
   call get_command_argument(2, limit)

@@ -20,8 +20,10 @@ static __thread char noted[LONGEST];
 static __thread struct {
     int32_t code;
     int32_t rank;
+    /* Whether this rank speaks for those that were told the same. */
+    int speaks;
     char text[LONGEST + 32];
-} told = {SIEVA_OK, -1, ""};
+} told = {SIEVA_OK, -1, 1, ""};
 
 /* Cuts a text that was too long where no character is broken. */
 static void whole_characters(char *text)
@@ -61,6 +63,7 @@ int32_t refuse(int32_t code, const char *text)
 {
     told.code = code;
     told.rank = -1;
+    told.speaks = 1;
     snprintf(told.text, sizeof told.text, "%s", text);
     return code;
 }
@@ -79,6 +82,7 @@ int32_t agree(const struct world *world, int32_t status)
     noted[head[1]] = '\0';
     told.code = head[0];
     told.rank = lowest;
+    told.speaks = world->rank == 0;
     snprintf(told.text, sizeof told.text, "rank %d: %s", lowest, noted);
     return head[0];
 }
@@ -91,6 +95,11 @@ int32_t sieva_mpi_error_code(void)
 const char *sieva_mpi_error_message(void)
 {
     return told.text;
+}
+
+int error_speaks(void)
+{
+    return told.speaks;
 }
 
 int32_t sieva_mpi_error_rank(void)

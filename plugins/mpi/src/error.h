@@ -24,4 +24,7 @@ int32_t refuse(int32_t code, const char *text);
  * then have. */
 int32_t agree(const struct world *world, int32_t status);
 
+/* Whether this rank is to say the words of the last error: others have the same. */
+int error_speaks(void);
+
 #endif

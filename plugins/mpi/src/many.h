@@ -20,6 +20,7 @@ struct part {
     uint64_t bytes;        /* of its values */
     uint64_t unit;         /* parts of a unit are read together */
     uint64_t reader, wave, is_row;
+    uint64_t first, n;     /* where the unit is one run of elements in C order: its first element, and how many; n is 0 elsewhere */
 };
 
 struct many {
@@ -43,17 +44,19 @@ struct piece {
     char *values;
 };
 
-/* What was read of a unit: boxes, one behind the other, of which none has an element of another. */
+/* What was read of a unit: a run of elements, or boxes, one behind the other, of which none has an element of another. */
 struct unit {
     uint64_t *boxes; /* starts, then lengths, of each */
     uint64_t count, room;
+    const uint64_t *run; /* of a run the lengths of its array, of boxes NULL */
     struct bytes values;
 };
 
 /* Reads what parts of a unit hold, once. */
 int32_t read_unit(struct many *many, const struct part *parts, uint64_t count, struct unit *unit);
 
-/* Copies what was read of a unit to a box of the array, as far as that goes; the part tells rank and type. */
+/* Copies what was read of a unit to a box of the array, as far as that goes. Of a run that is what the part holds; of boxes all
+ * that they have in common with it: the part tells rank and type. */
 void copy_part(const struct part *part, const struct unit *unit, const struct piece *to);
 
 /* Copies what two boxes have in common from one to the other. */

@@ -34,7 +34,7 @@ uint64_t width_of(int32_t type)
 }
 
 /* Numbers of a part before its box. */
-enum { HEAD = 7, DEALT = 5 };
+enum { HEAD = 7, DEALT = 7 };
 
 /* Numbers that grow. */
 struct list {
@@ -176,6 +176,8 @@ static int32_t deal_out(struct many *many, const uint64_t *sizes)
         many->parts[i].reader = row[2];
         many->parts[i].wave = row[3];
         many->parts[i].is_row = row[4];
+        many->parts[i].first = row[5];
+        many->parts[i].n = row[6];
         many->units = row[1] + 1;
         many->waves = row[3] + 1 > many->waves ? row[3] + 1 : many->waves;
     }

@@ -44,8 +44,8 @@ static void read_wave(struct many *many, struct wave *wave, struct unit *unit)
             struct piece to = {part->start, part->count, NULL};
             if (part->asker == (uint64_t)own) {
                 to = place_of(many, part);
-                /* All that was read of its box, whichever of its parts it is of: once. */
-                int is_there = part > first && part[-1].asker == part->asker && part[-1].box == part->box;
+                /* Of boxes, all that was read of its box, whichever of its parts it is of: once. */
+                int is_there = unit->run == NULL && part > first && part[-1].asker == part->asker && part[-1].box == part->box;
                 if (!many->has_failed[part->unit] && !is_there)
                     copy_part(part, unit, &to);
                 continue;
@@ -167,7 +167,7 @@ static void finish_wave(struct many *many, struct wave *wave)
 int32_t many_run(struct many *many, int32_t mode)
 {
     struct wave waves[2];
-    struct unit unit = {NULL, 0, 0, NO_BYTES};
+    struct unit unit = {.boxes = NULL};
     int out, in;
     memset(waves, 0, sizeof waves);
     int32_t status = wave_room(many, &waves[0]);

@@ -137,15 +137,17 @@ int main(int argc, char **argv)
     }
     uint64_t asked = 0;
     state = (uint64_t)here + 5;
-    for (int limited = 0; limited < 2; limited++) {
-        /* With little memory there are many waves. */
+    for (int pass = 0; pass < 3; pass++) {
+        /* With little memory there are many waves; with stripes, units that begin and end within rows. */
+        int limited = pass == 1;
         options.memory = limited ? 1 << 20 : 0;
+        options.striping = pass == 2 ? "stripe_size=5000,stripe_count=3,stripe_offset=1" : NULL;
         OK(sieva_mpi_open(MPI_COMM_WORLD, argv[1], &options, &source));
         if (source == NULL)
             break;
         for (int mode = 0; mode < 3; mode++)
             asked += batch(source, mode, argv + 2, argc - 2);
-        if (!limited)
+        if (pass == 0)
             test_errors(source, argv[2]);
         sieva_mpi_close(source);
         source = NULL;

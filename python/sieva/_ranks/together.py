@@ -19,7 +19,7 @@ from sieva.engines import _work
 from sieva.engines._frames import unpack_error
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
@@ -49,6 +49,9 @@ class Wanted(NamedTuple):
         Of the array.
     is_chunked
         Whether what is read at once are chunks.
+    may_miss
+        Whether these are integers of which some may be missing: they travel with a mark for each, as whether any is
+        decides the type of an answer, which is the asker's.
     """
 
     opened: str
@@ -57,6 +60,12 @@ class Wanted(NamedTuple):
     dtype: str
     shape: tuple[int, ...]
     is_chunked: bool
+    may_miss: bool
+
+    @property
+    def sent(self) -> np.dtype[Any]:
+        """How values travel."""
+        return np.dtype([("value", self.dtype), ("missing", "?")]) if self.may_miss else np.dtype(self.dtype)
 
 
 Boxes = dict[Wanted, list[tuple[int, list[int], list[int]]]]
@@ -99,20 +108,20 @@ last = Did()
 
 
 def read_many(
-    engine: MpiEngine, requests: Sequence[tuple[Source, str, object]], mode: str, memory: int
+    engine_of: Callable[[], MpiEngine], requests: Sequence[tuple[Source, str, object]], mode: str, memory: int
 ) -> list[NDArray[Any] | BaseException]:
     """Return what each request of this rank gives, or what went wrong with it; collective.
 
     Parameters
     ----------
-    engine
-        The ranks.
+    engine_of
+        Gives the ranks. Making them known to sieva is collective, and not interrupted either.
     requests
         Source, name of the array, and numpy's basic index.
     mode
         As of `sieva._ranks.exchange.run`.
     memory
-        Bytes that what is read, sent and received may take besides the answers.
+        Bytes that what is read, sent and received may take besides the answers; 0: a quarter of what the rank has.
 
     Raises
     ------
@@ -120,7 +129,8 @@ def read_many(
         This rank was interrupted. The others have what it had read until then, and are told of the rest.
     """
     with Interrupts() as interrupts:
-        found = _read_many(engine, requests, mode, memory, interrupts)
+        engine = engine_of()
+        found = _read_many(engine, requests, mode, memory or engine.memory // 4, interrupts)
     if interrupts.came:
         raise KeyboardInterrupt
     return found
@@ -144,7 +154,7 @@ def _read_many(
     piece = min(max(sum(n for _, n, _ in told) // (4 * comm.size), SMALLEST_PIECE), LARGEST_PIECE)
     # By the order in which ranks name them: the same on all.
     arrays = list(dict.fromkeys(wanted for _, _, names in told for wanted in names))
-    dtypes = [np.dtype(one.dtype) for one in arrays]
+    dtypes = [one.sent for one in arrays]
     own_pieces = _cut(mine, boxes, arrays, min(piece, max(least // (8 * comm.size), 1 << 12)))
     steps = _native.RankPlan(
         [(one.shape, one.is_chunked) for one in arrays],
@@ -192,8 +202,10 @@ def _described(requests: Sequence[tuple[Source, str, object]]) -> tuple[Mine, Bo
                 array.dtype.str,
                 tuple(array.shape),
                 array.chunks is not None,
+                # Which integers are missing is known when they are read.
+                array.dtype.kind in "biu",
             )
-            mine.answers[number] = np.empty(box.shape, array.dtype)
+            mine.answers[number] = np.empty(box.shape, wanted.sent)
         except (errors.SievaError, TypeError, IndexError, MemoryError) as error:
             mine.wrong[number] = error
             continue
@@ -210,7 +222,7 @@ def _cut(mine: Mine, boxes: Boxes, arrays: list[Wanted], most: int) -> bytes:
         if wanted not in boxes:
             continue
         native = mine.sources[wanted.opened]._native
-        how: Any = {"array": number, "width": np.dtype(wanted.dtype).itemsize, "most": most}
+        how: Any = {"array": number, "width": wanted.sent.itemsize, "most": most}
         try:
             found.append(_native.rank_pieces(native, wanted.path, boxes[wanted], **how))
         except errors.SievaError as error:
@@ -243,10 +255,15 @@ class _Opener:
 
     def read(self, array: int, start: list[int], shape: list[int]) -> NDArray[Any]:
         wanted, source = self._wanted(array)
+        if wanted.may_miss:
+            return _marked(wanted, *source._native.read_masked(wanted.path, start, shape))
         return source._native.read(wanted.path, start, shape, raw=False)
 
     def read_run(self, array: int, first: int, count: int) -> NDArray[Any] | None:
         wanted, source = self._wanted(array)
+        if wanted.may_miss:
+            found = source._native.read_run_masked(wanted.path, first, count)
+            return None if found is None else _marked(wanted, *found)
         return source._native.read_run(wanted.path, first, count)
 
     def shape(self, array: int) -> tuple[int, ...]:
@@ -276,8 +293,26 @@ def _answered(
     answers: list[NDArray[Any] | BaseException] = []
     for number, (box, values) in enumerate(zip(mine.boxes, mine.answers, strict=True)):
         wrong = mine.wrong.get(number)
-        answers.append(wrong if wrong is not None or box is None else box.cut_whole(values))  # type: ignore[arg-type]
+        answers.append(wrong if wrong is not None or box is None else box.cut(_settled(box.picked(values))))  # type: ignore[arg-type]
     return answers
+
+
+def _marked(wanted: Wanted, values: NDArray[Any], missing: NDArray[np.bool_]) -> NDArray[Any]:
+    marked = np.empty(values.shape, wanted.sent)
+    marked["value"], marked["missing"] = values, missing
+    return marked
+
+
+def _settled(values: NDArray[Any]) -> NDArray[Any]:
+    """Return what travelled as it is answered: integers among which one is missing are float64, and NaN there."""
+    if values.dtype.fields is None:
+        return values
+    missing = values["missing"]
+    if not missing.any():
+        return np.ascontiguousarray(values["value"]).reshape(values.shape)
+    floats = values["value"].astype("f8")
+    floats[missing] = np.nan
+    return floats
 
 
 def _raised(rank: int, data: bytes) -> BaseException:

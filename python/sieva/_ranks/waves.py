@@ -173,10 +173,12 @@ class OneWave:
         of = dict(zip(self._items.tolist(), range(len(self._items)), strict=True))
         for item, values in self._reads.values(self._items):
             at, n = places[of[item]], size[of[item]]
+            is_own = asker[of[item]] == self._reads.rank
             if values is None:
-                # Nobody looks at it: whoever asked is told. But it is no more of this rank's memory.
-                out[at : at + n] = 0
-            elif asker[of[item]] == self._reads.rank:
+                # Nobody looks at it: whoever asked is told. But it is no more of this rank's memory. What is this rank's own
+                # has no place in `out`.
+                out[at : at + (0 if is_own else n)] = 0
+            elif is_own:
                 self._reads.put(item, values)
             else:
                 self._reads.shaped(item, out[at : at + n])[...] = values

@@ -47,6 +47,10 @@ for n, kind in enumerate(("account", "container", "object")):
 """
 
 
+# Filters whose entry point has another name.
+ENTRIES = {"cache": "memcache"}
+
+
 @dataclass(frozen=True)
 class ObjectStore:
     """A running store, and the environment in which it is reached."""
@@ -72,14 +76,21 @@ def moto(logs: Path) -> Iterator[ObjectStore]:
         processes.start("moto", [program("moto_server"), "-H", "127.0.0.1", "-p", str(port)])
         url = f"http://127.0.0.1:{port}"
         processes.await_answer(url)
-        yield ObjectStore("moto", _keys(url, "someone", "anything"))
+        yield ObjectStore("moto", keys_of(url, "someone", "anything"))
     finally:
         processes.stop()
 
 
 @contextmanager
-def swift(folder: Path) -> Iterator[tuple[ObjectStore, ObjectStore]]:
-    """Run Swift; yields it as an S3 store and by its own interface. Its disk is below `folder`."""
+def swift(
+    folder: Path, *, is_logged: bool = False, memcached: str | None = None, address: str = "127.0.0.1"
+) -> Iterator[tuple[ObjectStore, ObjectStore]]:
+    """Run Swift; yields it as an S3 store and by its own interface. Its disk is below `folder`.
+
+    With `is_logged` the proxy writes down in ``proxy.log`` what each request moved. With the address of a
+    `memcached` it keeps there what it knows of accounts and containers, as Swift does in production. Its
+    proxy is at an `address` of this machine.
+    """
     _need_attributes(folder)
     proxy, *ports = free_ports(4)
     processes = Processes(folder)
@@ -94,21 +105,24 @@ def swift(folder: Path) -> Iterator[tuple[ObjectStore, ObjectStore]]:
     _write(folder / "swift.conf", policy)
     for kind, port in zip(kinds, ports, strict=True):
         _write(folder / f"{kind}.conf", _storage(folder, kind, port))
-    _write(folder / "proxy.conf", _proxy(folder, proxy))
+    served = _proxy(folder, proxy, is_logged=is_logged, memcached=memcached)
+    served["DEFAULT"]["bind_ip"] = address
+    _write(folder / "proxy.conf", served)
     try:
         for kind in (*kinds, "proxy"):
             processes.start(kind, [program(f"swift-{kind}-server"), folder / f"{kind}.conf", "-v"])
-        for port in (*ports, proxy):
-            processes.await_answer(f"http://127.0.0.1:{port}/healthcheck")
-        url = f"http://127.0.0.1:{proxy}"
+        url = f"http://{address}:{proxy}"
+        for server in (*(f"http://127.0.0.1:{port}" for port in ports), url):
+            processes.await_answer(f"{server}/healthcheck")
         native = {"ST_AUTH": f"{url}/auth/v1.0", "ST_USER": "test:tester", "ST_KEY": "testing"}
-        keys = _keys(url, "test:tester", "testing")
+        keys = keys_of(url, "test:tester", "testing")
         yield ObjectStore("swift-s3", keys), ObjectStore("swift", {**keys, **native}, "swift")
     finally:
         processes.stop()
 
 
-def _keys(url: str, key: str, secret: str) -> dict[str, str]:
+def keys_of(url: str, key: str, secret: str) -> dict[str, str]:
+    """Return the environment in which an S3 store is reached."""
     return {"AWS_ENDPOINT_URL": url, "AWS_ACCESS_KEY_ID": key, "AWS_SECRET_ACCESS_KEY": secret}
 
 
@@ -150,7 +164,7 @@ def _storage(folder: Path, kind: str, port: int) -> dict[str, dict[str, str]]:
     }
 
 
-def _proxy(folder: Path, port: int) -> dict[str, dict[str, str]]:
+def _proxy(folder: Path, port: int, *, is_logged: bool, memcached: str | None) -> dict[str, dict[str, str]]:
     # Tokens that hold all that they say spare a cache server.
     key = base64.urlsafe_b64encode(secrets.token_bytes(32)).decode()
     extra = {
@@ -161,13 +175,19 @@ def _proxy(folder: Path, port: int) -> dict[str, dict[str, str]]:
         },
         "s3api": {"location": "us-east-1", "min_segment_size": "1"},
     }
-    filters = ["catch_errors", "gatekeeper", "healthcheck", "listing_formats", "bulk", "s3api", "tempauth"]
-    filters += ["copy", "slo", "dlo"]
+    filters = ["catch_errors", "gatekeeper", "healthcheck", *(["proxy_logging"] if is_logged else [])]
+    if memcached:
+        filters.append("cache")
+        extra["cache"] = {"memcache_servers": memcached}
+    filters += ["listing_formats", "bulk", "s3api", "tempauth", "copy", "slo", "dlo"]
     return {
         "DEFAULT": _common(folder, port),
         "pipeline:main": {"pipeline": " ".join([*filters, "proxy-server"])},
         "app:proxy-server": {"use": "egg:swift#proxy", "account_autocreate": "true"},
-        **{f"filter:{name}": {"use": f"egg:swift#{name}", **extra.get(name, {})} for name in filters},
+        **{
+            f"filter:{name}": {"use": f"egg:swift#{ENTRIES.get(name, name)}", **extra.get(name, {})}
+            for name in filters
+        },
     }
 
 

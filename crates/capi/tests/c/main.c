@@ -33,6 +33,7 @@ int main(int argc, char **argv)
     sieva_close(source);
     test_index(argv[1]);
     test_made(argv[1]);
+    test_sharing(argv[1]);
     printf("%d failures\n", failures);
     return failures > 0;
 }

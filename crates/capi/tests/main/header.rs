@@ -6,7 +6,7 @@ use std::process::Command;
 use crate::toolchain::{C99, has, header, libraries, root, run, scratch};
 
 /// Names of types in Rust and in C; the longer first where one is the head of another.
-const NAMES: [(&str, &str); 38] = [
+const NAMES: [(&str, &str); 42] = [
     ("SessionHandle", "sieva_session"),
     ("SessionGiven", "sieva_session_options"),
     ("SessionDid", "sieva_session_stats"),
@@ -24,6 +24,10 @@ const NAMES: [(&str, &str); 38] = [
     ("CatalogHandle", "sieva_catalog"),
     ("ObjectsHandle", "sieva_objects"),
     ("SearchHandle", "sieva_search"),
+    ("GroupHandle", "sieva_group"),
+    ("ProduceOptions", "sieva_produce_options"),
+    ("Produced", "sieva_produced"),
+    ("Followed", "sieva_followed"),
     ("Added", "sieva_added"),
     ("Object", "sieva_object"),
     ("IndexJobHandle", "sieva_index_job"),

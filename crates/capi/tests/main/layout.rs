@@ -7,6 +7,7 @@ use std::process::Command;
 use sieva_c::attributes::Described;
 use sieva_c::catalog::Added;
 use sieva_c::describe::{Array, Dim};
+use sieva_c::group_passes::{Followed, PACKING, ProduceOptions, Produced};
 use sieva_c::index_options::{IndexOptions, IndexReport};
 use sieva_c::objects::Object;
 use sieva_c::options::Options;
@@ -60,6 +61,10 @@ fn numbers_and_layouts_agree() {
     }
     for (name, purpose) in guard::PURPOSES {
         assert_in_c(&mut c, &format!("SIEVA_PURPOSE_{name}"), purpose as i64);
+    }
+    for (packing, number) in PACKING {
+        let name = format!("{packing:?}").to_uppercase();
+        assert_in_c(&mut c, &format!("SIEVA_PACKING_{name}"), number.into());
     }
     assert_in_c(&mut c, "SIEVA_OBJECTS", objects::ANY.into());
     macro_rules! layout {
@@ -156,6 +161,35 @@ fn numbers_and_layouts_agree() {
         missing,
         read
     );
+    layout!(
+        ProduceOptions,
+        "sieva_produce_options",
+        memory,
+        ask_memory,
+        result_size,
+        object_size,
+        ask_time,
+        prices,
+        settle_ms,
+        threads,
+        packing,
+        spool,
+        stop
+    );
+    layout!(
+        Produced,
+        "sieva_produced",
+        steps,
+        answers,
+        failed,
+        objects,
+        bytes,
+        deleted,
+        waiting,
+        deferred,
+        troubles
+    );
+    layout!(Followed, "sieva_followed", files, bytes, failures, troubles);
     layout!(Dim, "sieva_dimension", path, length, unlimited, reserved);
     layout!(Described, "sieva_attribute", name, count, reserved);
     layout!(Added, "sieva_added", added, replaced, unchanged, objects, others, damaged, unreadable);

@@ -20,6 +20,7 @@ fn suite() -> Vec<PathBuf> {
         "once.c",
         "started.c",
         "made.c",
+        "sharing.c",
         "index.c",
     ];
     files.map(|f| root().join("tests/c").join(f)).to_vec()
@@ -114,6 +115,25 @@ fn the_example_compiles_and_runs() {
     let bad = on(&program, &dir.join("none.nc")).arg("25").output().unwrap();
     assert_eq!(bad.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&bad.stderr).starts_with("open: file-not-found: "));
+}
+
+#[test]
+fn the_example_of_sharing_compiles_and_runs() {
+    let dir = scratch("sharing");
+    let (program, file, folder) = (dir.join("share"), dir.join("ocean.nc"), dir.join("folder"));
+    compile(&[root().join("examples/share.c")], Link::Shared, &program);
+    let warm = write_ocean(&file);
+    let sql = "SELECT TEMP WHERE TEMP > 25 AND TEMP <= 28 AND idx(t) >= 2";
+    let once = |command: fn(&Path, &Path) -> Command, group: &str, folder: &Path| {
+        let mut command = command(&program, &dir.join(group));
+        assert_eq!(run(command.arg(&file).arg(sql).arg(folder)), "1 answers, 0 of them errors, 1 files\n");
+    };
+    once(on, "group", &folder);
+    let rows = std::fs::read_to_string(folder.join("ocean.csv")).unwrap();
+    assert_eq!(rows.lines().count(), 1 + warm);
+    if has("valgrind") {
+        once(checked, "checked", &dir.join("again"));
+    }
 }
 
 /// A program that writes an HDF5 file of doubles, `values` (6, 50) with value 7 * i % 100 at position i, by the library.

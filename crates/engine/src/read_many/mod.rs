@@ -108,6 +108,7 @@ impl Source {
     /// # Errors
     /// As [`Source::read_many`].
     pub fn read_many_with(&self, requests: &[Request], memory: u64) -> Result<Vec<Result<Column>>> {
+        self.check_file()?;
         let needs: Vec<Result<u64>> = requests.iter().map(|request| self.check_request(request)).collect();
         let need = needs.iter().flatten().fold(0_u64, |sum, n| sum.saturating_add(*n));
         if need > memory.max(check::LEAST) {

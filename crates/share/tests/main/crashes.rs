@@ -4,10 +4,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use sieva_share::{Group, GroupOptions, Producer};
+use sieva_share::{Group, GroupOptions, Produced, Producer};
 
 use crate::memory::{Crash, Memory};
-use crate::world::{LARGE, MEAN, Scratch, ask, check, files, follow, produce};
+use crate::world::{LARGE, MEAN, Scratch, ask, check, files, follow, produce, produce_packed};
 
 /// The files of a folder, by name.
 type Files = BTreeMap<String, Vec<u8>>;
@@ -15,7 +15,10 @@ type Files = BTreeMap<String, Vec<u8>>;
 /// What happens, in order. Each is done again by who was killed in it.
 const ACTS: usize = 12;
 
-fn act(number: usize, memory: &Arc<Memory>, scratch: &Scratch) -> sieva::Result<()> {
+/// A pass of the producer.
+type Pass = fn(&Group, &str) -> sieva::Result<Produced>;
+
+fn act(number: usize, memory: &Arc<Memory>, scratch: &Scratch, produce: Pass) -> sieva::Result<()> {
     let create = || Group::create_in(memory.clone(), &GroupOptions::default());
     let group = || Group::open_in(memory.clone());
     let folder = scratch.folder("ada");
@@ -40,20 +43,21 @@ fn act(number: usize, memory: &Arc<Memory>, scratch: &Scratch) -> sieva::Result<
 }
 
 /// Plays all acts, with one crash; what the consumers have in the end, and whether it happened.
-fn play(crash: Option<Crash>) -> (Files, Files, bool) {
+fn play(crash: Option<Crash>, produce: Pass) -> (Files, Files, bool) {
     let scratch = Scratch::new();
     let memory = Arc::new(Memory::new(&format!("crash-{crash:?}")));
     memory.set_crash(crash);
     scratch.step("a.nc", 1000);
     let mut happened = false;
     for number in 0..ACTS {
-        let done = act(number, &memory, &scratch);
+        let done = act(number, &memory, &scratch, produce);
         check(&memory);
         if memory.has_crashed() {
             happened = true;
             assert!(done.is_err(), "act {number} did not notice {crash:?}");
             memory.set_crash(None);
-            act(number, &memory, &scratch).unwrap_or_else(|e| panic!("act {number} after {crash:?}: {e}"));
+            act(number, &memory, &scratch, produce)
+                .unwrap_or_else(|e| panic!("act {number} after {crash:?}: {e}"));
             check(&memory);
         } else {
             done.unwrap_or_else(|e| panic!("act {number} with {crash:?}: {e}"));
@@ -67,13 +71,22 @@ fn play(crash: Option<Crash>) -> (Files, Files, bool) {
 
 #[test]
 fn whoever_is_killed_at_any_step_nothing_is_lost_or_half_or_kept_for_ever() {
-    let (ada, bob, _) = play(None);
+    all_crashes(produce);
+}
+
+#[test]
+fn nor_of_results_that_share_objects() {
+    all_crashes(produce_packed);
+}
+
+fn all_crashes(produce: Pass) {
+    let (ada, bob, _) = play(None, produce);
     assert_eq!(ada.keys().collect::<Vec<_>>(), ["large/a.csv", "large/b.csv", "mean/a.csv", "mean/b.csv"]);
     assert_eq!(bob.keys().collect::<Vec<_>>(), ["mean/a.csv", "mean/b.csv"]);
     let mut crashes = 0;
     for number in 0.. {
-        let before = play(Some(Crash::Before(number)));
-        let after = play(Some(Crash::After(number)));
+        let before = play(Some(Crash::Before(number)), produce);
+        let after = play(Some(Crash::After(number)), produce);
         if !before.2 && !after.2 {
             break;
         }
@@ -87,7 +100,7 @@ fn whoever_is_killed_at_any_step_nothing_is_lost_or_half_or_kept_for_ever() {
 
 #[test]
 fn a_store_that_lists_late_delays_and_loses_nothing() {
-    let (ada, bob, _) = play(None);
+    let (ada, bob, _) = play(None, produce);
     // What is listed is what there was when act `frozen` began, until act `thawed`.
     for frozen in 0..ACTS {
         let scratch = Scratch::new();
@@ -97,12 +110,12 @@ fn a_store_that_lists_late_delays_and_loses_nothing() {
             if number == frozen {
                 memory.freeze_listing();
             }
-            act(number, &memory, &scratch).unwrap();
+            act(number, &memory, &scratch, produce).unwrap();
             check(&memory);
         }
         memory.freeze_listing();
         for number in [4, 5, 9, 10, 11] {
-            act(number, &memory, &scratch).unwrap();
+            act(number, &memory, &scratch, produce).unwrap();
             check(&memory);
             memory.freeze_listing();
         }

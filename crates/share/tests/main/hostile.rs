@@ -20,19 +20,37 @@ fn a_wrong_record_is_told_and_is_in_nobody_elses_way() {
     }
     produce(&group, "model").unwrap();
     let wrong = |key: &str, bytes: &[u8]| memory.put(key, &bytes.to_vec()).unwrap();
-    let hostile = format!(
-        r#"{{"version":1,"name":"mean","sql":"SELECT v","format":"{}","only_new":false,"asked":1}}"#,
-        "x".repeat(300_000)
-    );
-    let elsewhere = r#"{"version":1,"name":"mean","sql":"SELECT v FROM '/etc/passwd'","format":"csv","only_new":false,"asked":1}"#;
-    for (number, bytes) in
-        [&b"{"[..], br#"{"version": 2}"#, b"[1,2]", b"\xff", hostile.as_bytes()].into_iter().enumerate()
-    {
-        wrong("group/asks/eve/mean.json", bytes);
+    let member =
+        |asks: &[&str]| format!(r#"{{"version":2,"joined":1,"asks":[{}]}}"#, asks.join(",")).into_bytes();
+    let asking = |name: &str, sql: &str, format: &str| {
+        format!(r#"{{"name":"{name}","sql":"{sql}","format":"{format}","only_new":false,"asked":1}}"#)
+    };
+    let long = member(&[&asking("mean", "SELECT v", &"x".repeat(9 << 20))]);
+    let deep = [b"[".repeat(100_000), b"]".repeat(100_000)].concat();
+    let unordered = member(&[&asking("b", "SELECT v", "csv"), &asking("a", "SELECT v", "csv")]);
+    let twice = member(&[&asking("a", "SELECT v", "csv"), &asking("a", "SELECT v", "csv")]);
+    let climbing = member(&[&asking("../../x", "SELECT v", "csv")]);
+    let one = asking("a", "v", "csv");
+    let many = member(&vec![&*one; 10_001]);
+    let wrong_ones = [
+        &b"{"[..],
+        br#"{"version": 3}"#,
+        br#"{"version": 1, "joined": 1}"#,
+        b"[1,2]",
+        b"\xff",
+        &long,
+        &deep,
+        &unordered,
+        &twice,
+        &climbing,
+        &many,
+    ];
+    for (number, bytes) in wrong_ones.into_iter().enumerate() {
+        wrong("group/members/eve.json", bytes);
         scratch.step(&format!("b{number}.nc"), 10);
         let done = produce(&group, "model").unwrap();
         assert_eq!((done.entries, done.troubles.len()), (1, 1), "{number}");
-        assert_eq!(done.troubles[0].step, "eve/mean");
+        assert_eq!(done.troubles[0].step, "eve");
         let status = group.status().unwrap();
         assert_eq!((status.asks.len(), status.wrong.len()), (1, 1));
     }
@@ -41,20 +59,24 @@ fn a_wrong_record_is_told_and_is_in_nobody_elses_way() {
     follow(&group, "ada", &scratch.folder("ada")).unwrap();
     produce(&group, "model").unwrap();
     assert_eq!(held(&memory), 1);
-    wrong("users/ada/mean/taken.json", b"{");
+    wrong("users/ada/taken.json", b"{");
     assert_eq!(produce(&group, "model").unwrap().troubles.len(), 2);
-    memory.delete("users/ada/mean/taken.json").unwrap();
+    // The next that is taken replaces it.
+    follow(&group, "ada", &scratch.folder("ada")).unwrap();
+    assert_eq!(produce(&group, "model").unwrap().troubles.len(), 1);
     // A question that nobody could have asked by the product is refused; one may be asked anew.
-    wrong("group/asks/eve/mean.json", elsewhere.as_bytes());
+    let steps = wrong_ones.len() as u64 + 1;
+    let elsewhere = member(&[&asking("mean", "SELECT v FROM '/etc/passwd'", "csv")]);
+    wrong("group/members/eve.json", &elsewhere);
     let done = produce(&group, "model").unwrap();
-    assert_eq!((done.entries, done.failed, done.objects), (6, 6, 0));
-    wrong("group/asks/eve/mean.json", b"{");
+    assert_eq!((done.entries, done.failed, done.objects), (steps, steps, 0));
+    wrong("group/members/eve.json", b"{");
     ask(&group, "eve", "mean", MEAN).unwrap();
-    wrong("users/eve/mean/model.json", b"{");
+    wrong("users/eve/model.json", b"{");
     assert_eq!(produce(&group, "model").unwrap().troubles.len(), 0);
-    assert_eq!(follow(&group, "eve", &scratch.folder("eve")).unwrap().files.len(), 6);
-    wrong("group/asks/eve/mean.json", b"{");
-    group.withdraw("eve", "mean").unwrap();
+    assert_eq!(follow(&group, "eve", &scratch.folder("eve")).unwrap().files.len() as u64, steps);
+    wrong("group/members/eve.json", b"{");
+    group.leave("eve").unwrap();
     produce(&group, "model").unwrap();
     assert_eq!(held(&memory), 0);
 }
@@ -80,9 +102,9 @@ fn a_hostile_index_puts_nothing_outside_of_the_folder_and_holds_up_nobody() {
     };
     let index = |epoch: u64, entries: &[String]| {
         let entries = entries.join(",");
-        format!(
-            r#"{{"version":1,"epoch":{epoch},"ask_id":"{id}","next":9,"entries":[{entries}],"served":[]}}"#
-        )
+        let answers =
+            format!(r#"{{"epoch":{epoch},"ask_id":"{id}","next":9,"entries":[{entries}],"served":[]}}"#);
+        format!(r#"{{"version":2,"numbering":1,"epoch":{epoch},"asks":{{"mean":{answers}}}}}"#)
     };
     let names = ["", "..", "../../x", "/tmp/x", ".bashrc", "a\\u0000b", "aaaaaaa\u{e9}/../../../x"];
     let entries: Vec<String> = (0..)
@@ -90,7 +112,7 @@ fn a_hostile_index_puts_nothing_outside_of_the_folder_and_holds_up_nobody() {
         .map(|(n, name)| entry(n, name, "aaaaaaa\u{e9}/../../../x/../../../../y", "data/aaa/x.json"))
         .chain([entry(u64::MAX, "last", "z", "data/aaa/x.json")])
         .collect();
-    memory.put("users/ada/mean/aaa.json", &index(7, &entries).into_bytes()).unwrap();
+    memory.put("users/ada/aaa.json", &index(7, &entries).into_bytes()).unwrap();
     let before: Vec<String> = files(&scratch.0).into_keys().collect();
     produce(&group, "model").unwrap();
     let followed = follow(&group, "ada", &scratch.folder("ada")).unwrap();
@@ -100,7 +122,7 @@ fn a_hostile_index_puts_nothing_outside_of_the_folder_and_holds_up_nobody() {
     for wrong in
         [index(8, &[entry(0, "a", "b", "../../secret")]), "{".to_owned(), r#"{"version":9}"#.to_owned()]
     {
-        memory.put("users/ada/mean/aaa.json", &wrong.into_bytes()).unwrap();
+        memory.put("users/ada/aaa.json", &wrong.into_bytes()).unwrap();
         scratch.step("a.nc", 3);
         produce(&group, "model").unwrap();
         let followed = follow(&group, "ada", &scratch.folder("ada")).unwrap();

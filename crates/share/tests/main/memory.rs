@@ -25,6 +25,8 @@ struct State {
     /// What listings tell, where they are late.
     listed: Option<Keys>,
     operations: u64,
+    /// What was asked of the store since it was last asked for.
+    log: Vec<String>,
     crash: Option<Crash>,
     crashed: bool,
 }
@@ -75,6 +77,11 @@ impl Memory {
         self.state().keys.clone()
     }
 
+    /// What was asked of the store since this was called last.
+    pub fn take_log(&self) -> Vec<String> {
+        std::mem::take(&mut self.state().log)
+    }
+
     pub fn damage(&self, key: &str) {
         let mut state = self.state();
         let bytes = state.keys.get_mut(key).unwrap();
@@ -89,6 +96,7 @@ impl Memory {
         let mut state = self.state();
         let number = state.operations;
         state.operations += 1;
+        state.log.push(what.to_owned());
         let killed = || Error::new(ErrorKind::Io, "the store does not answer");
         if state.crashed || state.crash == Some(Crash::Before(number)) {
             state.crashed = true;

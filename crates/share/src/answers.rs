@@ -1,0 +1,200 @@
+//! What a pass makes of a step, and puts.
+
+use std::time::Instant;
+
+use sieva::{Error, ErrorKind, Result};
+use sieva_store::objects::Body;
+
+use crate::at_once;
+use crate::clock::now;
+use crate::made::Made;
+use crate::names;
+use crate::pack::{Joined, Wanted as Wanting};
+use crate::pass::{Pass, Wanted};
+use crate::produce::{Produced, Trouble};
+use crate::record::{Ask, Entry, Failure, ObjectRef, Step};
+use crate::scan::{self, Scan, Unit};
+use crate::steps::Found;
+use crate::turns::{Turns, in_turn};
+
+/// Characters of an error that are kept.
+const MOST_MESSAGE: usize = 2000;
+
+/// What a question comes to: a result, and why it is not what was asked for, where it is not.
+type Answer = std::result::Result<(ObjectRef, Option<Error>), Error>;
+
+/// A result that was tried to make.
+type Attempt<'u> = (&'u Unit, Result<Made>);
+/// The numbers of the members who want a result.
+type Members<'f> = dyn Fn(&Unit) -> Vec<usize> + 'f;
+
+impl Pass<'_> {
+    /// Makes what is wanted of a step, and puts it; then the indexes name it.
+    pub fn step(&mut self, found: &Found, turns: &mut Turns, done: &mut Produced) -> Result<()> {
+        self.limits.check()?;
+        let wanting = self.wanting(&found.step);
+        if wanting.is_empty() {
+            return Ok(());
+        }
+        let source = match scan::open(&found.path, &self.producer.session, &self.limits) {
+            Ok(source) => source,
+            Err(error) => {
+                self.limits.check()?;
+                done.troubles.push(Trouble { step: found.step.name.clone(), error });
+                return Ok(());
+            }
+        };
+        let mut scan = Scan::of(&source, &self.asks(&wanting), &self.limits)?;
+        scan.run(&self.producer.session, &self.limits, &|number| self.is_slow(wanting[number]))?;
+        done.steps += 1;
+        for (number, error) in &scan.refused {
+            self.answer(wanting[*number], &found.step, Err(error.clone()), done)?;
+        }
+        let members = |unit: &Unit| unit.asks.iter().map(|&n| wanting[n].member).collect::<Vec<_>>();
+        let firsts: Vec<usize> = scan.units.iter().filter_map(|u| members(u).first().copied()).collect();
+        let ordered = in_turn(&firsts).into_iter().filter_map(|number| scan.units.get(number));
+        // What was evaluated together first: it is made in no time.
+        let (together, alone): (Vec<&Unit>, Vec<&Unit>) = ordered.partition(|unit| scan.is_known(unit));
+        for units in [together, alone] {
+            let mut rest = &units[..];
+            while !rest.is_empty() {
+                let (made, begun) = self.make(&scan, rest, &members, turns, done)?;
+                rest = &rest[begun..];
+                let answers = self.put(&made, &members, done)?;
+                for ((unit, _), answer) in made.iter().zip(answers) {
+                    match answer {
+                        Err(error) if is_passing(&error) => {
+                            done.troubles.push(Trouble { step: found.step.name.clone(), error });
+                        }
+                        answer => {
+                            for &number in &unit.asks {
+                                self.answer(wanting[number], &found.step, answer.clone(), done)?;
+                            }
+                        }
+                    }
+                }
+                if made.iter().any(|(unit, _)| !scan.is_known(unit)) {
+                    self.put_indexes()?;
+                }
+            }
+        }
+        self.put_indexes()
+    }
+
+    fn answer(&mut self, wanted: Wanted, step: &Step, answer: Answer, done: &mut Produced) -> Result<()> {
+        let failed = !matches!(answer, Ok((_, None)));
+        let entry = entry(self.of(wanted).1, step, answer);
+        if self.add(wanted, entry)? {
+            done.entries += 1;
+            done.failed += u64::from(failed);
+        }
+        Ok(())
+    }
+
+    /// Makes results, one after the other, as many as are put at once, of members who have time left. How many were begun,
+    /// with those that are left to the next pass.
+    fn make<'u>(
+        &self,
+        scan: &Scan,
+        units: &[&'u Unit],
+        members: &Members<'_>,
+        turns: &mut Turns,
+        done: &mut Produced,
+    ) -> Result<(Vec<Attempt<'u>>, usize)> {
+        let at_once = self.producer.group.objects.at_once().max(1);
+        let (mut made, mut bytes) = (Vec::new(), 0_u64);
+        for (number, &unit) in units.iter().enumerate() {
+            if self.model.is_enough(made.len(), bytes, at_once) {
+                return Ok((made, number));
+            }
+            let members = members(unit);
+            if !turns.may(&members) {
+                done.deferred += unit.asks.len() as u64;
+                continue;
+            }
+            let begun = Instant::now();
+            let one = scan.make(unit, &self.options.spool, self.producer.group.strict_code, &self.limits);
+            if one.is_err() {
+                self.limits.check()?;
+            }
+            turns.charge(&members, begun.elapsed());
+            bytes = bytes.saturating_add(one.as_ref().map_or(0, |one| one.size()));
+            made.push((unit, one));
+        }
+        Ok((made, units.len()))
+    }
+
+    /// Puts results side by side. The outer error is the store's.
+    fn put(&self, made: &[Attempt<'_>], members: &Members<'_>, done: &mut Produced) -> Result<Vec<Answer>> {
+        let good: Vec<(usize, &Unit, &Made)> = made
+            .iter()
+            .enumerate()
+            .filter_map(|(number, (unit, one))| Some((number, *unit, one.as_ref().ok()?)))
+            .collect();
+        let wanted: Vec<Wanting> = good.iter().map(|(_, unit, one)| (one.size(), members(unit))).collect();
+        let packs = self.model.packs(&wanted);
+        let objects = &self.producer.group.objects;
+        let put = at_once::map(objects.at_once(), &packs, |pack| {
+            let parts = Joined(pack.iter().map(|&part| good[part].2).collect());
+            let key = self.key(&parts, good[pack[0]].1);
+            match objects.put(&key, &parts) {
+                // Larger than an object of this store may be: no fault of the others.
+                Err(e) if e.kind() == ErrorKind::Unsupported => Ok(Err(e)),
+                put => put.map(|()| Ok(key)),
+            }
+        })?;
+        let lost = || Error::new(ErrorKind::Internal, "a result was not put");
+        let failed = |one: &Result<Made>| one.as_ref().err().cloned().unwrap_or_else(lost);
+        let mut answers: Vec<Answer> = made.iter().map(|(_, one)| Err(failed(one))).collect();
+        for (pack, key) in packs.iter().zip(put) {
+            let mut offset = 0;
+            for &part in pack {
+                let (number, _, one) = good[part];
+                let (size, checksum, rows) = (one.size(), one.checksum.clone(), one.rows);
+                let object = |key| ObjectRef { key, offset, size, checksum, rows };
+                answers[number] = key.clone().map(|key| (object(key), one.told.clone()));
+                offset += size;
+            }
+            if key.is_ok() {
+                done.objects += 1;
+                done.bytes += offset;
+            }
+        }
+        Ok(answers)
+    }
+
+    /// The key of an object: named by what it holds, so that it can be put again.
+    fn key(&self, parts: &Joined<'_>, unit: &Unit) -> String {
+        let folder = names::data(&self.producer.name);
+        match &parts.0[..] {
+            [one] => {
+                let suffix = unit.format.suffixes().first().copied().unwrap_or("bin");
+                let sum = one.checksum.get(..8).unwrap_or(&one.checksum);
+                format!("{folder}{}-{sum}.{suffix}", one.id)
+            }
+            _ => format!("{folder}{}.parts", parts.name()),
+        }
+    }
+}
+
+/// Whether it may go better the next time, and says nothing of the question.
+fn is_passing(e: &Error) -> bool {
+    matches!(e.kind(), ErrorKind::Io | ErrorKind::StaleSource | ErrorKind::FileNotFound)
+}
+
+fn failure(e: &Error) -> Failure {
+    let message = match e.hint_text() {
+        Some(hint) => format!("{} ({hint})", e.message()),
+        None => e.message().to_owned(),
+    };
+    // It is kept for every file, and may quote the whole question.
+    Failure { code: e.kind().code().to_owned(), message: message.chars().take(MOST_MESSAGE).collect() }
+}
+
+fn entry(ask: &Ask, step: &Step, answer: Answer) -> Entry {
+    let (object, failure) = match answer {
+        Ok((object, told)) => (Some(object), told.as_ref().map(failure)),
+        Err(e) => (None, Some(failure(&e))),
+    };
+    Entry { serial: 0, step: step.clone(), format: ask.format.clone(), made: now(), object, failure }
+}
