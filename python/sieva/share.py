@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 from sieva import _native, errors
 from sieva._price import Price
+from sieva._share_files import code_bytes, document_text
 from sieva._share_options import pass_options
 from sieva._share_store import Calibrated, calibrate
 
@@ -50,10 +51,6 @@ __all__ = [
 SETTLE = 2.0
 # Three centuries.
 _MOST_SECONDS = 1e10
-# Bytes of a document.
-_MOST_DOCUMENT = 4 << 20
-# Bytes of code.
-_MOST_CODE = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -265,7 +262,7 @@ class Group:
         ValueError
             What is no SELECT or has a FROM (`sieva.errors.SyntaxError_`), no name, or no format.
         """
-        kept = self._native.ask(user or _user(), name, sql, format, only_new, _code(code))
+        kept = self._native.ask(user or _user(), name, sql, format, only_new, code_bytes(code))
         return Ask._of(json.loads(kept))
 
     def ask_many(
@@ -322,7 +319,7 @@ class Group:
             Named by function and variable.
         """
         is_toml = os.fspath(path).lower().endswith(".toml")
-        text = _document(path)
+        text = document_text(path)
         asks = self._native.ask_document(user or _user(), text, is_toml, format, only_new)
         return [Ask._of(known) for known in json.loads(asks)]
 
@@ -551,39 +548,6 @@ def open_group(place: str | os.PathLike[str]) -> Group:
         There is none.
     """
     return Group(_native.Group.open(os.fspath(place)), os.fspath(place))
-
-
-def _code(code: str | os.PathLike[str] | bytes | None) -> bytes | None:
-    """Return the bytes of code: those of a file, or of text, which has a bracket or a semicolon."""
-    if code is None or isinstance(code, bytes):
-        return code
-    if isinstance(code, str) and any(sign in code for sign in "{;"):
-        return code.encode()
-    path = Path(code)
-    try:
-        with path.open("rb") as file:
-            # What is longer is refused for its length.
-            return file.read(_MOST_CODE + 1)
-    except FileNotFoundError:
-        raise errors.FileNotFound(f"there is no file of code {os.fspath(path)!r}") from None
-    except OSError as error:
-        raise errors.IoError(f"{os.fspath(path)!r} cannot be read: {error.strerror}") from None
-
-
-def _document(path: str | os.PathLike[str]) -> str:
-    """Return the text of a document, which is not read where it is longer than one may be."""
-    try:
-        with Path(path).open("rb") as file:
-            data = file.read(_MOST_DOCUMENT + 1)
-        if len(data) > _MOST_DOCUMENT:
-            raise errors.InvalidValue(f"{os.fspath(path)!r} is longer than {_MOST_DOCUMENT >> 20} MiB")
-        return data.decode()
-    except UnicodeDecodeError as error:
-        raise errors.InvalidValue(f"{os.fspath(path)!r} is no text in UTF-8: {error}") from None
-    except FileNotFoundError:
-        raise errors.FileNotFound(f"there is no {os.fspath(path)!r}") from None
-    except OSError as error:
-        raise errors.IoError(f"{os.fspath(path)!r} cannot be read: {error.strerror}") from None
 
 
 def _plain(parts: Iterable[str]) -> str:
