@@ -1,6 +1,8 @@
 //! Code of asks: what it makes is what is given; who fails, gets the data, and the others what they asked for.
 
-use sieva_share::{Asking, Config, Group, GroupOptions, Producer};
+use std::time::Duration;
+
+use sieva_share::{Asking, Config, Group, GroupOptions, Producer, ProducerOptions};
 
 use crate::memory::Memory;
 use crate::world::{Scratch, ask, files, follow, options, produce};
@@ -184,4 +186,32 @@ fn a_damaged_module_of_an_ask_is_the_matter_of_whom_it_is_of() {
     group.objects().put(key, &text.into_bytes()).unwrap();
     let done = Producer::open(&group, "model").unwrap().pass(&options()).unwrap();
     assert_eq!((done.entries, done.failed), (2, 1));
+}
+
+#[test]
+fn limits_of_an_ask_bound_its_code() {
+    let scratch = Scratch::new();
+    let group = group(&scratch, false);
+    group.ask_code("eve", "endless", &CSV, b"int map(int v) { while (1) { } return v; }").unwrap();
+    let hog = b"double output[]; resize(1000000); output[0] = 1;";
+    group.ask_code("eve", "hog", &CSV, hog).unwrap();
+    group.ask_code("ada", "half", &CSV, b"double map(double v) { return v / 2; }").unwrap();
+    let limited = ProducerOptions {
+        ask_time: Some(Duration::from_secs(2)),
+        ask_memory: Some(4 << 20),
+        memory: Some(64 << 20),
+        ..options()
+    };
+    let done = Producer::open(&group, "model").unwrap().pass(&limited).unwrap();
+    assert_eq!((done.entries, done.failed, done.deferred), (3, 2, 0));
+    let followed = follow(&group, "eve", &scratch.folder("eve")).unwrap();
+    let told: Vec<String> =
+        followed.failures.iter().map(|e| e.failure.as_ref().unwrap().message.clone()).collect();
+    assert!(told[0].contains("the code ran for more than 1 s of the processor's time"), "{told:?}");
+    assert!(told[1].contains("the code needs more than the 4194304 bytes of memory"), "{told:?}");
+    for name in ["endless", "hog"] {
+        assert_eq!(lines(&scratch, "eve", name), ["v", "1000", "1001", "1002", "1003"]);
+    }
+    follow(&group, "ada", &scratch.folder("ada")).unwrap();
+    assert_eq!(lines(&scratch, "ada", "half"), ["v", "500.0", "500.5", "501.0", "501.5"]);
 }
