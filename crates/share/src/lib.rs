@@ -26,6 +26,7 @@ mod clock;
 mod collect;
 mod document;
 mod follow;
+mod followers;
 mod group;
 mod lock;
 mod made;
@@ -41,6 +42,7 @@ mod steps;
 
 pub use asks::Asking;
 pub use follow::{FollowOptions, Followed, Follower};
+pub use followers::Followers;
 pub use group::{Group, GroupOptions};
 pub use produce::{Produced, Producer, ProducerOptions, Trouble};
 pub use record::{Ask, Entry, Failure, ObjectRef, Step};
