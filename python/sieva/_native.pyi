@@ -341,6 +341,9 @@ class Group:
     def follow(self, user: str, ask: str, folder: str) -> dict[str, Any]:
         """Fetch what is new into a folder."""
 
+    def follow_many(self, user: str, folders: _List[tuple[str, str]]) -> _List[dict[str, Any]]:
+        """Fetch what is new of several asks, each into a folder."""
+
 class IndexJob:
     """See `sieva.IndexJob`."""
 

@@ -31,7 +31,7 @@ from sieva._share_options import pass_options
 from sieva._share_store import Calibrated, calibrate
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
 __all__ = [
     "Ask",
@@ -174,6 +174,10 @@ class Followed:
     bytes: int
     failures: list[tuple[str, str, str]]
     troubles: list[errors.SievaError]
+
+    @classmethod
+    def _of(cls, done: dict[str, Any]) -> Followed:
+        return cls([Path(path) for path in done["files"]], done["bytes"], done["failures"], done["troubles"])
 
 
 class Group:
@@ -483,10 +487,37 @@ class Group:
         ValueError
             The folder is that of another ask, or another process keeps it.
         """
-        done = self._native.follow(user or _user(), name, os.fspath(folder))
-        return Followed(
-            [Path(path) for path in done["files"]], done["bytes"], done["failures"], done["troubles"]
-        )
+        return Followed._of(self._native.follow(user or _user(), name, os.fspath(folder)))
+
+    def follow_many(
+        self, folders: Mapping[str, str | os.PathLike[str]], *, user: str | None = None
+    ) -> dict[str, Followed]:
+        """Fetch the answers to many asks of a user, each into a folder of its own: one pass.
+
+        What the group has for the user is read once for all of them.
+
+        Parameters
+        ----------
+        folders
+            The folder of each ask, by its name.
+        user
+            As of `follow`.
+
+        Returns
+        -------
+        dict of str to Followed
+            By the names of the asks.
+
+        Raises
+        ------
+        FileNotFoundError
+            Something is not asked for.
+        ValueError
+            A folder is that of another ask, or another process keeps it.
+        """
+        pairs = [(name, os.fspath(folder)) for name, folder in folders.items()]
+        done = self._native.follow_many(user or _user(), pairs)
+        return {name: Followed._of(one) for (name, _), one in zip(pairs, done, strict=True)}
 
     def _producer(self, name: str | None) -> str:
         """Return the producer that is meant."""
