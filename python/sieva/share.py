@@ -15,18 +15,16 @@ Online Sharing of Scientific Data via the Cloud*.
 
 from __future__ import annotations
 
-import getpass
 import json
 import math
 import os
-import re
-import socket
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sieva import _native, errors
 from sieva._price import Price
+from sieva._share_names import document_of, this_host, this_user
 from sieva._share_options import pass_options
 from sieva._share_store import Calibrated, calibrate
 
@@ -50,8 +48,6 @@ __all__ = [
 SETTLE = 2.0
 # Three centuries.
 _MOST_SECONDS = 1e10
-# Bytes of a document.
-_MOST_DOCUMENT = 4 << 20
 
 
 @dataclass(frozen=True)
@@ -215,15 +211,15 @@ class Group:
         ValueError
             A name that is none, or two files of one name.
         """
-        self._native.register(producer or _host(), [os.fspath(source) for source in sources])
+        self._native.register(producer or this_host(), [os.fspath(source) for source in sources])
 
     def join(self, user: str | None = None) -> None:
         """Make a user a member; by default the one of this process."""
-        self._native.join(user or _user())
+        self._native.join(user or this_user())
 
     def leave(self, user: str | None = None) -> None:
         """End a membership: what is asked for is withdrawn, what was made is deleted by the next pass."""
-        self._native.leave(user or _user())
+        self._native.leave(user or this_user())
 
     def ask(
         self,
@@ -259,7 +255,7 @@ class Group:
         ValueError
             What is no SELECT or has a FROM (`sieva.errors.SyntaxError_`), no name, or no format.
         """
-        return Ask._of(json.loads(self._native.ask(user or _user(), name, sql, format, only_new)))
+        return Ask._of(json.loads(self._native.ask(user or this_user(), name, sql, format, only_new)))
 
     def ask_many(
         self,
@@ -289,7 +285,7 @@ class Group:
             As `ask`; one name twice, or more than 10000 asks of a user.
         """
         pairs = [(name, sql) for name, sql in asks]
-        kept = self._native.ask_many(user or _user(), pairs, format, only_new)
+        kept = self._native.ask_many(user or this_user(), pairs, format, only_new)
         return [Ask._of(known) for known in json.loads(kept)]
 
     def ask_document(
@@ -315,8 +311,8 @@ class Group:
             Named by function and variable.
         """
         is_toml = os.fspath(path).lower().endswith(".toml")
-        text = _document(path)
-        asks = self._native.ask_document(user or _user(), text, is_toml, format, only_new)
+        text = document_of(path)
+        asks = self._native.ask_document(user or this_user(), text, is_toml, format, only_new)
         return [Ask._of(known) for known in json.loads(asks)]
 
     def document(self, producer: str | None = None, *, toml: bool = False) -> str:
@@ -325,11 +321,11 @@ class Group:
 
     def withdraw(self, name: str, *, user: str | None = None) -> None:
         """Ask for something no longer."""
-        self._native.withdraw(user or _user(), name)
+        self._native.withdraw(user or this_user(), name)
 
     def asks(self, user: str | None = None) -> list[Ask]:
         """Return what a user asks for, in order of the names."""
-        return [Ask._of(known) for known in json.loads(self._native.asks(user or _user()))]
+        return [Ask._of(known) for known in json.loads(self._native.asks(user or this_user()))]
 
     def producers(self) -> list[str]:
         """Return the names of the producers."""
@@ -487,7 +483,7 @@ class Group:
         ValueError
             The folder is that of another ask, or another process keeps it.
         """
-        return Followed._of(self._native.follow(user or _user(), name, os.fspath(folder)))
+        return Followed._of(self._native.follow(user or this_user(), name, os.fspath(folder)))
 
     def follow_many(
         self, folders: Mapping[str, str | os.PathLike[str]], *, user: str | None = None
@@ -516,7 +512,7 @@ class Group:
             A folder is that of another ask, or another process keeps it.
         """
         pairs = [(name, os.fspath(folder)) for name, folder in folders.items()]
-        done = self._native.follow_many(user or _user(), pairs)
+        done = self._native.follow_many(user or this_user(), pairs)
         return {name: Followed._of(one) for (name, _), one in zip(pairs, done, strict=True)}
 
     def _producer(self, name: str | None) -> str:
@@ -524,7 +520,7 @@ class Group:
         if name is not None:
             return name
         known = self.producers()
-        return known[0] if len(known) == 1 else _host()
+        return known[0] if len(known) == 1 else this_host()
 
 
 def create(
@@ -567,39 +563,3 @@ def open_group(place: str | os.PathLike[str]) -> Group:
         There is none.
     """
     return Group(_native.Group.open(os.fspath(place)), os.fspath(place))
-
-
-def _document(path: str | os.PathLike[str]) -> str:
-    """Return the text of a document, which is not read where it is longer than one may be."""
-    try:
-        with Path(path).open("rb") as file:
-            data = file.read(_MOST_DOCUMENT + 1)
-        if len(data) > _MOST_DOCUMENT:
-            raise errors.InvalidValue(f"{os.fspath(path)!r} is longer than {_MOST_DOCUMENT >> 20} MiB")
-        return data.decode()
-    except UnicodeDecodeError as error:
-        raise errors.InvalidValue(f"{os.fspath(path)!r} is no text in UTF-8: {error}") from None
-    except FileNotFoundError:
-        raise errors.FileNotFound(f"there is no {os.fspath(path)!r}") from None
-    except OSError as error:
-        raise errors.IoError(f"{os.fspath(path)!r} cannot be read: {error.strerror}") from None
-
-
-def _plain(parts: Iterable[str]) -> str:
-    """Return the first of these as a name of a group, where it can be one."""
-    for part in parts:
-        name = re.sub(r"[^A-Za-z0-9._-]+", "-", part).lstrip("-.")[:64]
-        if name and name != "taken":
-            return name
-    return "unnamed"
-
-
-def _user() -> str:
-    try:
-        return _plain([getpass.getuser()])
-    except (KeyError, OSError):
-        return _plain([f"uid{os.getuid()}"])
-
-
-def _host() -> str:
-    return _plain([socket.gethostname().split(".")[0], "producer"])
