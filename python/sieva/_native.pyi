@@ -649,9 +649,7 @@ class Source:
     ) -> tuple[NDArray[Any], NDArray[np.bool_]]:
         """Return the values of a box in their own type, and where they are missing."""
 
-    def read_run_masked(
-        self, path: str, start: int, n: int
-    ) -> tuple[NDArray[Any], NDArray[np.bool_]] | None:
+    def read_run_masked(self, path: str, start: int, n: int) -> tuple[NDArray[Any], NDArray[np.bool_]] | None:
         """Return what `read_run` does in their own type, and where they are missing."""
 
     def read_run(self, path: str, start: int, n: int) -> NDArray[Any] | None:

@@ -88,8 +88,8 @@ pub fn masked<'py>(
     column: Column,
     shape: &[u64],
 ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
+    let mut missing = vec![false; column.len()];
     let Column { data, valid } = column;
-    let mut missing = vec![false; data.len()];
     valid.iter().flat_map(Mask::zeros_iter).for_each(|i| missing[i] = true);
     let values = shaped(py, Column { data, valid: None }, shape)?;
     Ok((values, array(py, missing, shape)?))
