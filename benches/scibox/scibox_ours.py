@@ -32,10 +32,12 @@ def dealt(requests: Sequence[Asked], users: int) -> list[Ask]:
 
 
 def ask(group: sieva.share.Group, asks: Sequence[Ask]) -> None:
-    """Ask for all of it."""
+    """Ask for all of it, each user by one put for each format."""
     for user in dict.fromkeys(one.user for one in asks):
-        group.join(user)
-    _each(asks, lambda a: group.ask(a.name, a.asked.sql, format=a.asked.format, user=a.user))
+        for kind in ("json", "arrow"):
+            mine = [one for one in asks if one.user == user and one.asked.format == kind]
+            if mine:
+                group.ask_many([(one.name, one.asked.sql) for one in mine], format=kind, user=user)
 
 
 def produce(group: sieva.share.Group, producer: str, spool: Path) -> sieva.share.Produced:
@@ -64,27 +66,20 @@ def follow(group: sieva.share.Group, asks: Sequence[Ask], folder: Path) -> tuple
     files: dict[Ask, Path] = {}
     fetched = 0
 
-    def one_user(mine: Sequence[Ask]) -> None:
+    def one_user(user: str) -> None:
         nonlocal fetched
-        for one, done in _each(mine, lambda a: (a, _followed(group, a, folder))):
-            files[one] = done.files[0]
-            fetched += done.bytes
+        mine = by_user[user]
+        done = group.follow_many({one.name: folder / user / one.name for one in mine}, user=user)
+        for one in mine:
+            told = done[one.name]
+            if len(told.files) != 1 or told.failures or told.troubles:
+                raise SystemExit(f"{one}: {told}")
+            files[one] = told.files[0]
+            fetched += told.bytes
 
     with ThreadPoolExecutor(len(by_user)) as pool:
-        list(pool.map(one_user, by_user.values()))
+        list(pool.map(one_user, by_user))
     return files, fetched
-
-
-def _followed(group: sieva.share.Group, one: Ask, folder: Path) -> sieva.share.Followed:
-    done = group.follow(one.name, folder / one.user / one.name, user=one.user)
-    if len(done.files) != 1 or done.failures or done.troubles:
-        raise SystemExit(f"{one}: {done}")
-    return done
-
-
-def _each(things: Sequence[Ask], work: Callable[[Ask], T]) -> list[T]:
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        return list(pool.map(work, things))
 
 
 def check(files: dict[Ask, Path], columns: Columns) -> None:

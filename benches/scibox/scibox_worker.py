@@ -50,7 +50,7 @@ def follow(job: Result) -> Callable[[], Result]:
     folder = Path(job["folder"])
 
     def fetched() -> int:
-        done = [group.follow(name, folder / name, user=job["user"]) for name in job["names"]]
+        done = group.follow_many({name: folder / name for name in job["names"]}, user=job["user"]).values()
         if any(len(one.files) != 1 or one.failures or one.troubles for one in done):
             raise SystemExit(f"{job['user']}: {done}")
         return sum(one.bytes for one in done)

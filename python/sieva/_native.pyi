@@ -354,6 +354,9 @@ class Group:
     def follow(self, user: str, ask: str, folder: str) -> dict[str, Any]:
         """Fetch what is new into a folder."""
 
+    def follow_many(self, user: str, folders: _List[tuple[str, str]]) -> _List[dict[str, Any]]:
+        """Fetch what is new of several asks, each into a folder."""
+
 class IndexJob:
     """See `sieva.IndexJob`."""
 
@@ -659,9 +662,7 @@ class Source:
     ) -> tuple[NDArray[Any], NDArray[np.bool_]]:
         """Return the values of a box in their own type, and where they are missing."""
 
-    def read_run_masked(
-        self, path: str, start: int, n: int
-    ) -> tuple[NDArray[Any], NDArray[np.bool_]] | None:
+    def read_run_masked(self, path: str, start: int, n: int) -> tuple[NDArray[Any], NDArray[np.bool_]] | None:
         """Return what `read_run` does in their own type, and where they are missing."""
 
     def read_run(self, path: str, start: int, n: int) -> NDArray[Any] | None:

@@ -15,12 +15,9 @@ Online Sharing of Scientific Data via the Cloud*.
 
 from __future__ import annotations
 
-import getpass
 import json
 import math
 import os
-import re
-import socket
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,11 +25,12 @@ from typing import TYPE_CHECKING, Any
 from sieva import _native, errors
 from sieva._price import Price
 from sieva._share_files import code_bytes, document_text
+from sieva._share_names import this_host, this_user
 from sieva._share_options import pass_options
 from sieva._share_store import Calibrated, calibrate
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
 __all__ = [
     "Ask",
@@ -178,6 +176,10 @@ class Followed:
     failures: list[tuple[str, str, str]]
     troubles: list[errors.SievaError]
 
+    @classmethod
+    def _of(cls, done: dict[str, Any]) -> Followed:
+        return cls([Path(path) for path in done["files"]], done["bytes"], done["failures"], done["troubles"])
+
 
 class Group:
     """A group in a store: `create` makes one, `open_group` opens it.
@@ -214,15 +216,15 @@ class Group:
         ValueError
             A name that is none, or two files of one name.
         """
-        self._native.register(producer or _host(), [os.fspath(source) for source in sources])
+        self._native.register(producer or this_host(), [os.fspath(source) for source in sources])
 
     def join(self, user: str | None = None) -> None:
         """Make a user a member; by default the one of this process."""
-        self._native.join(user or _user())
+        self._native.join(user or this_user())
 
     def leave(self, user: str | None = None) -> None:
         """End a membership: what is asked for is withdrawn, what was made is deleted by the next pass."""
-        self._native.leave(user or _user())
+        self._native.leave(user or this_user())
 
     def ask(
         self,
@@ -262,7 +264,7 @@ class Group:
         ValueError
             What is no SELECT or has a FROM (`sieva.errors.SyntaxError_`), no name, or no format.
         """
-        kept = self._native.ask(user or _user(), name, sql, format, only_new, code_bytes(code))
+        kept = self._native.ask(user or this_user(), name, sql, format, only_new, code_bytes(code))
         return Ask._of(json.loads(kept))
 
     def ask_many(
@@ -293,7 +295,7 @@ class Group:
             As `ask`; one name twice, or more than 10000 asks of a user.
         """
         pairs = [(name, sql) for name, sql in asks]
-        kept = self._native.ask_many(user or _user(), pairs, format, only_new)
+        kept = self._native.ask_many(user or this_user(), pairs, format, only_new)
         return [Ask._of(known) for known in json.loads(kept)]
 
     def ask_document(
@@ -320,7 +322,7 @@ class Group:
         """
         is_toml = os.fspath(path).lower().endswith(".toml")
         text = document_text(path)
-        asks = self._native.ask_document(user or _user(), text, is_toml, format, only_new)
+        asks = self._native.ask_document(user or this_user(), text, is_toml, format, only_new)
         return [Ask._of(known) for known in json.loads(asks)]
 
     def document(self, producer: str | None = None, *, toml: bool = False) -> str:
@@ -329,11 +331,11 @@ class Group:
 
     def withdraw(self, name: str, *, user: str | None = None) -> None:
         """Ask for something no longer."""
-        self._native.withdraw(user or _user(), name)
+        self._native.withdraw(user or this_user(), name)
 
     def asks(self, user: str | None = None) -> list[Ask]:
         """Return what a user asks for, in order of the names."""
-        return [Ask._of(known) for known in json.loads(self._native.asks(user or _user()))]
+        return [Ask._of(known) for known in json.loads(self._native.asks(user or this_user()))]
 
     def producers(self) -> list[str]:
         """Return the names of the producers."""
@@ -491,17 +493,44 @@ class Group:
         ValueError
             The folder is that of another ask, or another process keeps it.
         """
-        done = self._native.follow(user or _user(), name, os.fspath(folder))
-        return Followed(
-            [Path(path) for path in done["files"]], done["bytes"], done["failures"], done["troubles"]
-        )
+        return Followed._of(self._native.follow(user or this_user(), name, os.fspath(folder)))
+
+    def follow_many(
+        self, folders: Mapping[str, str | os.PathLike[str]], *, user: str | None = None
+    ) -> dict[str, Followed]:
+        """Fetch the answers to many asks of a user, each into a folder of its own: one pass.
+
+        What the group has for the user is read once for all of them.
+
+        Parameters
+        ----------
+        folders
+            The folder of each ask, by its name.
+        user
+            As of `follow`.
+
+        Returns
+        -------
+        dict of str to Followed
+            By the names of the asks.
+
+        Raises
+        ------
+        FileNotFoundError
+            Something is not asked for.
+        ValueError
+            A folder is that of another ask, or another process keeps it.
+        """
+        pairs = [(name, os.fspath(folder)) for name, folder in folders.items()]
+        done = self._native.follow_many(user or this_user(), pairs)
+        return {name: Followed._of(one) for (name, _), one in zip(pairs, done, strict=True)}
 
     def _producer(self, name: str | None) -> str:
         """Return the producer that is meant."""
         if name is not None:
             return name
         known = self.producers()
-        return known[0] if len(known) == 1 else _host()
+        return known[0] if len(known) == 1 else this_host()
 
 
 def create(
@@ -548,23 +577,3 @@ def open_group(place: str | os.PathLike[str]) -> Group:
         There is none.
     """
     return Group(_native.Group.open(os.fspath(place)), os.fspath(place))
-
-
-def _plain(parts: Iterable[str]) -> str:
-    """Return the first of these as a name of a group, where it can be one."""
-    for part in parts:
-        name = re.sub(r"[^A-Za-z0-9._-]+", "-", part).lstrip("-.")[:64]
-        if name and name != "taken":
-            return name
-    return "unnamed"
-
-
-def _user() -> str:
-    try:
-        return _plain([getpass.getuser()])
-    except (KeyError, OSError):
-        return _plain([f"uid{os.getuid()}"])
-
-
-def _host() -> str:
-    return _plain([socket.gethostname().split(".")[0], "producer"])

@@ -9,8 +9,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use sieva::{Error, ErrorKind};
 use sieva_share::{
-    Asking, CalibrateOptions, Config, FollowOptions, Follower, GroupOptions, Packing, PlannedStep, Prices,
-    Producer, ProducerOptions, Rate,
+    Asking, CalibrateOptions, Config, FollowOptions, Followed, Follower, Followers, GroupOptions, Packing,
+    PlannedStep, Prices, Producer, ProducerOptions, Rate,
 };
 
 use crate::errors::to_python;
@@ -196,18 +196,36 @@ impl Group {
         let cancel = Arc::new(AtomicBool::new(false));
         let options = FollowOptions { cancel: Arc::clone(&cancel) };
         let done = interruptible(py, &cancel, || Follower::new(&self.0, user, ask, &folder)?.pass(&options))?;
-        let out = PyDict::new(py);
-        out.set_item("files", done.files)?;
-        out.set_item("bytes", done.bytes)?;
-        let failures = done.failures.into_iter().filter_map(|entry| {
-            let failure = entry.failure?;
-            Some((entry.step.name, failure.code, failure.message))
-        });
-        out.set_item("failures", failures.collect::<Vec<_>>())?;
-        let troubles = done.troubles.into_iter();
-        out.set_item("troubles", troubles.map(|e| to_python(e).into_value(py)).collect::<Vec<_>>())?;
-        Ok(out)
+        followed_dict(py, done)
     }
+
+    fn follow_many<'py>(
+        &self,
+        py: Python<'py>,
+        user: &str,
+        folders: Vec<(String, PathBuf)>,
+    ) -> PyResult<Vec<Bound<'py, PyDict>>> {
+        let cancel = Arc::new(AtomicBool::new(false));
+        let options = FollowOptions { cancel: Arc::clone(&cancel) };
+        let wanted: Vec<(&str, &PathBuf)> =
+            folders.iter().map(|(ask, folder)| (ask.as_str(), folder)).collect();
+        let done = interruptible(py, &cancel, || Followers::new(&self.0, user, &wanted)?.pass(&options))?;
+        done.into_iter().map(|one| followed_dict(py, one)).collect()
+    }
+}
+
+fn followed_dict(py: Python<'_>, done: Followed) -> PyResult<Bound<'_, PyDict>> {
+    let out = PyDict::new(py);
+    out.set_item("files", done.files)?;
+    out.set_item("bytes", done.bytes)?;
+    let failures = done.failures.into_iter().filter_map(|entry| {
+        let failure = entry.failure?;
+        Some((entry.step.name, failure.code, failure.message))
+    });
+    out.set_item("failures", failures.collect::<Vec<_>>())?;
+    let troubles = done.troubles.into_iter();
+    out.set_item("troubles", troubles.map(|e| to_python(e).into_value(py)).collect::<Vec<_>>())?;
+    Ok(out)
 }
 
 /// Measures a place of a store: of each way and point the bytes of objects, threads, bytes in a second.

@@ -212,9 +212,8 @@ impl Source {
         let array = self.0.resolve(path).map_err(to_python)?;
         let cancel = Arc::new(AtomicBool::new(false));
         let bx = Bx::new(start, shape);
-        let column = interruptible(py, &cancel, || {
-            self.0.read_box_with(array, &bx, false, self.0.memory(), &cancel)
-        })?;
+        let column =
+            interruptible(py, &cancel, || self.0.read_box_with(array, &bx, false, self.0.memory(), &cancel))?;
         convert::masked(py, column, &bx.shape)
     }
 

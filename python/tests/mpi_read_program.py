@@ -224,6 +224,63 @@ def broken(path, mode):
     tell(said=COMM.allgather(said), raised=COMM.allgather(raised))
 
 
+def others(path, mode):
+    """Fail to read what rank 0 alone asks for, before what another rank asks for is sent."""
+    source = sieva.open(path, learn=False)
+    good = np.arange(1, 4097, dtype="i4").reshape(64, 64)
+    mine = [(source, "good", ...), (source, "broken" if COMM.rank == 0 else "later", ...)]
+    found = sieva.mpi.read_many(COMM, mine, mode=mode, errors="return")
+    same(found[0], good)
+    if COMM.rank:
+        same(found[1], np.arange(50_000))
+    tell(said=COMM.allgather(getattr(found[1], "kind", "right")))
+
+
+def marks(path, mode):
+    """Ask for integers of which some are missing, each rank another part, by steps and one by one."""
+    source = sieva.open(path, learn=False)
+    keys = [slice(0, 2), slice(0, 6), slice(2, 3), 3, 0, slice(None, None, 4), slice(3, 3), slice(5, 0, -2)]
+    keys = keys[COMM.rank :] + keys[: COMM.rank]
+    names = ["wide", "chunked", "narrow"]
+    requests = [(source, name, key) for name in names for key in keys]
+    for (_, name, key), got in zip(requests, sieva.mpi.read_many(COMM, requests, mode=mode), strict=True):
+        same(got, source[name][key])
+    first = source["wide"][0:2]
+    tell(exact=first.dtype.str, first=first.tolist(), missing=source["wide"][:4].dtype.str)
+
+
+def scattered(path, mode):
+    """Ask of stripes of one byte, with little memory."""
+    source = sieva.open(path, learn=False, striping="stripe_size=1,stripe_count=3")
+    raised = None
+    try:
+        sieva.mpi.read_many(COMM, [(source, "v", ...)], mode=mode, memory="1MiB")
+    except errors.SievaError as error:
+        raised = error.kind
+    (few,) = sieva.mpi.read_many(COMM, [(source, "v", slice(0, 9))], mode=mode, memory="1MiB")
+    tell(raised=COMM.allgather(raised), few=few.tolist())
+
+
+def interrupted_at_first(path, mode):
+    """Interrupt rank 0 where the communicator is made known to sieva: nobody waits for it."""
+    source = sieva.open(path, learn=False)
+    made = sieva.mpi._engine_of
+
+    def stopping(comm):
+        if COMM.rank == 0:
+            os.kill(os.getpid(), signal.SIGINT)
+        return made(comm)
+
+    sieva.mpi._engine_of = stopping
+    raised = None
+    try:
+        sieva.mpi.read_many(COMM, [(source, "T", ...)], mode=mode, errors="return")
+    except KeyboardInterrupt:
+        raised = "KeyboardInterrupt"
+    COMM.barrier()
+    tell(raised=COMM.allgather(raised))
+
+
 def wrong(path, mode):
     """Ask for what there is not, on the last rank: others have what they asked for."""
     source = sieva.open(path, learn=False)

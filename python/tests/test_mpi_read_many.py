@@ -96,6 +96,50 @@ def test_an_error_reaches_who_asked_for_the_piece(mode, mpirun, tmp_path):  # no
     assert found["raised"] == [kind, None, kind, None]
 
 
+@pytest.mark.parametrize("mode", MODES)
+def test_what_one_rank_cannot_read_is_nobody_elses_zeros(mode, mpirun, tmp_path):  # noqa: F811
+    path = tmp_path / "broken.h5"
+    values = np.arange(1, 4097, dtype="i4").reshape(64, 64)
+    with h5py.File(path, "w") as file:
+        file["good"] = values
+        data = file.create_dataset("broken", data=values, chunks=(64, 64), compression="gzip")
+        file["later"] = np.arange(50_000)
+        chunk = data.id.get_chunk_info_by_coord((0, 0))
+    with path.open("r+b") as file:
+        file.seek(chunk.byte_offset + chunk.size // 2)
+        file.write(b"\xff" * 6)
+    assert told(mpirun, 2, "others", path, mode)["said"] == ["corrupt-file", "right"]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_integers_stay_exact_beside_missing_ones(mode, mpirun, tmp_path):  # noqa: F811
+    path = tmp_path / "marks.h5"
+    wide = np.array([2**53 + 1, 2**60 + 1, 7, -1, 9, -1])
+    with h5py.File(path, "w") as file:
+        file["wide"] = wide
+        file.create_dataset("chunked", data=wide, chunks=(4,), compression="gzip")
+        file["narrow"] = np.array([1, 2, 255, 4, 255, 6], "u1")
+        for name, fill in (("wide", -1), ("chunked", -1), ("narrow", 255)):
+            file[name].attrs["_FillValue"] = np.array(fill, file[name].dtype)
+    found = told(mpirun, 2, "marks", path, mode)
+    assert found == {"exact": "<i8", "first": [2**53 + 1, 2**60 + 1], "missing": "<f8"}
+
+
+def test_an_interrupt_before_anything_is_read_leaves_nobody_waiting(mpirun, tmp_path):  # noqa: F811
+    path = tmp_path / "records.nc"
+    write_records(path, "NETCDF3_CLASSIC")
+    found = told(mpirun, 2, "interrupted_at_first", path, "nonblocking")
+    assert found["raised"] == ["KeyboardInterrupt", None]
+
+
+def test_a_plan_of_more_than_the_memory_is_refused(mpirun, tmp_path):  # noqa: F811
+    path = tmp_path / "v.h5"
+    with h5py.File(path, "w") as file:
+        file["v"] = np.arange(150_000.0)
+    found = told(mpirun, 2, "scattered", path, "collective")
+    assert found == {"raised": ["memory-limit"] * 2, "few": list(range(9))}
+
+
 def test_a_wrong_request_is_its_ranks_own(mpirun, tmp_path):  # noqa: F811
     path = tmp_path / "records.nc"
     write_records(path, "NETCDF3_CLASSIC")

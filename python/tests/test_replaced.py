@@ -55,9 +55,13 @@ def test_a_file_that_takes_the_place_of_an_open_one_is_noticed(tmp_path, name):
     source = sieva.open(path)
     array = _array(source)
     assert source.query(f"{array} > 499.5").count() == 500
+    assert source[array][:3].tolist() == FIRST[:3].tolist()
     other.replace(path)
     with pytest.raises(errors.StaleSource, match="was changed since it was opened"):
         source.query(f"{array} > 499.5").count()
+    for read in (lambda: source[array][:3], lambda: source.read_many([(array, slice(3))])):
+        with pytest.raises(errors.StaleSource, match="was changed since it was opened"):
+            read()
     assert sieva.open(path).query(f"{array} > 499.5").count() == 1000
 
 

@@ -7,6 +7,7 @@ import pytest
 import sieva
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from sieva import errors
 
 SHAPE = (24, 160, 200)
 CHUNK = (3, 80, 100)
@@ -312,3 +313,24 @@ def test_what_cannot_be_run_is_refused(files):
         with pytest.raises(sieva.errors.MemoryLimit, match="in a session that has"):
             own.run([own.open(paths["hdf5"]).query("T > 2")], memory="1TiB")
         assert own.run([]).stats["queries"] == 0
+
+
+def test_no_row_behind_the_last_that_a_limit_wants_counts(tmp_path):
+    path = tmp_path / "overflow.h5"
+    with h5py.File(path, "w") as file:
+        file["i"] = np.array([1, 2, 3, 2**63 - 1])
+        file["x"] = np.arange(4.0)
+    session = sieva.Session()
+    source = session.open(path)
+    text = "SELECT DISTINCT x WHERE i + 5 > 0 LIMIT 2"
+    queries = [
+        source.sql(text),
+        source.sql("SELECT count(*) WHERE x > 1"),
+        source.sql("SELECT max(i) WHERE x > 0"),
+    ]
+    session.run(queries)
+    assert queries[0].to_arrow()["x"].to_pylist() == [0.0, 1.0]
+    assert queries[1].to_arrow()[0].to_pylist() == [2]
+    whole = source.sql("SELECT DISTINCT x WHERE i + 5 > 0")
+    with pytest.raises(errors.Overflow):
+        session.run([whole, source.sql("SELECT count(*) WHERE x > 1")])

@@ -180,9 +180,17 @@ def test_many_asks_are_one_object_and_each_has_its_answer(place):
     assert group.asks("ada") == sorted(asks, key=lambda ask: ask.name)
     assert len(list(place.glob("group/group/members/*"))) == 1
     assert group.produce(settle=0).answers == len(pairs)
+    folders = {name: place / name for name, _ in pairs}
+    done = group.follow_many(folders, user="ada")
+    assert list(done) == list(folders)
     for bound in bounds:
-        (path,) = group.follow(f"above-{bound}", place / f"{bound}", user="ada").files
+        (path,) = done[f"above-{bound}"].files
         assert int(path.read_text().split()[1]) == int((values_of(0) > bound).sum())
+    nothing = sieva.share.Followed([], 0, [], [])
+    assert group.follow_many(folders, user="ada") == dict.fromkeys(folders, nothing)
+    assert group.follow("above-0", folders["above-0"], user="ada") == nothing
+    with pytest.raises(errors.FileNotFound, match="asks for nothing by the name 'else'"):
+        group.follow_many({**folders, "else": place / "else"}, user="ada")
     before = group.asks("ada")
     with pytest.raises(errors.SyntaxError_):
         group.ask_many([("new", "SELECT T"), ("wrong", "SELECT")], user="ada")

@@ -12,11 +12,12 @@ use sieva::{Error, ErrorKind, Result, local};
 use sieva_encode::Format;
 use xxhash_rust::xxh3::Xxh3;
 
+use crate::followers::{self, Seen};
 use crate::group::Group;
-use crate::lock::{self, Lock};
+use crate::lock::Lock;
 use crate::made::{PIECE, digest};
 use crate::names;
-use crate::record::{self, Ask, Entry, ObjectRef, TakenRecord, VERSION};
+use crate::record::{self, Entry, MemberRecord, ObjectRef};
 use crate::state::{Have, State};
 
 /// How a pass is made.
@@ -43,7 +44,7 @@ pub struct Followed {
 pub struct Follower {
     group: Group,
     user: String,
-    ask: String,
+    pub(crate) ask: String,
     folder: PathBuf,
 }
 
@@ -53,9 +54,20 @@ impl Follower {
     /// # Errors
     /// `file-not-found` for who is no member, and what is not asked; `invalid-value` for a folder that is another's.
     pub fn new(group: &Group, user: &str, ask: &str, folder: impl AsRef<Path>) -> Result<Self> {
+        Self::of(group, &group.expect_member(user)?, user, ask, folder.as_ref())
+    }
+
+    /// The same, of a member whose record is known.
+    pub(crate) fn of(
+        group: &Group,
+        member: &MemberRecord,
+        user: &str,
+        ask: &str,
+        folder: &Path,
+    ) -> Result<Self> {
         names::check("an ask", ask)?;
-        group.expect_ask(&group.expect_member(user)?, user, ask)?;
-        let folder = folder.as_ref().to_path_buf();
+        group.expect_ask(member, user, ask)?;
+        let folder = folder.to_path_buf();
         local::told("making", &folder, std::fs::create_dir_all(&folder))?;
         State::load(&folder, &group.name(), user, ask)?;
         Ok(Self { group: group.clone(), user: user.to_owned(), ask: ask.to_owned(), folder })
@@ -67,50 +79,52 @@ impl Follower {
     /// Those of the store and of the folder; `invalid-value` while another process keeps the folder; `cancelled`. What was
     /// fetched until then stays.
     pub fn pass(&self, options: &FollowOptions) -> Result<Followed> {
-        let _alone = Lock::take(&self.folder.join(".sieva-follow.lock"), || {
+        let mut done = followers::pass(&self.group, &self.user, std::slice::from_ref(self), options)?;
+        done.pop().ok_or_else(|| Error::new(ErrorKind::Internal, "a pass did nothing"))
+    }
+
+    /// Takes the folder for this process, and reads its state.
+    pub(crate) fn enter(&self) -> Result<(Lock, State)> {
+        let alone = Lock::take(&self.folder.join(".sieva-follow.lock"), || {
             let message = format!("another process keeps '{}' current", self.folder.display());
             Error::new(ErrorKind::InvalidValue, message).hint("wait for it")
         })?;
-        let mut state = State::load(&self.folder, &self.group.name(), &self.user, &self.ask)?;
-        let mut done = Followed::default();
-        let ask_id = self.ask_id()?;
-        let mut producers = self.group.producers()?;
-        producers
-            .extend(state.through.keys().filter(|p| !producers.contains(p)).cloned().collect::<Vec<_>>());
-        let mut outcome = Ok(());
-        for producer in producers {
-            match self.take(&producer, ask_id.as_deref(), &mut state, &mut done, options) {
-                Ok(()) => {}
+        Ok((alone, State::load(&self.folder, &self.group.name(), &self.user, &self.ask)?))
+    }
+
+    /// Takes what all producers put.
+    pub(crate) fn take_all(
+        &self,
+        seen: &Seen,
+        state: &mut State,
+        done: &mut Followed,
+        options: &FollowOptions,
+    ) -> Result<()> {
+        for producer in seen.producers() {
+            match self.take(producer, seen, state, done, options) {
                 // What one producer put wrongly does not keep from what others put.
                 Err(e) if record::is_of_record(&e) => done.troubles.push(e),
-                Err(e) => {
-                    outcome = Err(e);
-                    break;
-                }
+                taken => taken?,
             }
         }
-        // Told even where something failed: what is here is not kept for this user any longer.
-        let told = self.acknowledge(&state);
-        outcome.and(told)?;
-        Ok(done)
+        Ok(())
     }
 
     /// Takes what a producer put, in order, as far as it can be had.
     fn take(
         &self,
         producer: &str,
-        ask_id: Option<&str>,
+        seen: &Seen,
         state: &mut State,
         done: &mut Followed,
         options: &FollowOptions,
     ) -> Result<()> {
-        let mut index = self.group.index(&self.user, producer)?;
-        let Some(answers) = index.as_mut().and_then(|index| index.asks.remove(&self.ask)) else {
+        let Some(answers) = seen.answers(producer, &self.ask)? else {
             state.through.remove(producer);
             return Ok(());
         };
         // Answers to what was asked by this name before are not wanted any more.
-        if ask_id != Some(&*answers.ask_id) {
+        if seen.ask_id(&self.ask).as_deref() != Some(&*answers.ask_id) {
             return Ok(());
         }
         let mut entries: Vec<&Entry> = answers.entries.iter().collect();
@@ -201,34 +215,6 @@ impl Follower {
         }
         local::told("writing", path, aside.publish(true))?;
         Ok(true)
-    }
-
-    /// What is asked by the name now.
-    fn ask_id(&self) -> Result<Option<String>> {
-        let member = self.group.member(&self.user)?;
-        Ok(member.as_ref().and_then(|member| member.ask(&self.ask)).map(Ask::id))
-    }
-
-    /// Says in the group how far this user has come. Followers of several asks on one machine say so one after the other; what
-    /// those of two machines say may be lost, and is said again by the next pass.
-    fn acknowledge(&self, state: &State) -> Result<()> {
-        let group = &self.group;
-        let known = |taken: Result<TakenRecord>| match taken {
-            // Members alone write it: it is made anew.
-            Err(e) if e.kind() == ErrorKind::CorruptFile => {
-                Ok(TakenRecord { version: VERSION, ..TakenRecord::default() })
-            }
-            taken => taken,
-        };
-        if *known(group.taken(&self.user))?.through(&self.ask) == state.through {
-            return Ok(());
-        }
-        let _alone = Lock::wait(&lock::path_of(&["taken", &group.name(), &self.user])?)?;
-        let Some(member) = group.member(&self.user)? else { return Ok(()) };
-        let mut taken = known(group.taken(&self.user))?;
-        taken.asks.insert(self.ask.clone(), state.through.clone());
-        taken.asks.retain(|ask, _| member.ask(ask).is_some());
-        record::write(&*group.objects, &names::taken(&self.user), &taken)
     }
 }
 

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 SMALLEST_PIECE, LARGEST_PIECE = 64 << 10, 4 << 20
 # Bytes that a rank sends at once: little enough for memory to be used again while caches have it.
 LARGEST_WAVE = 8 << 20
+# Bytes of a plan by those of the pieces that ranks tell one another; and what any plan may take.
+PLAN_OF_TOLD, LEAST_PLAN = 5, 64 << 20
 
 
 class Wanted(NamedTuple):
@@ -50,8 +52,8 @@ class Wanted(NamedTuple):
     is_chunked
         Whether what is read at once are chunks.
     may_miss
-        Whether these are integers of which some may be missing: they travel with a mark for each, as whether any is
-        decides the type of an answer, which is the asker's.
+        Whether these are integers of which some may be missing: they travel with a mark for each, as whether
+        any is decides the type of an answer, which is the asker's.
     """
 
     opened: str
@@ -121,7 +123,8 @@ def read_many(
     mode
         As of `sieva._ranks.exchange.run`.
     memory
-        Bytes that what is read, sent and received may take besides the answers; 0: a quarter of what the rank has.
+        Bytes that what is read, sent and received may take besides the answers; 0: a quarter of what the rank
+        has.
 
     Raises
     ------
@@ -156,9 +159,11 @@ def _read_many(
     arrays = list(dict.fromkeys(wanted for _, _, names in told for wanted in names))
     dtypes = [one.sent for one in arrays]
     own_pieces = _cut(mine, boxes, arrays, min(piece, max(least // (8 * comm.size), 1 << 12)))
+    pieces = comm.allgather(own_pieces)
+    _check_plan(sum(map(len, pieces)), least)
     steps = _native.RankPlan(
         [(one.shape, one.is_chunked) for one in arrays],
-        comm.allgather(own_pieces),
+        pieces,
         min(LARGEST_WAVE, max(least // (4 * (comm.size + 1)), 1)),
     )
     last = Did(asked=own, waves=steps.waves)
@@ -182,6 +187,23 @@ def _read_many(
     if is_text.any():
         reads.texts(comm, comm.size, is_text)
     return _answered(mine, reads.own_units(), comm.allgather(reads.failed))
+
+
+def _check_plan(told: int, memory: int) -> None:
+    """Refuse a plan, which every rank has as a whole, of more memory than there is: on all ranks alike.
+
+    Parameters
+    ----------
+    told
+        Bytes of all ranks' pieces, of which a plan takes some five times as many.
+    memory
+        The least of the ranks' limits.
+    """
+    if PLAN_OF_TOLD * told > max(memory, LEAST_PLAN):
+        raise errors.MemoryLimit(
+            f"the plan of all ranks' requests takes about {PLAN_OF_TOLD * told} bytes, the limit is {memory}",
+            "ask for less at once, or of larger stripes or chunks, or give more memory",
+        )
 
 
 def _described(requests: Sequence[tuple[Source, str, object]]) -> tuple[Mine, Boxes]:
@@ -304,7 +326,7 @@ def _marked(wanted: Wanted, values: NDArray[Any], missing: NDArray[np.bool_]) ->
 
 
 def _settled(values: NDArray[Any]) -> NDArray[Any]:
-    """Return what travelled as it is answered: integers among which one is missing are float64, and NaN there."""
+    """Return what travelled as it is answered: integers of which one is missing are float64, NaN there."""
     if values.dtype.fields is None:
         return values
     missing = values["missing"]

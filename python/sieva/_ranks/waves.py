@@ -175,8 +175,8 @@ class OneWave:
             at, n = places[of[item]], size[of[item]]
             is_own = asker[of[item]] == self._reads.rank
             if values is None:
-                # Nobody looks at it: whoever asked is told. But it is no more of this rank's memory. What is this rank's own
-                # has no place in `out`.
+                # Nobody looks at it: whoever asked is told. But it is no more of this rank's memory. What is
+                # this rank's own has no place in `out`.
                 out[at : at + (0 if is_own else n)] = 0
             elif is_own:
                 self._reads.put(item, values)

@@ -158,7 +158,8 @@ impl Query {
             self.groups().map(drop)
         } else if self.enough().is_some() {
             self.first_rows().map(drop)
-        } else if bound.limit.is_some() && !bound.order_by.is_empty() && !bound.distinct {
+        } else if bound.limit.is_some() && bound.order_by.is_empty() == bound.distinct {
+            // The least by an order, or the first that differ: found without all hits when rows are asked for.
             Ok(())
         } else {
             self.positions().map(drop)

@@ -52,7 +52,7 @@ impl Session {
     /// Queries of one source that read an array in common are evaluated together; all others, and those that have no room
     /// together with others, one after another. What fails one does not stop the others. Rows and columns are fetched when
     /// they are asked for. Of a query whose positions take more than its part of the memory the number is known, and they
-    /// are found again; one with ORDER BY and LIMIT that is evaluated alone is run when its rows are asked for.
+    /// are found again; one with ORDER BY or DISTINCT and LIMIT that is evaluated alone is run when its rows are asked for.
     ///
     /// ```no_run
     /// # fn main() -> sieva::Result<()> {
@@ -180,8 +180,8 @@ impl<'s> Run<'s> {
         for (&number, answer) in numbers.iter().zip(answers) {
             results[number] = match answer {
                 Some(Ok(answer)) => Some(queries[number].take_answer(answer, seconds)),
-                // By itself it has all of its memory.
-                Some(Err(e)) if e.kind() == ErrorKind::MemoryLimit => None,
+                // By itself it has all of its memory, and looks at no row behind the last that LIMIT wants.
+                Some(Err(e)) if matches!(e.kind(), ErrorKind::MemoryLimit | ErrorKind::Overflow) => None,
                 Some(Err(e)) => Some(Err(e)),
                 None => None,
             };

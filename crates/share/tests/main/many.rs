@@ -1,9 +1,10 @@
 //! Many asks and many members: what a pass costs in requests.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use sieva::ErrorKind;
-use sieva_share::{Asking, Group, GroupOptions, Producer};
+use sieva_share::{Asking, Followers, Group, GroupOptions, Producer};
 use sieva_store::objects::Objects;
 
 use crate::memory::Memory;
@@ -176,4 +177,37 @@ fn directories_that_are_not_there_for_a_while_are_not_answered_again() {
     Producer::register(&group, "model", &[scratch.steps()]).unwrap();
     assert_eq!(produce(&group, "model").unwrap().entries, 3);
     assert_eq!(follow(&group, "ada", &scratch.folder("ada")).unwrap().files.len(), 0);
+}
+
+#[test]
+fn many_folders_of_a_member_are_kept_by_few_requests_for_records() {
+    let scratch = Scratch::new();
+    let memory = Arc::new(Memory::new("folders"));
+    let group = group(&memory, &scratch);
+    scratch.step("a.nc", 1000);
+    let texts: Vec<(String, String)> = (0..150)
+        .map(|n| (format!("n{n:03}"), format!("SELECT count(*) AS n WHERE v < {}", 1000 + n)))
+        .collect();
+    let askings: Vec<(&str, Asking<'_>)> = texts.iter().map(|(name, sql)| (&**name, csv(sql))).collect();
+    group.ask_many("ada", &askings).unwrap();
+    let objects = produce(&group, "model").unwrap().objects;
+    let wanted: Vec<(&str, PathBuf)> =
+        texts.iter().map(|(name, _)| (&**name, scratch.folder(name))).collect();
+    memory.take_log();
+    let followers = Followers::new(&group, "ada", &wanted).unwrap();
+    let done = followers.pass(&Default::default()).unwrap();
+    assert!(done.iter().all(|one| one.files.len() == 1 && one.troubles.is_empty()));
+    let log = memory.take_log();
+    let of_records = log.iter().filter(|line| !line.contains("data/")).count();
+    assert!(of_records < 30, "{of_records} of {}: {log:?}", log.len());
+    for (number, (_, folder)) in wanted.iter().enumerate() {
+        let text = String::from_utf8(files(folder)["a.csv"].clone()).unwrap();
+        assert_eq!(text.split_whitespace().nth(1), Some(&*number.to_string()));
+    }
+    // All of it was said to be taken, and there is nothing new.
+    assert_eq!(produce(&group, "model").unwrap().deleted, objects);
+    assert!(followers.pass(&Default::default()).unwrap().iter().all(|one| one.files.is_empty()));
+    let twice = [("n000", &wanted[0].1), ("n001", &wanted[0].1)];
+    let refused = Followers::new(&group, "ada", &twice).map(drop).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::InvalidValue);
 }
