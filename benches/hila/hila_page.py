@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import hila_page_model
+import marks
 import plots
 from pdc_tables import table
 from plots import Bar, Panel
@@ -262,23 +262,14 @@ def made(found: Result) -> tuple[dict[str, str], dict[str, str]]:
 
 
 def fill(target: Path, found: Result) -> None:
-    """Put tables between the marks ``<!-- name -->`` and ``<!-- /name -->`` of a page; write plots beside it.
+    """Put tables between the marks of a page; write plots beside it.
 
     Raises
     ------
     SystemExit
         The page has no such marks.
     """
-    tables, drawn = made(found)
-    text = target.read_text(encoding="utf-8")
-    for name, body in tables.items():
-        marks = re.compile(rf"(<!-- {name} -->\n).*?(<!-- /{name} -->)", re.DOTALL)
-        if not marks.search(text):
-            raise SystemExit(f"{target}: there are no marks <!-- {name} --> and <!-- /{name} -->: add them")
-        text = marks.sub(lambda m, body=body: f"{m[1]}\n{body}\n\n{m[2]}", text)
-    target.write_text(text, encoding="utf-8")
-    for name, picture in drawn.items():
-        target.with_name(name).write_text(picture, encoding="utf-8")
+    marks.fill(target, *made(found))
 
 
 def shown(found: Result) -> str:

@@ -1,10 +1,10 @@
 """The page docs/reproduction/pdc.md: what was measured as tables and plots, between its marks."""
 
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import marks
 import pdc_page_objects
 import pdc_page_order
 import pdc_page_scaling
@@ -40,23 +40,14 @@ def made(found: Result) -> Made:
 
 
 def fill(target: Path, found: Result) -> None:
-    """Put tables between the marks ``<!-- name -->`` and ``<!-- /name -->`` of a page; write plots beside it.
+    """Put tables between the marks of a page; write plots beside it.
 
     Raises
     ------
     SystemExit
         The page has no such marks.
     """
-    tables, plots = made(found)
-    text = target.read_text(encoding="utf-8")
-    for name, table in tables.items():
-        marks = re.compile(rf"(<!-- {name} -->\n).*?(<!-- /{name} -->)", re.DOTALL)
-        if not marks.search(text):
-            raise SystemExit(f"{target}: there are no marks <!-- {name} --> and <!-- /{name} -->: add them")
-        text = marks.sub(lambda m, table=table: f"{m[1]}\n{table}\n\n{m[2]}", text)
-    target.write_text(text, encoding="utf-8")
-    for name, drawn in plots.items():
-        target.with_name(name).write_text(drawn, encoding="utf-8")
+    marks.fill(target, *made(found))
 
 
 def shown(found: Result) -> str:

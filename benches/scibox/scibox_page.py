@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import marks
 import scibox_page_gts
 import scibox_page_parts
 import scibox_page_producers
@@ -63,23 +63,14 @@ def made(found: dict[str, Result]) -> tuple[dict[str, str], dict[str, str]]:
 
 
 def fill(target: Path, found: dict[str, Result]) -> None:
-    """Put tables between the marks ``<!-- name -->`` and ``<!-- /name -->`` of a page; write plots beside it.
+    """Put tables between the marks of a page; write plots beside it.
 
     Raises
     ------
     SystemExit
         The page has no such marks.
     """
-    tables, plots = made(found)
-    text = target.read_text(encoding="utf-8")
-    for name, table in tables.items():
-        marks = re.compile(rf"(<!-- {name} -->\n).*?(<!-- /{name} -->)", re.DOTALL)
-        if not marks.search(text):
-            raise SystemExit(f"{target}: there are no marks <!-- {name} --> and <!-- /{name} -->: add them")
-        text = marks.sub(lambda m, table=table: f"{m[1]}\n{table}\n\n{m[2]}", text)
-    target.write_text(text, encoding="utf-8")
-    for name, drawn in plots.items():
-        target.with_name(name).write_text(drawn, encoding="utf-8")
+    marks.fill(target, *made(found))
 
 
 def shown(found: dict[str, Result]) -> str:
