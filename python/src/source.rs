@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 use sieva::guard::Purpose;
 use sieva::options::Call;
-use sieva::{Bx, WorkerLimits, parse};
+use sieva::{Bx, Column, WorkerLimits, parse};
 
 use crate::convert;
 use crate::errors::to_python;
@@ -23,6 +23,15 @@ use crate::tasks::{self, Partial, Task};
 
 #[pyclass(module = "sieva._native", frozen)]
 pub struct Source(pub sieva::Source);
+
+impl Source {
+    /// The number of an array, and elements of it that follow one another; see `sieva::Source::read_run`.
+    fn run(&self, py: Python<'_>, path: &str, of: (u64, u64)) -> PyResult<(usize, Option<Column>)> {
+        let array = self.0.resolve(path).map_err(to_python)?;
+        let cancel = Arc::new(AtomicBool::new(false));
+        Ok((array, interruptible(py, &cancel, || self.0.read_run(array, of, &cancel))?))
+    }
+}
 
 #[pymethods]
 impl Source {
@@ -225,9 +234,7 @@ impl Source {
         start: u64,
         n: u64,
     ) -> PyResult<Option<(Bound<'py, PyAny>, Bound<'py, PyAny>)>> {
-        let array = self.0.resolve(path).map_err(to_python)?;
-        let cancel = Arc::new(AtomicBool::new(false));
-        let read = interruptible(py, &cancel, || self.0.read_run(array, (start, n), &cancel))?;
+        let (_, read) = self.run(py, path, (start, n))?;
         read.map(|column| convert::masked(py, column, &[n])).transpose()
     }
 
@@ -239,9 +246,7 @@ impl Source {
         start: u64,
         n: u64,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let array = self.0.resolve(path).map_err(to_python)?;
-        let cancel = Arc::new(AtomicBool::new(false));
-        let read = interruptible(py, &cancel, || self.0.read_run(array, (start, n), &cancel))?;
+        let (array, read) = self.run(py, path, (start, n))?;
         let info = &self.0.schema().arrays[array];
         read.map(|column| convert::stepped(py, column, &[n], &[1], Some(info), false)).transpose()
     }
