@@ -18,6 +18,7 @@ LEVELS: dict[str, float] = {
     "sieva-index": 2,
     "sieva-catalog": 2,
     "sieva-plan": 2,
+    "sieva-usercode": 2,
     "sieva-format-hdf5": 3,
     "sieva-format-netcdf3": 3,
     "sieva-format-zarr": 3,

@@ -276,7 +276,12 @@ class Group:
     """See `sieva.share.Group`."""
 
     @staticmethod
-    def create(place: str, sources: list[str], expires: int | None = None) -> Group:
+    def create(
+        place: str,
+        sources: list[str],
+        expires: int | None = None,
+        strict_code: bool = False,
+    ) -> Group:
         """Make a group, or take the one that is there, if these can be what a producer has."""
 
     @staticmethod
@@ -292,7 +297,15 @@ class Group:
     def leave(self, user: str) -> None:
         """End a membership."""
 
-    def ask(self, user: str, name: str, sql: str, format: str, only_new: bool) -> str:  # noqa: A002
+    def ask(
+        self,
+        user: str,
+        name: str,
+        sql: str,
+        format: str,  # noqa: A002
+        only_new: bool,
+        code: bytes | None = None,
+    ) -> str:
         """Ask for something of every step; returns the ask as JSON."""
 
     def ask_many(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -94,11 +95,16 @@ def share() -> None:
 @click.argument("sources", nargs=-1, metavar="SOURCE...")
 @click.option("--as", "name", metavar="NAME", help="Name of the producer; by default that of this machine.")
 @click.option("--expires", type=_Duration(), metavar="TIME", help="Delete what nobody took after 12h, 7d ...")
-def create(place: str, sources: tuple[str, ...], name: str | None, expires: float | None) -> None:
+@click.option(
+    "--strict-code", is_flag=True, help="Code that fails is an error, not the data that it was asked of."
+)
+def create(
+    place: str, sources: tuple[str, ...], name: str | None, expires: float | None, strict_code: bool
+) -> None:
     """Make a group, and say which files, directories and patterns are shared."""
     from sieva import share as sharing
 
-    sharing.create(place, *sources, producer=name, expires=expires)
+    sharing.create(place, *sources, producer=name, expires=expires, strict_code=strict_code)
     said = f"shares {', '.join(sources)}" if sources else "has no producer yet"
     say(f"the group at {place} {said}", err=True)
     if sources:
@@ -132,6 +138,7 @@ def leave(place: str, name: str | None) -> None:
     "--format", "kind", default="netcdf", show_default=True, metavar="FORMAT", help="Of the results."
 )
 @click.option("--new", "only_new", is_flag=True, help="Only of files that the producer does not have yet.")
+@click.option("--code", metavar="FILE", help="Hand the result to code: a file of C, or a .wasm.")
 @_as("user")
 def ask(  # noqa: PLR0917 - a command has as many parameters as options
     place: str,
@@ -140,12 +147,14 @@ def ask(  # noqa: PLR0917 - a command has as many parameters as options
     reader: str | None,
     kind: str,
     only_new: bool,
+    code: str | None,
     name: str | None,
 ) -> None:
     """Ask by SQL for something of every file of the group, in place of what was asked by that NAME."""
     if reader is None and ask_name is not None and sql is not None:
-        asks = [_group(place).ask(ask_name, sql, format=kind, only_new=only_new, user=name)]
-    elif reader is not None and ask_name is None:
+        path = None if code is None else Path(code)
+        asks = [_group(place).ask(ask_name, sql, format=kind, only_new=only_new, user=name, code=path)]
+    elif reader is not None and ask_name is None and code is None:
         asks = _group(place).ask_document(reader, format=kind, only_new=only_new, user=name)
     else:
         raise click.UsageError("expected NAME and SQL, or --reader FILE")

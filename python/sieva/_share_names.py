@@ -1,4 +1,4 @@
-"""Who one is in a group, and documents that are given by their names."""
+"""Who one is in a group, where nobody says."""
 
 from __future__ import annotations
 
@@ -6,32 +6,10 @@ import getpass
 import os
 import re
 import socket
-from pathlib import Path
 from typing import TYPE_CHECKING
-
-from sieva import errors
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-# Bytes of a document.
-_MOST_DOCUMENT = 4 << 20
-
-
-def document_of(path: str | os.PathLike[str]) -> str:
-    """Return the text of a document, which is not read where it is longer than one may be."""
-    try:
-        with Path(path).open("rb") as file:
-            data = file.read(_MOST_DOCUMENT + 1)
-        if len(data) > _MOST_DOCUMENT:
-            raise errors.InvalidValue(f"{os.fspath(path)!r} is longer than {_MOST_DOCUMENT >> 20} MiB")
-        return data.decode()
-    except UnicodeDecodeError as error:
-        raise errors.InvalidValue(f"{os.fspath(path)!r} is no text in UTF-8: {error}") from None
-    except FileNotFoundError:
-        raise errors.FileNotFound(f"there is no {os.fspath(path)!r}") from None
-    except OSError as error:
-        raise errors.IoError(f"{os.fspath(path)!r} cannot be read: {error.strerror}") from None
 
 
 def _plain(parts: Iterable[str]) -> str:

@@ -24,7 +24,8 @@ from typing import TYPE_CHECKING, Any
 
 from sieva import _native, errors
 from sieva._price import Price
-from sieva._share_names import document_of, this_host, this_user
+from sieva._share_files import code_bytes, document_text
+from sieva._share_names import this_host, this_user
 from sieva._share_options import pass_options
 from sieva._share_store import Calibrated, calibrate
 
@@ -64,16 +65,19 @@ class Ask:
         The format of the results.
     only_new
         Whether only steps count that the producer did not have yet.
+    code
+        What the result of the SELECT is handed to, or None: text of C, or a module as ``wasm:`` and base64.
     """
 
     name: str
     sql: str
     format: str
     only_new: bool
+    code: str | None = None
 
     @classmethod
     def _of(cls, known: dict[str, Any]) -> Ask:
-        return cls(known["name"], known["sql"], known["format"], known["only_new"])
+        return cls(known["name"], known["sql"], known["format"], known["only_new"], known.get("code"))
 
 
 @dataclass(frozen=True)
@@ -161,7 +165,8 @@ class Followed:
     files, bytes
         Files that were put into the folder, and their bytes.
     failures
-        Answers that are errors: the file, the error's code, and what it says.
+        Answers that are errors, or the data in place of what code makes of them: the file, the error's code,
+        and what it says.
     troubles
         What could not be fetched this time; the next pass tries it again.
     """
@@ -229,6 +234,7 @@ class Group:
         format: str = "netcdf",  # noqa: A002 - as everywhere
         only_new: bool = False,
         user: str | None = None,
+        code: str | os.PathLike[str] | bytes | None = None,
     ) -> Ask:
         """Ask for something of every step; who asks becomes a member.
 
@@ -244,6 +250,9 @@ class Group:
             Whether only files count that the producer does not have yet.
         user
             Who asks; by default the user of this process.
+        code
+            What the result of the SELECT is handed to, by the producer: a file of C or WebAssembly as a path,
+            text of C, or the bytes of a module (docs/guides/user-code.md).
 
         Returns
         -------
@@ -255,7 +264,8 @@ class Group:
         ValueError
             What is no SELECT or has a FROM (`sieva.errors.SyntaxError_`), no name, or no format.
         """
-        return Ask._of(json.loads(self._native.ask(user or this_user(), name, sql, format, only_new)))
+        kept = self._native.ask(user or this_user(), name, sql, format, only_new, code_bytes(code))
+        return Ask._of(json.loads(kept))
 
     def ask_many(
         self,
@@ -311,7 +321,7 @@ class Group:
             Named by function and variable.
         """
         is_toml = os.fspath(path).lower().endswith(".toml")
-        text = document_of(path)
+        text = document_text(path)
         asks = self._native.ask_document(user or this_user(), text, is_toml, format, only_new)
         return [Ask._of(known) for known in json.loads(asks)]
 
@@ -528,6 +538,7 @@ def create(
     *sources: str | os.PathLike[str],
     producer: str | None = None,
     expires: float | None = None,
+    strict_code: bool = False,
 ) -> Group:
     """Make a group, or take the one that is there, and say what a producer has.
 
@@ -539,6 +550,9 @@ def create(
         As of `Group.register`; none: the group alone.
     expires
         Seconds after which results are deleted that nobody took; None: never.
+    strict_code
+        Whether code that fails is answered by an error; else by the data that it was asked of, and a failure
+        beside them.
 
     Returns
     -------
@@ -548,7 +562,7 @@ def create(
         raise errors.InvalidValue(f"expires={expires}: expected seconds, 0 or more")
     seconds = None if expires is None else math.ceil(expires)
     named = [os.fspath(source) for source in sources]
-    group = Group(_native.Group.create(os.fspath(place), named, seconds), os.fspath(place))
+    group = Group(_native.Group.create(os.fspath(place), named, seconds, strict_code), os.fspath(place))
     if sources:
         group.register(*sources, producer=producer)
     return group

@@ -43,9 +43,15 @@ struct Options {
 #[pymethods]
 impl Group {
     #[staticmethod]
-    #[pyo3(signature = (place, sources, expires=None))]
-    fn create(py: Python<'_>, place: &str, sources: Vec<String>, expires: Option<u64>) -> PyResult<Self> {
-        let options = GroupOptions { expires };
+    #[pyo3(signature = (place, sources, expires=None, strict_code=false))]
+    fn create(
+        py: Python<'_>,
+        place: &str,
+        sources: Vec<String>,
+        expires: Option<u64>,
+        strict_code: bool,
+    ) -> PyResult<Self> {
+        let options = GroupOptions { expires, strict_code };
         let create = || {
             if !sources.is_empty() {
                 Producer::check_sources(&sources)?;
@@ -72,6 +78,8 @@ impl Group {
         asked(py, || self.0.leave(user))
     }
 
+    #[pyo3(signature = (user, name, sql, format, only_new, code=None))]
+    #[expect(clippy::too_many_arguments, reason = "those of the Python method")]
     fn ask(
         &self,
         py: Python<'_>,
@@ -80,9 +88,13 @@ impl Group {
         sql: &str,
         format: &str,
         only_new: bool,
+        code: Option<Vec<u8>>,
     ) -> PyResult<String> {
         let asking = Asking { sql, format, only_new };
-        let ask = asked(py, || self.0.ask(user, name, &asking))?;
+        let ask = asked(py, || match &code {
+            Some(code) => self.0.ask_code(user, name, &asking, code),
+            None => self.0.ask(user, name, &asking),
+        })?;
         serde_json::to_string(&ask).map_err(|e| to_python(unprintable(&e)))
     }
 

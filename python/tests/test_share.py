@@ -270,3 +270,75 @@ def test_an_answer_that_is_an_error_reaches_who_asked(place):
     assert isinstance(error, errors.SievaError)
     (failure,) = group.follow("wrong", place / "wrong", user="ada").failures
     assert failure[:2] == ("run.0000.h5", "unknown-array")
+
+
+def share_with_code(place, code, **options):
+    group = sieva.share.create(place / "group", place / "steps", producer="model", **options)
+    group.ask("own", "SELECT T", format="parquet", user="eve", code=code)
+    group.ask("plain", "SELECT T", format="parquet", user="ada")
+    done = group.produce("model", settle=0)
+    plain = group.follow("plain", place / "plain", user="ada")
+    assert plain.failures == []
+    np.testing.assert_array_equal(table_of(plain), values_of(0).ravel())
+    return done, group.follow("own", place / "own", user="eve")
+
+
+def table_of(followed):
+    return pq.read_table(followed.files[0]).column(0).to_numpy()
+
+
+def test_code_is_run_on_what_was_asked(place):
+    text = "float map(float t) { return t > 500 ? t * 0.5f : -t; }"
+    _, own = share_with_code(place, text)
+    values = values_of(0).ravel()
+    expected = np.where(values > 500, values * np.float32(0.5), -values)
+    assert own.failures == []
+    np.testing.assert_array_equal(table_of(own), expected)
+    np.testing.assert_array_equal(np.signbit(table_of(own))[1:], np.signbit(expected)[1:])
+
+
+def test_a_filter_and_a_file_of_code_by_the_command_line(place):
+    (place / "keep.c").write_text(
+        "int filter(float t) { return (int)fmin(t, 1e9) % 100 == 7; }", encoding="utf-8"
+    )
+    group = place / "group"
+    sieva_share("create", group, place / "steps", "--as", "model")
+    asked = ("ask", group, "keep", "SELECT T WHERE T >= 0", "--format", "parquet", "--as", "ada")
+    sieva_share(*asked, "--code", place / "keep.c")
+    sieva_share("produce", group, "--once", "--settle", "0s", "--as", "model")
+    path = sieva_share("follow", group, "keep", "-o", place / "keep", "--once", "--as", "ada").stdout.strip()
+    values = values_of(0).ravel()
+    values = values[values >= 0]
+    expected = values[np.trunc(np.fmin(values, 1e9)) % 100 == 7]
+    np.testing.assert_array_equal(pq.read_table(path).column(0).to_numpy(), expected)
+    missing = sieva_share(*asked, "--code", place / "none.c", check=False)
+    assert "there is no file of code" in missing.stderr
+    assert missing.returncode != 0
+
+
+def test_code_that_fails_gives_the_data_and_is_told(place):
+    done, own = share_with_code(place, "int map(float t) { return 1 / ((int)0 * 1); }")
+    assert (done.answers, done.failed, done.troubles) == (2, 1, [])
+    [(step, code, message)] = own.failures
+    assert (step, code) == ("run.0000.h5", "invalid-value")
+    assert message.startswith(
+        "the code failed, and these are the data that it was asked of: line 1, column 29: "
+    )
+    np.testing.assert_array_equal(table_of(own), values_of(0).ravel())
+
+
+def test_a_strict_group_answers_code_that_fails_by_an_error(place):
+    _, own = share_with_code(place, "int map(float t) { return 1 / ((int)0 * 1); }", strict_code=True)
+    assert own.files == []
+    assert own.failures[0][2] == "line 1, column 29: an integer is divided by zero"
+
+
+def test_code_that_is_none_is_refused_when_it_is_asked(place):
+    group = sieva.share.create(place / "group", place / "steps", producer="model")
+    with pytest.raises(errors.SyntaxError_, match="line 1, column 33: ';' is expected, found '}'"):
+        group.ask("x", "SELECT T", code="double map(double x) { return x }")
+    with pytest.raises(errors.SievaError, match="the WebAssembly module is not valid"):
+        group.ask("x", "SELECT T", code=b"\0asm\1\0\0\0\5")
+    with pytest.raises(FileNotFoundError):
+        group.ask("x", "SELECT T", code=place / "none.wasm")
+    assert group.asks() == []

@@ -64,7 +64,8 @@ pub unsafe extern "C" fn sieva_group_create(
         if !sources.is_empty() {
             Producer::check_sources(&sources)?;
         }
-        let options = GroupOptions { expires: Some(expires).filter(|&seconds| seconds > 0) };
+        let options =
+            GroupOptions { expires: Some(expires).filter(|&seconds| seconds > 0), ..GroupOptions::default() };
         let made = Group::create(place, &options)?;
         if let Some(producer) = producer {
             Producer::register(&made, producer, &sources)?;

@@ -20,8 +20,8 @@ use crate::turns::{Turns, in_turn};
 /// Characters of an error that are kept.
 const MOST_MESSAGE: usize = 2000;
 
-/// What a question comes to.
-type Answer = std::result::Result<ObjectRef, Error>;
+/// What a question comes to: a result, and why it is not what was asked for, where it is not.
+type Answer = std::result::Result<(ObjectRef, Option<Error>), Error>;
 
 /// A result that was tried to make.
 type Attempt<'u> = (&'u Unit, Result<Made>);
@@ -82,7 +82,7 @@ impl Pass<'_> {
     }
 
     fn answer(&mut self, wanted: Wanted, step: &Step, answer: Answer, done: &mut Produced) -> Result<()> {
-        let failed = answer.is_err();
+        let failed = !matches!(answer, Ok((_, None)));
         let entry = entry(self.of(wanted).1, step, answer);
         if self.add(wanted, entry)? {
             done.entries += 1;
@@ -113,7 +113,7 @@ impl Pass<'_> {
                 continue;
             }
             let begun = Instant::now();
-            let one = scan.make(unit, &self.options.spool, &self.limits);
+            let one = scan.make(unit, &self.options.spool, self.producer.group.strict_code, &self.limits);
             if one.is_err() {
                 self.limits.check()?;
             }
@@ -151,7 +151,8 @@ impl Pass<'_> {
             for &part in pack {
                 let (number, _, one) = good[part];
                 let (size, checksum, rows) = (one.size(), one.checksum.clone(), one.rows);
-                answers[number] = key.clone().map(|key| ObjectRef { key, offset, size, checksum, rows });
+                let object = |key| ObjectRef { key, offset, size, checksum, rows };
+                answers[number] = key.clone().map(|key| (object(key), one.told.clone()));
                 offset += size;
             }
             if key.is_ok() {
@@ -181,18 +182,19 @@ fn is_passing(e: &Error) -> bool {
     matches!(e.kind(), ErrorKind::Io | ErrorKind::StaleSource | ErrorKind::FileNotFound)
 }
 
+fn failure(e: &Error) -> Failure {
+    let message = match e.hint_text() {
+        Some(hint) => format!("{} ({hint})", e.message()),
+        None => e.message().to_owned(),
+    };
+    // It is kept for every file, and may quote the whole question.
+    Failure { code: e.kind().code().to_owned(), message: message.chars().take(MOST_MESSAGE).collect() }
+}
+
 fn entry(ask: &Ask, step: &Step, answer: Answer) -> Entry {
     let (object, failure) = match answer {
-        Ok(object) => (Some(object), None),
-        Err(e) => {
-            let message = match e.hint_text() {
-                Some(hint) => format!("{} ({hint})", e.message()),
-                None => e.message().to_owned(),
-            };
-            // It is kept for every file, and may quote the whole question.
-            let message = message.chars().take(MOST_MESSAGE).collect();
-            (None, Some(Failure { code: e.kind().code().to_owned(), message }))
-        }
+        Ok((object, told)) => (Some(object), told.as_ref().map(failure)),
+        Err(e) => (None, Some(failure(&e))),
     };
     Entry { serial: 0, step: step.clone(), format: ask.format.clone(), made: now(), object, failure }
 }

@@ -7,6 +7,7 @@ use sieva::{Error, ErrorKind, Result, printable};
 use sieva_encode::Format;
 
 use crate::clock::{millis, now};
+use crate::code;
 use crate::group::Group;
 use crate::lock::{self, Lock};
 use crate::names;
@@ -63,8 +64,15 @@ impl Group {
     /// # Errors
     /// `invalid-value` for what is no name, a format that a group has not; `syntax-error`, also for one with FROM.
     pub fn ask(&self, user: &str, name: &str, asking: &Asking<'_>) -> Result<Ask> {
-        let mut asks = self.ask_many(user, &[(name, *asking)])?;
-        asks.pop().ok_or_else(|| Error::new(ErrorKind::Internal, "an ask was not kept"))
+        one(self.ask_kept(user, vec![(name, *asking, None)])?)
+    }
+
+    /// The same with code that the result of the SELECT is handed to: a file of the C subset, or a WebAssembly module.
+    ///
+    /// # Errors
+    /// As [`Group::ask`]; those of code that is none.
+    pub fn ask_code(&self, user: &str, name: &str, asking: &Asking<'_>, code: &[u8]) -> Result<Ask> {
+        one(self.ask_kept(user, vec![(name, *asking, Some(code::kept(code)?))])?)
     }
 
     /// Asks for many things at once, each by a name, as [`Group::ask`] does: all of them or none, by one put.
@@ -72,18 +80,22 @@ impl Group {
     /// # Errors
     /// As [`Group::ask`]; `invalid-value` for one name twice, and more than a member may ask for.
     pub fn ask_many(&self, user: &str, askings: &[(&str, Asking<'_>)]) -> Result<Vec<Ask>> {
+        self.ask_kept(user, askings.iter().map(|&(name, asking)| (name, asking, None)).collect())
+    }
+
+    /// The same with code as [`code::kept`] has it.
+    pub(crate) fn ask_kept(
+        &self,
+        user: &str,
+        askings: Vec<(&str, Asking<'_>, Option<String>)>,
+    ) -> Result<Vec<Ask>> {
         names::check("a user", user)?;
         let mut asked = millis();
         let mut asks = Vec::with_capacity(askings.len());
-        for (name, asking) in askings {
-            asks.push(new_ask(name, asking, asked)?);
+        for (name, asking, code) in askings {
+            asks.push(new_ask(name, &asking, code, asked)?);
         }
-        let mut sorted: Vec<&str> = askings.iter().map(|(name, _)| *name).collect();
-        sorted.sort_unstable();
-        if let Some(two) = sorted.windows(2).find(|two| two[0] == two[1]) {
-            let message = format!("two questions by the name '{}'", two[0]);
-            return Err(Error::new(ErrorKind::InvalidValue, message).hint("give each a name of its own"));
-        }
+        check_different(&asks)?;
         let _alone = self.lock_member(user)?;
         let there = match self.member(user) {
             // A damaged one is replaced.
@@ -176,10 +188,27 @@ fn new_member() -> MemberRecord {
     MemberRecord { version: VERSION, joined: now(), asks: Vec::new() }
 }
 
-fn new_ask(name: &str, asking: &Asking<'_>, asked: u64) -> Result<Ask> {
+fn new_ask(name: &str, asking: &Asking<'_>, code: Option<String>, asked: u64) -> Result<Ask> {
     names::check("an ask", name)?;
     let (sql, format) = (checked(asking.sql)?, format_name(asking.format)?);
-    Ok(Ask { name: name.to_owned(), sql, format, only_new: asking.only_new, asked })
+    Ok(Ask { name: name.to_owned(), sql, format, only_new: asking.only_new, code, asked })
+}
+
+/// The one that was asked.
+fn one(mut asks: Vec<Ask>) -> Result<Ask> {
+    asks.pop().ok_or_else(|| Error::new(ErrorKind::Internal, "an ask was not kept"))
+}
+
+fn check_different(asks: &[Ask]) -> Result<()> {
+    let mut sorted: Vec<&str> = asks.iter().map(|ask| &*ask.name).collect();
+    sorted.sort_unstable();
+    match sorted.windows(2).find(|two| two[0] == two[1]) {
+        None => Ok(()),
+        Some(two) => {
+            let message = format!("two questions by the name '{}'", two[0]);
+            Err(Error::new(ErrorKind::InvalidValue, message).hint("give each a name of its own"))
+        }
+    }
 }
 
 /// Refuses an ask that no [`Group::ask`] made.

@@ -8,6 +8,7 @@ use sieva_reduce::forms::{Config, Group as Variables, Variable};
 use sieva_reduce::{Function, Reduction};
 
 use crate::asks::{Asking, checked};
+use crate::code;
 use crate::group::Group;
 use crate::record::Ask;
 
@@ -55,8 +56,8 @@ impl Group {
     /// of the function and the variable.
     ///
     /// # Errors
-    /// As [`Group::ask`]; `unknown-array` for a variable that no producer has; `unsupported` for functions of one's own (DR8).
-    /// Nothing is asked then.
+    /// As [`Group::ask`]; `unknown-array` for a variable that no producer has; those of code (DR8) that is none. Nothing is
+    /// asked then.
     pub fn ask_all(&self, user: &str, document: &Config, format: &str, only_new: bool) -> Result<Vec<Ask>> {
         let mut dims = BTreeMap::new();
         for producer in self.producers()? {
@@ -67,10 +68,13 @@ impl Group {
         let (mut taken, mut asks) = (BTreeSet::new(), Vec::new());
         for reduction in document.asked() {
             let name = name_of(&reduction, &mut taken);
-            asks.push((name, checked(&reduction.to_sql(&dims_of)?)?));
+            let (sql, code) = code::of_reduction(&reduction, &dims_of)?;
+            asks.push((name, checked(&sql)?, code));
         }
-        let askings = asks.iter().map(|(name, sql)| (name.as_str(), Asking { sql, format, only_new }));
-        self.ask_many(user, &askings.collect::<Vec<_>>())
+        let askings = asks
+            .iter()
+            .map(|(name, sql, code)| (name.as_str(), Asking { sql, format, only_new }, code.clone()));
+        self.ask_kept(user, askings.collect())
     }
 
     fn arrays(&self, producer: &str) -> Result<Option<Vec<Array>>> {

@@ -158,6 +158,7 @@ impl Follower {
         let there = state.files.get(&name).is_some_and(|have| have.checksum == object.checksum);
         let path = self.folder.join(&name);
         if there && path.exists() {
+            done.failures.extend(entry.failure.is_some().then(|| entry.clone()));
             return Ok(Took::Done);
         }
         match self.fetch(object, &path) {
@@ -175,6 +176,8 @@ impl Follower {
             }
             Err(e) => return Err(e),
         }
+        // The data in place of what code makes of them.
+        done.failures.extend(entry.failure.is_some().then(|| entry.clone()));
         done.bytes += object.size;
         done.files.push(path);
         let (producer, step) = (producer.to_owned(), entry.step.name.clone());

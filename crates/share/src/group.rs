@@ -11,11 +11,14 @@ use crate::record::{self, GroupRecord, IndexRecord, ProducerRecord, TakenRecord,
 
 /// The longest schema that is read.
 const MOST_SCHEMA: u64 = 256 << 20;
+
 /// How a group is made.
 #[derive(Clone, Debug, Default)]
 pub struct GroupOptions {
     /// Seconds after which results are deleted that nobody took; `None`: never.
     pub expires: Option<u64>,
+    /// Whether code that fails is an error; else its consumer gets the data that it was asked of, and is told.
+    pub strict_code: bool,
 }
 
 /// A group in a store. Cheap to clone.
@@ -23,6 +26,7 @@ pub struct GroupOptions {
 pub struct Group {
     pub(crate) objects: Arc<dyn Objects>,
     pub(crate) expires: Option<u64>,
+    pub(crate) strict_code: bool,
 }
 
 impl std::fmt::Debug for Group {
@@ -45,7 +49,12 @@ impl Group {
     /// # Errors
     /// As [`Group::create`].
     pub fn create_in(objects: Arc<dyn Objects>, options: &GroupOptions) -> Result<Self> {
-        let new = GroupRecord { version: VERSION, created: now(), expires: options.expires };
+        let new = GroupRecord {
+            version: VERSION,
+            created: now(),
+            expires: options.expires,
+            strict_code: options.strict_code,
+        };
         if !objects.create(names::GROUP, &record::bytes(&new)?)? {
             let there = Self::open_in(objects)?;
             if there.expires != options.expires {
@@ -58,9 +67,21 @@ impl Group {
                 );
                 return Err(Error::new(ErrorKind::InvalidValue, message).hint("make one at another place"));
             }
+            if there.strict_code != options.strict_code {
+                let words = |strict: bool| {
+                    if strict { "an error" } else { "answered by the data that it was asked of" }
+                };
+                let message = format!(
+                    "the group at '{}' is there, and code that fails is {}, not {}",
+                    there.name(),
+                    words(there.strict_code),
+                    words(options.strict_code)
+                );
+                return Err(Error::new(ErrorKind::InvalidValue, message).hint("make one at another place"));
+            }
             return Ok(there);
         }
-        Ok(Self { objects, expires: options.expires })
+        Ok(Self { objects, expires: options.expires, strict_code: options.strict_code })
     }
 
     /// The group at a path or an address.
@@ -81,7 +102,7 @@ impl Group {
             return Err(Error::new(ErrorKind::FileNotFound, message)
                 .hint("its producer makes it: sieva share create PLACE SOURCE"));
         };
-        Ok(Self { objects, expires: group.expires })
+        Ok(Self { objects, expires: group.expires, strict_code: group.strict_code })
     }
 
     /// How messages name the place.

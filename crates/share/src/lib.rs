@@ -25,6 +25,7 @@ mod asks;
 mod at_once;
 mod calibrate;
 mod clock;
+mod code;
 mod collect;
 mod document;
 mod follow;
@@ -44,6 +45,7 @@ mod state;
 mod status;
 mod steps;
 mod turns;
+mod values;
 mod watch;
 
 pub use asks::Asking;

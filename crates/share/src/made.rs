@@ -26,6 +26,8 @@ pub(crate) struct Made {
     pub rows: u64,
     /// What has the same name has the same bytes.
     pub id: String,
+    /// Why it is the data of an ask, and not what its code makes of them.
+    pub told: Option<Error>,
 }
 
 impl Made {
@@ -54,7 +56,7 @@ impl Made {
             at += n as u64;
         }
         let checksum = digest(&sum);
-        Ok(Self { file, size: at, checksum, rows: encoded.rows(), id: encoded.id().to_owned() })
+        Ok(Self { file, size: at, checksum, rows: encoded.rows(), id: encoded.id().to_owned(), told: None })
     }
 }
 

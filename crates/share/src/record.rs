@@ -53,6 +53,9 @@ pub(crate) struct GroupRecord {
     pub created: u64,
     /// Seconds after which results are deleted that nobody took; none: never.
     pub expires: Option<u64>,
+    /// Whether code that fails is an error, rather than the data that it was asked of.
+    #[serde(default)]
+    pub strict_code: bool,
 }
 record!(GroupRecord, "the group", MOST_OF_GROUP);
 
@@ -105,18 +108,26 @@ pub struct Ask {
     pub format: String,
     /// Whether only steps count that the producer did not have yet when it saw this.
     pub only_new: bool,
+    /// Code that the result is handed to: text of C, or a module as `wasm:` and base64.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<String>,
     /// Milliseconds since 1970.
     pub asked: u64,
 }
+
 impl Ask {
     /// This ask, in a word of 32 hexadecimal digits: what was withdrawn and is asked again is another one.
     pub fn id(&self) -> String {
-        name_of(format!("{}\0{}\0{}\0{}", self.sql, self.format, self.only_new, self.asked).as_bytes())
+        let plain = format!("{}\0{}\0{}\0{}", self.sql, self.format, self.only_new, self.asked);
+        // Without code as it was before there was any.
+        let code = self.code.as_ref().map_or(String::new(), |code| format!("\0{code}"));
+        name_of((plain + &code).as_bytes())
     }
 
     /// Whether the same is asked, whenever that was.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
-        (&self.sql, &self.format, self.only_new) == (&other.sql, &other.format, other.only_new)
+        (&self.sql, &self.format, self.only_new, &self.code)
+            == (&other.sql, &other.format, other.only_new, &other.code)
     }
 }
 
@@ -208,7 +219,7 @@ pub struct Entry {
     pub made: u64,
     /// The result.
     pub object: Option<ObjectRef>,
-    /// Or why there is none.
+    /// Why there is none; or with one why it is the data of an ask, and not what its code makes of them.
     pub failure: Option<Failure>,
 }
 

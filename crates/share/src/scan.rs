@@ -16,6 +16,7 @@ use sieva_plan::Type;
 use sieva_reduce::merge::stages::{Stages, Value};
 
 use crate::asks::check_ask;
+use crate::code::Running;
 use crate::made::Made;
 use crate::record::{Ask, Step};
 use crate::watch::Limits;
@@ -25,6 +26,8 @@ pub(crate) struct Unit {
     /// The number of the plan in the stages.
     plan: usize,
     pub format: Format,
+    /// Code that the result is handed to.
+    pub code: Option<String>,
     /// The numbers of the asks that it is for.
     pub asks: Vec<usize>,
 }
@@ -92,9 +95,9 @@ impl Scan {
         for (number, format) in formats {
             let Some(plan) = plan_of[number] else { continue };
             let new = units.len();
-            let at = *known.entry((plan, format.name())).or_insert(new);
+            let at = *known.entry((plan, format.name(), &asks[number].code)).or_insert(new);
             if at == new {
-                units.push(Unit { plan, format, asks: Vec::new() });
+                units.push(Unit { plan, format, code: asks[number].code.clone(), asks: Vec::new() });
             }
             units[at].asks.push(number);
         }
@@ -159,17 +162,21 @@ impl Scan {
         self.queries[unit.plan].is_some()
     }
 
-    /// Makes the file of a result, in the time that an ask may take.
+    /// Makes the file of a result, in the time that an ask may take. Code that fails is an error where the group is strict.
     ///
     /// # Errors
-    /// Those of the query; of limits.
-    pub fn make(&self, unit: &Unit, spool: &Path, limits: &Limits) -> Result<Made> {
+    /// Those of the query, of its code; of limits.
+    pub fn make(&self, unit: &Unit, spool: &Path, strict_code: bool, limits: &Limits) -> Result<Made> {
         let known = self.queries[unit.plan].as_ref();
         let flag = known.map_or_else(|| limits.flag(), |query| query.cancel_flag());
         timed(limits, flag, |flag| {
             let query =
                 known.map_or_else(|| self.by_itself(unit.plan, flag).map(Arc::new), |q| Ok(Arc::clone(q)));
-            Made::new(query?, unit.format, spool, limits)
+            let query = query?;
+            match &unit.code {
+                None => Made::new(query, unit.format, spool, limits),
+                Some(code) => Running { strict: strict_code, spool, limits }.made(query, code, unit.format),
+            }
         })
     }
 

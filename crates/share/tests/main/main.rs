@@ -1,6 +1,7 @@
 //! Groups as producers and consumers use them, in a directory and in a store that fails, forgets and is slow to list.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+mod code;
 mod crashes;
 mod hostile;
 mod interleavings;

@@ -1,0 +1,34 @@
+//! The C subset: a text, for columns of known types, to a WebAssembly module.
+
+mod ast;
+mod builtin;
+mod check;
+mod emit;
+mod expression;
+pub(crate) mod lex;
+mod parse;
+mod tree;
+mod types;
+
+pub use check::Input;
+pub(crate) use emit::{Emitted, Why, place};
+pub(crate) use tree::Form;
+
+use sieva_types::Result;
+
+/// A text that was compiled.
+pub(crate) struct Compiled {
+    pub emitted: Emitted,
+    pub form: Form,
+}
+
+/// Looks whether a text is one of the language, as far as that is known without columns.
+pub(crate) fn look(text: &str) -> Result<()> {
+    parse::parse(text).map(drop)
+}
+
+/// Compiles a text for columns.
+pub(crate) fn compile(text: &str, inputs: &[Input]) -> Result<Compiled> {
+    let program = check::check(text, inputs)?;
+    Ok(Compiled { emitted: emit::emit(&program), form: program.form })
+}

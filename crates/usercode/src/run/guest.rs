@@ -1,0 +1,236 @@
+//! An instance of a module: its memory, its functions, its clock.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use rustix::time::{ClockId, clock_gettime};
+use sieva_types::{Error, ErrorKind, Result};
+use wasmtime::{
+    Instance, Memory, ResourceLimiter, Store, TypedFunc, UpdateDeadline, WasmParams, WasmResults,
+};
+
+use super::engine::Ticker;
+use super::failure::{self, Ended, Known};
+use crate::code::Function;
+use crate::element::Element;
+use crate::limits::Limits;
+
+/// Elements of a table: references to functions.
+const MOST_TABLE: usize = 10_000;
+/// Bytes of the description of a column.
+pub(super) const COLUMN: usize = 16;
+
+/// What belongs to an instance.
+struct Owned {
+    limits: Limits,
+    refused: bool,
+    /// The processor's time of this thread at which the call that runs is over.
+    until: Duration,
+}
+
+impl ResourceLimiter for Owned {
+    fn memory_growing(&mut self, _: usize, desired: usize, _: Option<usize>) -> wasmtime::Result<bool> {
+        let fits = desired as u64 <= self.limits.memory;
+        self.refused |= !fits;
+        Ok(fits)
+    }
+
+    fn table_growing(&mut self, _: usize, desired: usize, _: Option<usize>) -> wasmtime::Result<bool> {
+        Ok(desired <= MOST_TABLE)
+    }
+
+    fn instances(&self) -> usize {
+        1
+    }
+
+    fn tables(&self) -> usize {
+        4
+    }
+
+    fn memories(&self) -> usize {
+        1
+    }
+}
+
+/// The processor's time that this thread has taken.
+fn thread_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    let (seconds, nanos) =
+        (u64::try_from(time.tv_sec).unwrap_or(0), u32::try_from(time.tv_nsec).unwrap_or(0));
+    Duration::new(seconds, nanos)
+}
+
+pub(super) struct Guest<'f> {
+    function: &'f Function,
+    store: Store<Owned>,
+    instance: Instance,
+    memory: Memory,
+    alloc: TypedFunc<u32, u32>,
+    /// Of the time that it may take what is left.
+    left: Duration,
+    _ticker: Ticker,
+}
+
+/// What a function says comes out.
+pub(super) struct Described {
+    pub element: Element,
+    pub data: usize,
+    /// 0: all values are there.
+    pub valid: usize,
+    pub count: usize,
+}
+
+impl<'f> Guest<'f> {
+    pub fn start(function: &'f Function, limits: &Limits) -> Result<Self> {
+        let engine = function.module.engine();
+        let owned = Owned { limits: limits.clone(), refused: false, until: Duration::ZERO };
+        let mut store = Store::new(engine, owned);
+        store.limiter(|owned| owned);
+        store.epoch_deadline_callback(|context| {
+            let owned = context.data();
+            if owned.limits.cancel.load(Ordering::Relaxed) {
+                return Err(Ended::Cancelled.into());
+            }
+            if thread_time() >= owned.until {
+                return Err(Ended::Time.into());
+            }
+            Ok(UpdateDeadline::Continue(1))
+        });
+        let ticker = Ticker::start(engine)?;
+        let mut left = limits.time;
+        let made = timed(&mut store, &mut left, |store| Instance::new(store, &function.module, &[]));
+        let made = made.and_then(|instance| {
+            let alloc = instance.get_typed_func(&mut store, "sieva_alloc")?;
+            let memory = instance.get_memory(&mut store, "memory");
+            Ok((instance, alloc, memory))
+        });
+        let (instance, alloc, memory) = match made {
+            Ok((instance, alloc, Some(memory))) => (instance, alloc, memory),
+            Ok(_) => return Err(Error::new(ErrorKind::Internal, "the memory of code is not exported")),
+            Err(e) => return Err(failed(&e, &store, function)),
+        };
+        Ok(Self { function, store, instance, memory, alloc, left, _ticker: ticker })
+    }
+
+    /// Calls an exported function.
+    pub fn call<P: WasmParams, R: WasmResults>(&mut self, name: &str, params: P) -> Result<R> {
+        let function = self.instance.get_typed_func::<P, R>(&mut self.store, name);
+        let called = match function {
+            Ok(function) => timed(&mut self.store, &mut self.left, |store| function.call(store, params)),
+            Err(e) => Err(e),
+        };
+        called.map_err(|e| failed(&e, &self.store, self.function))
+    }
+
+    /// Room for bytes in the memory of the code.
+    pub fn alloc(&mut self, bytes: usize) -> Result<usize> {
+        let limit = self.store.data().limits.memory;
+        let too_much = || {
+            let message = format!("the data take {bytes} bytes, and code may have {limit} of memory");
+            Error::new(ErrorKind::MemoryLimit, message)
+                .hint("ask for fewer values, or raise the memory limit")
+        };
+        let Some(wanted) = u32::try_from(bytes).ok().filter(|_| bytes as u64 <= limit) else {
+            return Err(too_much());
+        };
+        let alloc = self.alloc.clone();
+        let given = timed(&mut self.store, &mut self.left, |store| alloc.call(store, wanted));
+        let address = given.map_err(|e| failed(&e, &self.store, self.function))? as usize;
+        if address == 0 {
+            return Err(too_much());
+        }
+        let end = address.checked_add(bytes);
+        if !address.is_multiple_of(16) || end.is_none_or(|end| end > self.memory.data_size(&self.store)) {
+            let message = format!(
+                "'sieva_alloc' gave {bytes} bytes at {address}, outside of the memory or not aligned"
+            );
+            return Err(Error::new(ErrorKind::InvalidValue, message)
+                .hint("it returns an address that 16 divides, or 0"));
+        }
+        Ok(address)
+    }
+
+    /// Bytes of the memory, at an address that [`Guest::alloc`] gave.
+    pub fn write(&mut self, address: usize, bytes: &[u8]) -> Result<()> {
+        let end = address.checked_add(bytes.len());
+        let place = end.and_then(|end| self.memory.data_mut(&mut self.store).get_mut(address..end));
+        match place {
+            Some(place) => {
+                place.copy_from_slice(bytes);
+                Ok(())
+            }
+            None => Err(Error::new(ErrorKind::Internal, "data beyond the memory of code")),
+        }
+    }
+
+    /// Descriptions of columns: type, address, validity, rows.
+    pub fn describe(
+        &mut self,
+        address: usize,
+        columns: &[(Element, usize, usize)],
+        rows: usize,
+    ) -> Result<()> {
+        let mut bytes = Vec::with_capacity(columns.len() * COLUMN);
+        for (element, data, valid) in columns {
+            for field in [element.code() as usize, *data, *valid, rows] {
+                bytes.extend(u32::try_from(field).unwrap_or(u32::MAX).to_le_bytes());
+            }
+        }
+        self.write(address, &bytes)
+    }
+
+    /// The description at an address that the code gave, of which nothing is believed.
+    pub fn described(&self, address: u32) -> Result<Described> {
+        let address = address as usize;
+        let Some(bytes) = self.bytes(address, COLUMN) else {
+            let message =
+                format!("the code says that its result is described at {address}, outside of its memory");
+            return Err(Error::new(ErrorKind::InvalidValue, message));
+        };
+        let mut fields = [0_u32; 4];
+        for (field, bytes) in fields.iter_mut().zip(bytes.chunks_exact(4)) {
+            *field = u32::from_le_bytes(bytes.try_into().unwrap_or_default());
+        }
+        let [code, data, valid, count] = fields;
+        let Some(element) = Element::of_code(code) else {
+            let message = format!("the code gives values of type {code}, which there is not");
+            return Err(
+                Error::new(ErrorKind::InvalidValue, message).hint("types are 1 (int8) to 10 (float64)")
+            );
+        };
+        let of = Described { element, data: data as usize, valid: valid as usize, count: count as usize };
+        let outside = self.bytes(of.data, of.count.saturating_mul(element.size())).is_none()
+            || (of.valid != 0 && self.bytes(of.valid, of.count).is_none());
+        if outside {
+            let message =
+                format!("the code gives {count} values of type {} outside of its memory", element.name());
+            return Err(Error::new(ErrorKind::InvalidValue, message));
+        }
+        Ok(of)
+    }
+
+    /// Bytes of the memory.
+    pub fn bytes(&self, address: usize, length: usize) -> Option<&[u8]> {
+        self.memory.data(&self.store).get(address..address.checked_add(length)?)
+    }
+}
+
+/// A call, of which the time counts.
+fn timed<R>(
+    store: &mut Store<Owned>,
+    left: &mut Duration,
+    call: impl FnOnce(&mut Store<Owned>) -> wasmtime::Result<R>,
+) -> wasmtime::Result<R> {
+    let before = thread_time();
+    store.data_mut().until = before + *left;
+    store.set_epoch_deadline(1);
+    let result = call(store);
+    *left = left.saturating_sub(thread_time().saturating_sub(before));
+    result
+}
+
+fn failed(e: &wasmtime::Error, store: &Store<Owned>, function: &Function) -> Error {
+    let owned = store.data();
+    let known = Known { limits: &owned.limits, refused: owned.refused, emitted: function.emitted.as_ref() };
+    failure::of(e, &known)
+}

@@ -1,0 +1,425 @@
+//! Rows through code: handed over in pieces, what comes out collected.
+
+use sieva_types::{Error, ErrorKind, Result};
+
+use super::guest::{COLUMN, Guest};
+use crate::code::{Function, Language};
+use crate::element::Element;
+use crate::limits::Limits;
+use crate::module::Form;
+
+/// Bytes that are handed over at once: they stay in the processor's cache.
+const PIECE: usize = 256 << 10;
+
+/// Values of a column, of rows that follow those before.
+#[derive(Clone, Copy, Debug)]
+pub struct Slice<'a> {
+    /// Its values, little-endian.
+    pub data: &'a [u8],
+    /// Of each row a byte, 0 where the value is missing; `None`: none is.
+    pub valid: Option<&'a [u8]>,
+}
+
+/// Values that come out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Values {
+    /// Their type.
+    pub element: Element,
+    /// The values, little-endian; zero where one is missing.
+    pub data: Vec<u8>,
+    /// As of [`Slice`].
+    pub valid: Option<Vec<u8>>,
+}
+
+impl Values {
+    fn new(element: Element) -> Self {
+        Self { element, data: Vec::new(), valid: None }
+    }
+
+    /// How many there are.
+    pub fn rows(&self) -> usize {
+        self.data.len() / self.element.size()
+    }
+
+    /// Appends values, and which of them are there.
+    fn extend(&mut self, data: &[u8], valid: Option<&[u8]>) {
+        let (before, size) = (self.rows(), self.element.size());
+        self.data.extend_from_slice(data);
+        let missing = valid.filter(|valid| valid.contains(&0));
+        if missing.is_none() && self.valid.is_none() {
+            return;
+        }
+        let rows = self.rows();
+        let mask = self.valid.get_or_insert_with(|| vec![1; before]);
+        mask.extend(valid.unwrap_or_default().iter().map(|v| u8::from(*v != 0)));
+        mask.resize(rows, 1);
+        for row in (before..rows).filter(|row| mask[*row] == 0) {
+            self.data[row * size..(row + 1) * size].fill(0);
+        }
+    }
+}
+
+/// A function at work.
+pub struct Run<'f> {
+    function: &'f Function,
+    guest: Guest<'f>,
+    limits: Limits,
+    /// Rows in a piece; of a function of all rows all of them.
+    piece: usize,
+    /// Where the description of the columns lies, and of each column its values and validity.
+    columns: usize,
+    places: Vec<(usize, usize)>,
+    /// Whether a value was missing, by column.
+    missing: Vec<bool>,
+    /// Rows that were handed over to a function of all rows.
+    rows: usize,
+    /// Rows that come, of a function that gives as many.
+    announced: u64,
+    out: Vec<Values>,
+    mask: Vec<u8>,
+}
+
+impl<'f> Run<'f> {
+    pub(crate) fn start(function: &'f Function, rows: u64, limits: &Limits) -> Result<Self> {
+        let mut guest = Guest::start(function, limits)?;
+        let sizes: Vec<usize> = function.inputs.iter().map(|i| i.element.size()).collect();
+        let of_row = sizes.iter().sum::<usize>() + sizes.len();
+        let is_whole = function.form == Form::Proc;
+        let piece = if is_whole {
+            let too_many = || {
+                let message =
+                    format!("{rows} rows at once, and code may have {} bytes of memory", limits.memory);
+                Error::new(ErrorKind::MemoryLimit, message)
+            };
+            usize::try_from(rows)
+                .ok()
+                .filter(|_| rows.saturating_mul(of_row as u64) <= limits.memory)
+                .ok_or_else(too_many)?
+        } else {
+            (PIECE / of_row.max(1)).max(16)
+        };
+        let columns = guest.alloc(sizes.len() * COLUMN)?;
+        let mut places = Vec::new();
+        for size in &sizes {
+            places.push((guest.alloc(piece * size)?, guest.alloc(piece)?));
+        }
+        if let Form::Reduce { .. } = function.form {
+            guest.call::<(), ()>("sieva_init", ())?;
+        }
+        let out = match function.form {
+            Form::Filter => function.inputs.iter().map(|i| Values::new(i.element)).collect(),
+            _ => Vec::new(),
+        };
+        let missing = vec![false; sizes.len()];
+        let limits = limits.clone();
+        let announced = if function.form == Form::Map { rows } else { 0 };
+        Ok(Self {
+            function,
+            guest,
+            limits,
+            piece,
+            columns,
+            places,
+            missing,
+            rows: 0,
+            announced,
+            out,
+            mask: Vec::new(),
+        })
+    }
+
+    /// Hands rows over: of each column as many values.
+    ///
+    /// # Errors
+    /// What the code fails of; `memory-limit` for more than may come out; `invalid-value` for columns of other lengths.
+    pub fn push(&mut self, columns: &[Slice<'_>]) -> Result<()> {
+        let rows = self.rows_of(columns)?;
+        if self.function.form == Form::Proc {
+            return self.keep(columns, rows);
+        }
+        let mut from = 0;
+        while from < rows {
+            let to = rows.min(from + self.piece);
+            let cut: Vec<Slice<'_>> = columns
+                .iter()
+                .zip(&self.function.inputs)
+                .map(|(c, i)| cut(c, i.element.size(), from, to))
+                .collect();
+            self.piece_of(&cut, to - from)?;
+            from = to;
+        }
+        Ok(())
+    }
+
+    /// How many rows these are.
+    fn rows_of(&self, columns: &[Slice<'_>]) -> Result<usize> {
+        let inputs = &self.function.inputs;
+        let wrong = |message: String| Err(Error::new(ErrorKind::InvalidValue, message));
+        if columns.len() != inputs.len() {
+            return wrong(format!("{} columns for code of {}", columns.len(), inputs.len()));
+        }
+        let mut rows = None;
+        for (column, input) in columns.iter().zip(inputs) {
+            let size = input.element.size();
+            let own = column.data.len() / size;
+            if !column.data.len().is_multiple_of(size)
+                || rows.is_some_and(|rows| rows != own)
+                || column.valid.is_some_and(|valid| valid.len() != own)
+            {
+                return wrong(format!("the column '{}' has not as many values as the others", input.name));
+            }
+            rows = Some(own);
+        }
+        Ok(rows.unwrap_or(0))
+    }
+
+    /// Rows of a function of all rows: they wait in its memory.
+    fn keep(&mut self, columns: &[Slice<'_>], rows: usize) -> Result<()> {
+        let (at, end) = (self.rows, self.rows + rows);
+        if end > self.piece {
+            let message = format!("{end} rows, and {} were announced", self.piece);
+            return Err(Error::new(ErrorKind::InvalidValue, message));
+        }
+        for (number, column) in columns.iter().enumerate() {
+            let (data, valid) = self.places[number];
+            self.guest.write(data + at * self.function.inputs[number].element.size(), column.data)?;
+            match column.valid {
+                Some(mask) if mask.contains(&0) => {
+                    if !self.missing[number] {
+                        // Those before were there.
+                        self.guest.write(valid, &vec![1; at])?;
+                        self.missing[number] = true;
+                    }
+                    self.guest.write(valid + at, mask)?;
+                }
+                _ if self.missing[number] => self.guest.write(valid + at, &vec![1; rows])?,
+                _ => {}
+            }
+        }
+        self.rows = end;
+        Ok(())
+    }
+
+    fn piece_of(&mut self, columns: &[Slice<'_>], rows: usize) -> Result<()> {
+        self.mask.clear();
+        for mask in columns.iter().filter_map(|c| c.valid) {
+            if self.mask.is_empty() {
+                self.mask.extend(mask.iter().map(|v| u8::from(*v != 0)));
+            } else {
+                self.mask.iter_mut().zip(mask).for_each(|(all, one)| *all &= u8::from(*one != 0));
+            }
+        }
+        // Functions of the text are not called for a row of which a value is missing: the first column says of all.
+        let is_text = self.function.language == Language::C;
+        let mut described = Vec::new();
+        for (number, column) in columns.iter().enumerate() {
+            let (data, place) = self.places[number];
+            self.guest.write(data, column.data)?;
+            let mask = if is_text {
+                (number == 0 && !self.mask.is_empty()).then_some(&*self.mask)
+            } else {
+                column.valid
+            };
+            if let Some(mask) = mask {
+                self.guest.write(place, mask)?;
+            }
+            let valid = if mask.is_some() { place } else { 0 };
+            described.push((self.function.inputs[number].element, data, valid));
+        }
+        self.guest.describe(self.columns, &described, rows)?;
+        let address = u32::try_from(self.columns).unwrap_or(0);
+        let count = u32::try_from(columns.len()).unwrap_or(0);
+        match self.function.form {
+            Form::Map => {
+                let result: u32 = self.guest.call("sieva_map", (address, count))?;
+                self.take(result, Some(rows))
+            }
+            Form::Filter => {
+                let result: u32 = self.guest.call("sieva_filter", (address, count))?;
+                self.select(result, columns, rows)
+            }
+            _ => self.guest.call::<_, ()>("sieva_step", (address, count)),
+        }
+    }
+
+    /// Takes what came out.
+    fn take(&mut self, address: u32, rows: Option<usize>) -> Result<()> {
+        let of = self.guest.described(address)?;
+        if let Some(rows) = rows.filter(|rows| *rows != of.count) {
+            let message = format!("the code gives {} values for {rows} rows", of.count);
+            return Err(Error::new(ErrorKind::InvalidValue, message));
+        }
+        if self.out.is_empty() {
+            let mut values = Values::new(of.element);
+            let most = self.limits.output / of.element.size() as u64;
+            values
+                .data
+                .reserve_exact(usize::try_from(self.announced.min(most)).unwrap_or(0) * of.element.size());
+            self.out.push(values);
+        }
+        let is_map_of_text = rows.is_some() && self.function.language == Language::C && !self.mask.is_empty();
+        let size = of.count * of.element.size();
+        self.check_output(size + of.count)?;
+        let (Some(data), Some(out)) = (self.guest.bytes(of.data, size), self.out.first_mut()) else {
+            return Err(Error::new(ErrorKind::Internal, "what came out of code is gone"));
+        };
+        if out.element != of.element {
+            let (before, now) = (out.element.name(), of.element.name());
+            let message = format!("the code gives values of type {now}, and gave {before} before");
+            return Err(Error::new(ErrorKind::TypeMismatch, message));
+        }
+        let valid = match of.valid {
+            _ if is_map_of_text => Some(&*self.mask),
+            0 => None,
+            valid => self.guest.bytes(valid, of.count),
+        };
+        out.extend(data, valid);
+        Ok(())
+    }
+
+    /// Keeps the rows that the code wants.
+    fn select(&mut self, address: u32, columns: &[Slice<'_>], rows: usize) -> Result<()> {
+        let of = self.guest.described(address)?;
+        if of.count != rows || of.element.size() != 1 {
+            let message =
+                format!("the code gives {} values of type {} for {rows} rows", of.count, of.element.name());
+            return Err(
+                Error::new(ErrorKind::InvalidValue, message).hint("a filter gives a byte of each row")
+            );
+        }
+        let mut keep = std::mem::take(&mut self.mask);
+        keep.clear();
+        keep.extend(self.guest.bytes(of.data, rows).unwrap_or_default().iter().map(|k| u8::from(*k != 0)));
+        if of.valid != 0 {
+            let valid = self.guest.bytes(of.valid, rows).unwrap_or_default();
+            keep.iter_mut().zip(valid).for_each(|(keep, valid)| *keep &= u8::from(*valid != 0));
+        }
+        let kept = keep.iter().map(|k| usize::from(*k)).sum::<usize>();
+        let of_row: usize = self.function.inputs.iter().map(|i| i.element.size() + 1).sum();
+        self.check_output(kept * of_row)?;
+        for (column, out) in columns.iter().zip(&mut self.out) {
+            let data = match out.element.size() {
+                1 => compressed::<1>(column.data, &keep, kept),
+                2 => compressed::<2>(column.data, &keep, kept),
+                4 => compressed::<4>(column.data, &keep, kept),
+                _ => compressed::<8>(column.data, &keep, kept),
+            };
+            let valid = column.valid.map(|mask| compressed::<1>(mask, &keep, kept));
+            out.extend(&data, valid.as_deref());
+        }
+        self.mask = keep;
+        Ok(())
+    }
+
+    fn check_output(&self, more: usize) -> Result<()> {
+        let there: usize = self.out.iter().map(|v| v.data.len() + v.valid.as_ref().map_or(0, Vec::len)).sum();
+        if (there + more) as u64 <= self.limits.output {
+            return Ok(());
+        }
+        let message = format!("more than {} bytes come out of the code", self.limits.output);
+        Err(Error::new(ErrorKind::MemoryLimit, message).hint("reduce more, or ask for fewer values"))
+    }
+
+    /// The state of a reduction, for another run of the same function.
+    ///
+    /// # Errors
+    /// `unsupported` for code that does not merge; as [`Run::push`].
+    pub fn save(&mut self) -> Result<Vec<u8>> {
+        self.check_merges()?;
+        let address: u32 = self.guest.call("sieva_save", ())?;
+        let of = self.guest.described(address)?;
+        let size = of.count * of.element.size();
+        self.check_output(size)?;
+        Ok(self.guest.bytes(of.data, size).unwrap_or_default().to_vec())
+    }
+
+    /// Takes the state of another run in.
+    ///
+    /// # Errors
+    /// As [`Run::save`].
+    pub fn merge(&mut self, state: &[u8]) -> Result<()> {
+        self.check_merges()?;
+        let address = self.guest.alloc(state.len().max(1))?;
+        self.guest.write(address, state)?;
+        let (address, length) =
+            (u32::try_from(address).unwrap_or(0), u32::try_from(state.len()).unwrap_or(0));
+        self.guest.call::<_, ()>("sieva_merge", (address, length))
+    }
+
+    fn check_merges(&self) -> Result<()> {
+        if self.function.merges() {
+            return Ok(());
+        }
+        Err(Error::new(ErrorKind::Unsupported, "the code has no function that merges states")
+            .hint("write 'merge', which takes the other state as other.NAME"))
+    }
+
+    /// What comes of it: columns, of a filter those that went in. `row_length` is how many values a row of the array has,
+    /// for functions that are called with the number of a row; 0: all of them.
+    ///
+    /// # Errors
+    /// As [`Run::push`]; `invalid-value` where rows of that length do not fill the array.
+    pub fn finish(mut self, row_length: u64) -> Result<Vec<Values>> {
+        match self.function.form {
+            Form::Proc => self.whole(row_length)?,
+            Form::Reduce { .. } => {
+                let address: u32 = self.guest.call("sieva_finish", ())?;
+                self.take(address, None)?;
+            }
+            // Of no rows the type is known by asking for none.
+            Form::Map if self.out.is_empty() => self.piece_of(&empty(self.places.len()), 0)?,
+            Form::Map | Form::Filter => {}
+        }
+        Ok(self.out)
+    }
+
+    fn whole(&mut self, row_length: u64) -> Result<()> {
+        let rows = self.rows;
+        if rows != self.piece {
+            let message = format!("{rows} rows, and {} were announced", self.piece);
+            return Err(Error::new(ErrorKind::InvalidValue, message));
+        }
+        let length = if row_length == 0 { rows.max(1) as u64 } else { row_length };
+        if !(rows as u64).is_multiple_of(length) {
+            let message = format!("{rows} values are no rows of {length}");
+            return Err(Error::new(ErrorKind::InvalidValue, message));
+        }
+        let described: Vec<_> = self
+            .places
+            .iter()
+            .zip(&self.missing)
+            .zip(&self.function.inputs)
+            .map(|(((data, valid), missing), input)| {
+                (input.element, *data, if *missing { *valid } else { 0 })
+            })
+            .collect();
+        self.guest.describe(self.columns, &described, rows)?;
+        let address = u32::try_from(self.columns).unwrap_or(0);
+        let count = u32::try_from(described.len()).unwrap_or(0);
+        let length = u32::try_from(length).unwrap_or(u32::MAX);
+        let result: u32 = self.guest.call("sieva_proc", (address, count, length))?;
+        self.take(result, None)
+    }
+}
+
+fn empty(columns: usize) -> Vec<Slice<'static>> {
+    vec![Slice { data: &[], valid: None }; columns]
+}
+
+/// Some rows of a column.
+fn cut<'a>(of: &Slice<'a>, size: usize, from: usize, to: usize) -> Slice<'a> {
+    Slice { data: &of.data[from * size..to * size], valid: of.valid.map(|valid| &valid[from..to]) }
+}
+
+/// The values that are kept: `kept` of them, those of which the byte is 1.
+fn compressed<const SIZE: usize>(data: &[u8], keep: &[u8], kept: usize) -> Vec<u8> {
+    // Each is written, and what comes next over those that go: room for one more.
+    let mut out = vec![0; (kept + 1) * SIZE];
+    let mut at = 0;
+    for (value, keep) in data.chunks_exact(SIZE).zip(keep) {
+        out[at..at + SIZE].copy_from_slice(value);
+        at += SIZE * usize::from(*keep);
+    }
+    out.truncate(kept * SIZE);
+    out
+}

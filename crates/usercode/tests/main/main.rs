@@ -1,0 +1,10 @@
+//! Code of users, as its callers see it.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+mod given;
+mod hostile;
+mod language;
+mod math;
+mod modules;
+mod native;
+mod rows;
