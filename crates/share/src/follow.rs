@@ -1,7 +1,7 @@
 //! The consumer's side: a folder that is kept current.
 //!
 //! A file is fetched beside its name, compared with its checksum and put there; then the folder's own state says so; then
-//! the group is told. Killed in between, the next pass does at most one of these again.
+//! the group is told. Killed in between, the next pass fetches again what the state does not name yet: a few files.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -12,13 +12,17 @@ use sieva::{Error, ErrorKind, Result, local};
 use sieva_encode::Format;
 use xxhash_rust::xxh3::Xxh3;
 
+use crate::ahead::Ahead;
 use crate::followers::{self, Seen};
 use crate::group::Group;
 use crate::lock::Lock;
 use crate::made::{PIECE, digest};
 use crate::names;
-use crate::record::{self, Entry, MemberRecord, ObjectRef};
+use crate::record::{self, Answers, Entry, MemberRecord, ObjectRef};
 use crate::state::{Have, State};
+
+/// Files, and bytes of them, after which the state of a folder is kept while more are fetched.
+const MOST_UNKEPT: (usize, u64) = (32, 64 << 20);
 
 /// How a pass is made.
 #[derive(Clone, Debug, Default)]
@@ -92,22 +96,46 @@ impl Follower {
         Ok((alone, State::load(&self.folder, &self.group.name(), &self.user, &self.ask)?))
     }
 
-    /// Takes what all producers put.
+    /// Takes what all producers put, and keeps the state whatever happens.
     pub(crate) fn take_all(
         &self,
         seen: &Seen,
         state: &mut State,
         done: &mut Followed,
         options: &FollowOptions,
+        ahead: &Ahead<'_>,
     ) -> Result<()> {
+        let mut taking = Taking { state, done, ahead, unkept: (0, 0) };
         for producer in seen.producers() {
-            match self.take(producer, seen, state, done, options) {
+            match self.take(producer, seen, &mut taking, options) {
                 // What one producer put wrongly does not keep from what others put.
-                Err(e) if record::is_of_record(&e) => done.troubles.push(e),
-                taken => taken?,
+                Err(e) if record::is_of_record(&e) => taking.done.troubles.push(e),
+                Err(e) => {
+                    let kept = taking.keep(&self.folder);
+                    return Err(e).or_else(|e| kept.and(Err(e)));
+                }
+                Ok(()) => {}
             }
         }
-        Ok(())
+        taking.keep(&self.folder)
+    }
+
+    /// What a producer put for the ask and is not here yet, in order; none where it has nothing for what is asked now.
+    pub(crate) fn new_of<'s>(
+        &self,
+        producer: &str,
+        seen: &'s Seen,
+        state: &State,
+    ) -> Result<Option<(&'s Answers, Vec<&'s Entry>)>> {
+        let answers = seen.answers(producer, &self.ask)?;
+        // Answers to what was asked by this name before are not wanted any more.
+        let Some(answers) = answers.filter(|a| seen.ask_id(&self.ask).as_deref() == Some(&*a.ask_id)) else {
+            return Ok(None);
+        };
+        let through = answers.through(producer, &state.through);
+        let mut entries: Vec<&Entry> = answers.entries.iter().filter(|e| e.serial >= through).collect();
+        entries.sort_by_key(|e| e.serial);
+        Ok(Some((answers, entries)))
     }
 
     /// Takes what a producer put, in order, as far as it can be had.
@@ -115,33 +143,22 @@ impl Follower {
         &self,
         producer: &str,
         seen: &Seen,
-        state: &mut State,
-        done: &mut Followed,
+        taking: &mut Taking<'_>,
         options: &FollowOptions,
     ) -> Result<()> {
-        let Some(answers) = seen.answers(producer, &self.ask)? else {
-            state.through.remove(producer);
-            return Ok(());
-        };
-        // Answers to what was asked by this name before are not wanted any more.
-        if seen.ask_id(&self.ask).as_deref() != Some(&*answers.ask_id) {
-            return Ok(());
+        if seen.answers(producer, &self.ask)?.is_none() {
+            taking.unkept.0 += usize::from(taking.state.through.remove(producer).is_some());
         }
-        let mut entries: Vec<&Entry> = answers.entries.iter().collect();
-        entries.sort_by_key(|e| e.serial);
+        let Some((answers, entries)) = self.new_of(producer, seen, taking.state)? else { return Ok(()) };
         for entry in entries {
             if options.cancel.load(Ordering::Relaxed) {
                 return Err(Error::new(ErrorKind::Cancelled, "the pass was interrupted"));
             }
-            if entry.serial < answers.through(producer, &state.through) {
-                continue;
-            }
-            match self.entry(producer, entry, state, done)? {
+            match self.entry(producer, entry, taking)? {
                 Took::Done => {
-                    state
-                        .through
-                        .insert(producer.to_owned(), (answers.epoch, entry.serial.saturating_add(1)));
-                    state.save(&self.folder)?;
+                    let next = (answers.epoch, entry.serial.saturating_add(1));
+                    taking.state.through.insert(producer.to_owned(), next);
+                    taking.noted(entry.object.as_ref().map_or(0, |object| object.size), &self.folder)?;
                 }
                 Took::Later => break,
             }
@@ -149,7 +166,8 @@ impl Follower {
         Ok(())
     }
 
-    fn entry(&self, producer: &str, entry: &Entry, state: &mut State, done: &mut Followed) -> Result<Took> {
+    fn entry(&self, producer: &str, entry: &Entry, taking: &mut Taking<'_>) -> Result<Took> {
+        let Taking { state, done, ahead, .. } = taking;
         let Some(object) = &entry.object else {
             done.failures.push(entry.clone());
             return Ok(Took::Done);
@@ -161,10 +179,10 @@ impl Follower {
             done.failures.extend(entry.failure.is_some().then(|| entry.clone()));
             return Ok(Took::Done);
         }
-        match self.fetch(object, &path) {
-            Ok(true) => {}
+        match self.fetch(object, &path, ahead) {
+            Ok(Some(moved)) => done.bytes += moved,
             // Replaced by a later state, or withdrawn, between the index and this: the next pass sees that.
-            Ok(false) => {
+            Ok(None) => {
                 let place = self.group.objects.location(&object.key);
                 let message = format!("'{place}' is gone: it was replaced meanwhile, or somebody deleted it");
                 done.troubles.push(Error::new(ErrorKind::FileNotFound, message));
@@ -178,15 +196,15 @@ impl Follower {
         }
         // The data in place of what code makes of them.
         done.failures.extend(entry.failure.is_some().then(|| entry.clone()));
-        done.bytes += object.size;
         done.files.push(path);
         let (producer, step) = (producer.to_owned(), entry.step.name.clone());
         state.files.insert(name, Have { producer, step, checksum: object.checksum.clone() });
         Ok(Took::Done)
     }
 
-    /// Puts a result's bytes under a name when they are there and right; false where the object is gone.
-    fn fetch(&self, object: &ObjectRef, path: &Path) -> Result<bool> {
+    /// Puts a result's bytes under a name when they are there and right; how many were moved, or none where the object is
+    /// gone.
+    fn fetch(&self, object: &ObjectRef, path: &Path, ahead: &Ahead<'_>) -> Result<Option<u64>> {
         let begin = object.offset;
         if begin.checked_add(object.size).is_none_or(|end| i64::try_from(end).is_err()) {
             let (place, size) = (self.group.objects.location(&object.key), object.size);
@@ -196,25 +214,63 @@ impl Follower {
         let folder = path.parent().unwrap_or(&self.folder);
         local::told("making", folder, std::fs::create_dir_all(folder))?;
         let mut aside = local::told("writing", path, local::Aside::new(path, 0o666))?;
-        let (mut sum, mut at) = (Xxh3::new(), 0);
-        let mut piece = vec![0; PIECE.min(usize::try_from(object.size).unwrap_or(PIECE))];
-        while at < object.size {
-            let n = usize::try_from(object.size - at).map_or(piece.len(), |left| left.min(piece.len()));
-            if !self.group.objects.get_range(&object.key, begin + at, &mut piece[..n])? {
-                return Ok(false);
+        let mut sum = Xxh3::new();
+        let mut put = |bytes: &[u8]| {
+            sum.update(bytes);
+            local::told("writing", path, aside.file().and_then(|file| file.write_all(bytes)))
+        };
+        let moved = if let Some(bytes) = ahead.part(object) {
+            put(bytes)?;
+            ahead.moved()
+        } else {
+            let mut at = 0;
+            let mut piece = vec![0; PIECE.min(usize::try_from(object.size).unwrap_or(PIECE))];
+            while at < object.size {
+                let n = usize::try_from(object.size - at).map_or(piece.len(), |left| left.min(piece.len()));
+                if !self.group.objects.get_range(&object.key, begin + at, &mut piece[..n])? {
+                    return Ok(None);
+                }
+                put(&piece[..n])?;
+                at += n as u64;
             }
-            sum.update(&piece[..n]);
-            let written = aside.file().and_then(|file| file.write_all(&piece[..n]));
-            local::told("writing", path, written)?;
-            at += n as u64;
-        }
+            object.size
+        };
         if digest(&sum) != object.checksum {
             let place = self.group.objects.location(&object.key);
             let message = format!("'{place}' is damaged: its checksum is not the one that was put");
             return Err(Error::new(ErrorKind::CorruptFile, message));
         }
-        local::told("writing", path, aside.publish(true))?;
-        Ok(true)
+        // The state is in the folder, and waits for the names that were given in it before.
+        let published = if folder == self.folder { aside.publish_bytes() } else { aside.publish(true) };
+        local::told("writing", path, published)?;
+        Ok(Some(moved))
+    }
+}
+
+/// What a pass of a follower is doing.
+struct Taking<'t> {
+    state: &'t mut State,
+    done: &'t mut Followed,
+    ahead: &'t Ahead<'t>,
+    /// Files, and bytes of them, that the state was not kept for.
+    unkept: (usize, u64),
+}
+
+impl Taking<'_> {
+    /// Notes a file of so many bytes, and keeps the state from time to time.
+    fn noted(&mut self, bytes: u64, folder: &Path) -> Result<()> {
+        self.unkept = (self.unkept.0 + 1, self.unkept.1.saturating_add(bytes));
+        if self.unkept.0 >= MOST_UNKEPT.0 || self.unkept.1 >= MOST_UNKEPT.1 {
+            self.keep(folder)?;
+        }
+        Ok(())
+    }
+
+    fn keep(&mut self, folder: &Path) -> Result<()> {
+        match std::mem::take(&mut self.unkept) {
+            (0, _) => Ok(()),
+            _ => self.state.save(folder),
+        }
     }
 }
 

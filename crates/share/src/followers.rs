@@ -7,12 +7,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use sieva::{Error, ErrorKind, Result};
 
+use crate::ahead::{Ahead, MOST_AHEAD};
 use crate::at_once;
 use crate::follow::{FollowOptions, Followed, Follower};
 use crate::group::Group;
 use crate::lock::{self, Lock};
 use crate::names;
-use crate::record::{self, Answers, Ask, IndexRecord, MemberRecord, TakenRecord, VERSION};
+use crate::record::{self, Answers, Ask, IndexRecord, MemberRecord, ObjectRef, TakenRecord, VERSION};
 use crate::state::State;
 
 /// Folders that are kept at a time: the lock of each is an open file.
@@ -68,14 +69,24 @@ pub(crate) fn pass(
         }
         let stopped = AtomicBool::new(false);
         let both: Vec<(&Follower, State)> = some.iter().zip(states).collect();
-        let taken = at_once::map(group.objects.at_once(), &both, |(follower, state)| {
-            let (mut state, mut one, mut outcome) = (state.clone(), Followed::default(), Ok(()));
-            if !stopped.load(Ordering::Relaxed) {
-                outcome = follower.take_all(&seen, &mut state, &mut one, options);
-                stopped.fetch_or(outcome.is_err(), Ordering::Relaxed);
+        let mut taken: Vec<Option<Taken>> = both.iter().map(|_| None).collect();
+        for numbers in portions(&seen, &both) {
+            let wanted = numbers.iter().flat_map(|&n| wanted(&seen, both[n].0, &both[n].1)).collect();
+            let ahead = Ahead::fetch(&*group.objects, wanted)?;
+            let some = at_once::map(group.objects.at_once(), &numbers, |&number| {
+                let (follower, state) = &both[number];
+                let (mut state, mut one, mut outcome) = (state.clone(), Followed::default(), Ok(()));
+                if !stopped.load(Ordering::Relaxed) {
+                    outcome = follower.take_all(&seen, &mut state, &mut one, options, &ahead);
+                    stopped.fetch_or(outcome.is_err(), Ordering::Relaxed);
+                }
+                Ok((state, one, outcome))
+            })?;
+            for (number, one) in numbers.into_iter().zip(some) {
+                taken[number] = Some(one);
             }
-            Ok((state, one, outcome))
-        })?;
+        }
+        let taken: Vec<Taken> = taken.into_iter().flatten().collect();
         // Told even where something failed: what is here is not kept for this user any longer.
         let states: Vec<&State> = taken.iter().map(|(state, ..)| state).collect();
         let told = acknowledge(group, user, &states);
@@ -86,6 +97,41 @@ pub(crate) fn pass(
         told?;
     }
     Ok(done)
+}
+
+/// The state of a folder after a pass, what the pass did, and how it ended.
+type Taken = (State, Followed, Result<()>);
+
+/// The objects that a follower will fetch.
+fn wanted<'s>(seen: &'s Seen, follower: &Follower, state: &State) -> Vec<&'s ObjectRef> {
+    let new = |producer| follower.new_of(producer, seen, state).ok().flatten();
+    let entries = seen.producers().filter_map(new).flat_map(|(_, entries)| entries);
+    entries.filter_map(|entry| entry.object.as_ref()).collect()
+}
+
+/// The numbers of followers in the order in which what they want lies in objects, as many together as can be fetched ahead.
+fn portions(seen: &Seen, followers: &[(&Follower, State)]) -> Vec<Vec<usize>> {
+    let wanted = |number: usize| wanted(seen, followers[number].0, &followers[number].1);
+    let first = |number: usize| {
+        let first = wanted(number).into_iter().map(|object| (object.key.clone(), object.offset)).min();
+        (first, number)
+    };
+    let mut order: Vec<usize> = (0..followers.len()).collect();
+    order.sort_by_cached_key(|&number| first(number));
+    let mut portions: Vec<Vec<usize>> = Vec::new();
+    let mut size = u64::MAX;
+    for number in order {
+        let more = wanted(number).iter().map(|object| object.size).fold(0, u64::saturating_add);
+        size = size.saturating_add(more);
+        match portions.last_mut() {
+            Some(last) if size <= MOST_AHEAD => last.push(number),
+            _ => {
+                portions.push(vec![number]);
+                size = more;
+            }
+        }
+    }
+    portions
 }
 
 /// What a group has for some asks of a user.

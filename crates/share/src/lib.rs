@@ -20,6 +20,7 @@
 //!
 //! What is written by whom, and why nobody sees half of anything: docs/understanding/sharing.md.
 
+mod ahead;
 mod answers;
 mod asks;
 mod at_once;

@@ -91,6 +91,18 @@ impl Aside {
 }
 
 impl Aside {
+    /// Puts it under its final name, in place of what is there, when its bytes are on the disk. The name may come later: with
+    /// the next [`Aside::publish`] that is durable, of another file in the same directory.
+    ///
+    /// # Errors
+    /// Those of the system; it is removed then.
+    pub fn publish_bytes(mut self) -> io::Result<()> {
+        let file = self.file()?;
+        file.flush()?;
+        file.sync_all()?;
+        self.publish(false)
+    }
+
     /// Puts it under its final name if nothing has that; false where something does. `durable` waits for the disk first.
     ///
     /// # Errors
