@@ -48,7 +48,7 @@ def produce(group: sieva.share.Group, producer: str, spool: Path) -> sieva.share
     SystemExit
         Something could not be answered.
     """
-    done = group.produce(producer, settle=0, spool=spool)
+    done = group.produce(producer, settle=0, spool=spool, objects="partial")
     if done.failed or done.troubles:
         raise SystemExit(f"{done.failed} asks failed, {done.troubles}")
     return done
