@@ -357,6 +357,26 @@ class Group:
     def follow_many(self, user: str, folders: _List[tuple[str, str]]) -> _List[dict[str, Any]]:
         """Fetch what is new of several asks, each into a folder."""
 
+def publish_file(group: Group, user: str, name: str, path: str, keep: int | None = None) -> str:
+    """Publish a file; returns what was published as JSON."""
+
+def publish_query(
+    group: Group, user: str, name: str, query: Query, kind: str, spool: str, keep: int | None = None
+) -> str:
+    """Publish the result of a query; returns what was published as JSON."""
+
+def unpublish_named(group: Group, user: str, name: str) -> None:
+    """Delete what a user published."""
+
+def list_published(group: Group) -> str:
+    """Return what is published as JSON."""
+
+def fetch_named(group: Group, name: str, path: str | os.PathLike[str]) -> tuple[int, int]:
+    """Put what a name leads to into a file; returns its bytes, and how many came."""
+
+def link_named(group: Group, name: str, expires: float) -> tuple[str, bool]:
+    """Return an address that takes no key, and whether it expires."""
+
 class IndexJob:
     """See `sieva.IndexJob`."""
 

@@ -13,6 +13,8 @@ from sieva import errors
 from sieva._cli_types import MemoryType
 from sieva._memory import size_text
 from sieva._printable import say
+from sieva._share_cli_types import Duration, group_of, place_argument
+from sieva._share_published_cli import fetch, link, publish, show_published, unpublish
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,30 +26,6 @@ _INTERVAL = 5.0
 _LONGEST_PAUSE = 60.0
 # Arrays of a producer that are listed.
 _SHOWN = 20
-
-_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
-
-
-class _Duration(click.ParamType[float]):
-    """Seconds, or a number with s, m, h or d."""
-
-    name = "duration"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:  # noqa: ANN401
-        """Return the seconds."""
-        text = str(value).strip().lower()
-        number, unit = (text[:-1], text[-1]) if text and text[-1] in _UNITS else (text, "s")
-        try:
-            seconds = float(number) * _UNITS[unit]
-        except ValueError:
-            seconds = -1.0
-        if not 0 <= seconds < 1e10:
-            self.fail(f"{str(value)!r} is no duration: write 30s, 10m, 12h or 7d", param, ctx)
-        return seconds
-
-
-def _place(function: Any) -> Any:  # noqa: ANN401 - any command
-    return click.argument("place", metavar="URL/GROUP")(function)
 
 
 def _as(who: str) -> Callable[[Any], Any]:
@@ -64,16 +42,10 @@ def _json_option(function: Any) -> Any:  # noqa: ANN401 - any command
     return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(function)
 
 
-def _group(place: str) -> Group:
-    from sieva.share import open_group
-
-    return open_group(place)
-
-
 def _limits(function: Any) -> Any:  # noqa: ANN401 - any command
     """Add the limits of evaluating."""
     for option in (
-        click.option("--ask-time", type=_Duration(), metavar="TIME", help="What one ask of a file may take."),
+        click.option("--ask-time", type=Duration(), metavar="TIME", help="What one ask of a file may take."),
         click.option("--ask-memory", type=MemoryType(), help="Of the memory, what one ask may take."),
         click.option("--memory", type=MemoryType(), help="Limit of evaluating."),
     ):
@@ -90,11 +62,15 @@ def share() -> None:
     """
 
 
+for _command in (publish, unpublish, fetch, link):
+    share.add_command(_command)
+
+
 @share.command()
-@_place
+@place_argument
 @click.argument("sources", nargs=-1, metavar="SOURCE...")
 @click.option("--as", "name", metavar="NAME", help="Name of the producer; by default that of this machine.")
-@click.option("--expires", type=_Duration(), metavar="TIME", help="Delete what nobody took after 12h, 7d ...")
+@click.option("--expires", type=Duration(), metavar="TIME", help="Delete what nobody took after 12h, 7d ...")
 @click.option(
     "--strict-code", is_flag=True, help="Code that fails is an error, not the data that it was asked of."
 )
@@ -112,23 +88,23 @@ def create(
 
 
 @share.command()
-@_place
+@place_argument
 @_as("user")
 def join(place: str, name: str | None) -> None:
     """Become a member; who asks for something does, too."""
-    _group(place).join(name)
+    group_of(place).join(name)
 
 
 @share.command()
-@_place
+@place_argument
 @_as("user")
 def leave(place: str, name: str | None) -> None:
     """End a membership, and withdraw all that was asked."""
-    _group(place).leave(name)
+    group_of(place).leave(name)
 
 
 @share.command()
-@_place
+@place_argument
 @click.argument("ask_name", metavar="NAME", required=False)
 @click.argument("sql", required=False)
 @click.option(
@@ -153,9 +129,9 @@ def ask(  # noqa: PLR0917 - a command has as many parameters as options
     """Ask by SQL for something of every file of the group, in place of what was asked by that NAME."""
     if reader is None and ask_name is not None and sql is not None:
         path = None if code is None else Path(code)
-        asks = [_group(place).ask(ask_name, sql, format=kind, only_new=only_new, user=name, code=path)]
+        asks = [group_of(place).ask(ask_name, sql, format=kind, only_new=only_new, user=name, code=path)]
     elif reader is not None and ask_name is None and code is None:
-        asks = _group(place).ask_document(reader, format=kind, only_new=only_new, user=name)
+        asks = group_of(place).ask_document(reader, format=kind, only_new=only_new, user=name)
     else:
         raise click.UsageError("expected NAME and SQL, or --reader FILE")
     for one in asks:
@@ -165,21 +141,21 @@ def ask(  # noqa: PLR0917 - a command has as many parameters as options
 
 
 @share.command()
-@_place
+@place_argument
 @click.argument("ask_name", metavar="NAME")
 @_as("user")
 def withdraw(place: str, ask_name: str, name: str | None) -> None:
     """Ask for NAME no longer."""
-    _group(place).withdraw(ask_name, user=name)
+    group_of(place).withdraw(ask_name, user=name)
 
 
 @share.command(name="list")
-@_place
+@place_argument
 @_json_option
 @click.option("--xml", "as_xml", is_flag=True, help="Print a writer.xml of each producer.")
 def list_(place: str, as_json: bool, as_xml: bool) -> None:
     """List what producers have: their files, and the arrays of the newest."""
-    group = _group(place)
+    group = group_of(place)
     if as_xml:
         for name in group.producers():
             say(group.document(name))
@@ -192,6 +168,7 @@ def list_(place: str, as_json: bool, as_xml: bool) -> None:
         return
     if not status["producers"]:
         say("no producer yet")
+    show_published(group.published())
     for producer in status["producers"]:
         steps = producer["steps"]
         total = size_text(sum(step["size"] for step in steps))
@@ -220,11 +197,12 @@ def _array_text(array: dict[str, Any]) -> str:
 
 
 @share.command()
-@_place
+@place_argument
 @_json_option
 def status(place: str, as_json: bool) -> None:
     """Tell what is asked, what was answered, and what waits to be taken."""
-    found = _group(place).status()
+    group = group_of(place)
+    found = group.status()
     if as_json:
         click.echo(json.dumps(found))
         return
@@ -238,18 +216,19 @@ def status(place: str, as_json: bool) -> None:
         say(f"    {asked['sql']}")
     for user in found["silent"]:
         say(f"{user}: asks for nothing")
+    show_published(group.published())
     for text in found["wrong"]:
         say(f"sieva: {text}", err=True)
 
 
 @share.command()
-@_place
-@click.option("--settle", type=_Duration(), default=2.0, help="As of `produce`.", metavar="TIME")
+@place_argument
+@click.option("--settle", type=Duration(), default=2.0, help="As of `produce`.", metavar="TIME")
 @_limits
 @_as("producer")
 def plan(place: str, name: str | None, **options: Any) -> None:  # noqa: ANN401 - as of `Group.plan`
     """Tell what the next pass would make, for whom, and what that takes. No data are read."""
-    planned = _group(place).plan(name, **options)
+    planned = group_of(place).plan(name, **options)
     if not planned:
         say("nothing is to be made")
     for step in planned:
@@ -276,14 +255,14 @@ def _show_planned(step: PlannedStep) -> None:
 
 
 @share.command()
-@_place
+@place_argument
 @click.option(
     "--once", is_flag=True, help="One pass, for cron; files that are being written are waited for once."
 )
-@click.option("--interval", type=_Duration(), default=_INTERVAL, metavar="TIME", help="Between passes: 5s.")
+@click.option("--interval", type=Duration(), default=_INTERVAL, metavar="TIME", help="Between passes: 5s.")
 @click.option(
     "--settle",
-    type=_Duration(),
+    type=Duration(),
     default=2.0,
     metavar="TIME",
     help="A file is complete when it was left alone for 2s.",
@@ -317,7 +296,7 @@ def produce(
     **options: Any,  # noqa: ANN401 - as of `Group.produce`
 ) -> None:
     """Make what is asked for and put it into the group, again and again."""
-    group = _group(place)
+    group = group_of(place)
 
     def run() -> Produced:
         return group.produce(name, **options)
@@ -339,11 +318,11 @@ def produce(
 
 
 @share.command()
-@_place
+@place_argument
 @click.argument("ask_name", metavar="NAME")
 @click.option("-o", "--output", required=True, metavar="DIR", help="The folder, which is for this ask alone.")
 @click.option("--once", is_flag=True, help="One pass, for cron.")
-@click.option("--interval", type=_Duration(), default=_INTERVAL, metavar="TIME", help="Between passes: 5s.")
+@click.option("--interval", type=Duration(), default=_INTERVAL, metavar="TIME", help="Between passes: 5s.")
 @_as("user")
 def follow(  # noqa: PLR0917 - a command has as many parameters as options
     place: str,
@@ -354,7 +333,7 @@ def follow(  # noqa: PLR0917 - a command has as many parameters as options
     name: str | None,
 ) -> None:
     """Keep a folder current with the answers to NAME: a file for each file of the producers."""
-    group = _group(place)
+    group = group_of(place)
 
     def run() -> Followed:
         return group.follow(ask_name, output, user=name)
@@ -367,7 +346,7 @@ def follow(  # noqa: PLR0917 - a command has as many parameters as options
 
 
 @share.command()
-@_place
+@place_argument
 @click.option(
     "--size", "sizes", multiple=True, type=MemoryType(), help="Of objects; may be given several times."
 )

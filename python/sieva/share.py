@@ -27,6 +27,7 @@ from sieva._price import Price
 from sieva._share_files import code_bytes, document_text
 from sieva._share_names import this_host, this_user
 from sieva._share_options import pass_options
+from sieva._share_published import Link, Published, Publishing
 from sieva._share_store import Calibrated, calibrate
 
 if TYPE_CHECKING:
@@ -37,9 +38,11 @@ __all__ = [
     "Calibrated",
     "Followed",
     "Group",
+    "Link",
     "PlannedResult",
     "PlannedStep",
     "Produced",
+    "Published",
     "calibrate",
     "create",
     "open_group",
@@ -181,7 +184,7 @@ class Followed:
         return cls([Path(path) for path in done["files"]], done["bytes"], done["failures"], done["troubles"])
 
 
-class Group:
+class Group(Publishing):
     """A group in a store: `create` makes one, `open_group` opens it.
 
     Parameters
@@ -357,7 +360,7 @@ class Group:
         return dict(found)
 
     def status(self) -> dict[str, Any]:
-        """Return ``producers``, ``asks`` with what waits for each, ``silent``, ``wrong`` and ``objects``."""
+        """Return ``producers``, ``asks``, ``silent``, ``published``, ``wrong``, ``objects``."""
         found: dict[str, Any] = json.loads(self._native.status())
         return found
 

@@ -19,6 +19,7 @@ mod interrupt;
 mod objects;
 mod options;
 mod plan;
+mod published;
 mod query;
 mod ranks;
 mod read_many;
@@ -67,6 +68,10 @@ mod native {
     use super::options::{check_options, options, size};
     #[pymodule_export]
     use super::plan::Plan;
+    #[pymodule_export]
+    use super::published::{
+        fetch_named, link_named, list_published, publish_file, publish_query, unpublish_named,
+    };
     #[pymodule_export]
     use super::query::Query;
     #[pymodule_export]

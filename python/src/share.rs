@@ -18,7 +18,7 @@ use crate::interrupt::interruptible;
 use crate::query::price_dict;
 
 #[pyclass(module = "sieva._native", frozen)]
-pub struct Group(sieva_share::Group);
+pub struct Group(pub(crate) sieva_share::Group);
 
 /// How a pass is made: a dict of Python.
 #[derive(FromPyObject)]
@@ -251,11 +251,11 @@ pub fn calibrate_store<'py>(
 }
 
 /// Asks the store without the GIL, so that Ctrl-C is heard.
-fn asked<T: Send>(py: Python<'_>, f: impl FnOnce() -> sieva::Result<T> + Send) -> PyResult<T> {
+pub(crate) fn asked<T: Send>(py: Python<'_>, f: impl FnOnce() -> sieva::Result<T> + Send) -> PyResult<T> {
     interruptible(py, &Arc::new(AtomicBool::new(false)), f)
 }
 
-fn unprintable(e: &serde_json::Error) -> Error {
+pub(crate) fn unprintable(e: &serde_json::Error) -> Error {
     Error::new(ErrorKind::Internal, format!("as JSON: {e}"))
 }
 

@@ -910,6 +910,23 @@ SIEVA_API int32_t sieva_group_withdraw(const sieva_group *group, const char *use
 SIEVA_API int32_t sieva_group_list(const sieva_group *group, char *text, uint64_t capacity, uint64_t *needed);
 SIEVA_API int32_t sieva_group_status(const sieva_group *group, char *text, uint64_t capacity, uint64_t *needed);
 
+/* Puts a file as it is into the group under a name of the user, in place of what is there: also for those who have no sieva. keep: seconds
+ * after which it is deleted; 0: it stays until sieva_group_unpublish(). stop may be NULL. Errors: invalid-value for what is no name;
+ * stale-source for a file that is changed meanwhile; cancelled; what was there stays then. */
+SIEVA_API int32_t sieva_group_publish(const sieva_group *group, const char *user, const char *name, const char *path, uint64_t keep, const sieva_stop *stop);
+
+/* Deletes what a user published. Errors: file-not-found where there is no such thing. */
+SIEVA_API int32_t sieva_group_unpublish(const sieva_group *group, const char *user, const char *name);
+
+/* Puts what a name leads to into a file, when all of it is here and right; what was stopped is gone on with. name: NAME or USER/NAME of what
+ * was published, or USER/ASK/FILE of a result. stop may be NULL. Errors: file-not-found; invalid-value for what is no name, and one that
+ * two users published; corrupt-file for other bytes than were put; cancelled. */
+SIEVA_API int32_t sieva_group_fetch(const sieva_group *group, const char *name, const char *path, const sieva_stop *stop);
+
+/* An address by which who has no key can read what a name leads to, for so many seconds, with a closing NUL. That of a directory is good as long
+ * as the file. text, capacity and needed as in sieva_source_schema(). Errors: as sieva_group_fetch(); unsupported; permission-denied. */
+SIEVA_API int32_t sieva_group_link(const sieva_group *group, const char *name, uint64_t expires, char *text, uint64_t capacity, uint64_t *needed);
+
 /* In which objects results are put: each in one of its own; several in one, of which consumers read parts; several in one that is no
  * dearer for who reads it whole. */
 enum sieva_packing { SIEVA_PACKING_FILES = 0, SIEVA_PACKING_PARTIAL = 1, SIEVA_PACKING_WHOLE = 2 };

@@ -27,7 +27,7 @@ impl GroupHandle {
 ///
 /// # Safety
 /// A pointer that is not NULL must be a live handle.
-unsafe fn of<'a>(pointer: *const GroupHandle) -> Result<&'a Group> {
+pub(crate) unsafe fn of<'a>(pointer: *const GroupHandle) -> Result<&'a Group> {
     // SAFETY: the caller's promise.
     Ok(&unsafe { given::handle(pointer, "group") }?.group)
 }

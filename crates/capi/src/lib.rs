@@ -14,6 +14,7 @@ pub mod describe;
 pub mod given;
 pub mod group;
 pub mod group_passes;
+mod group_published;
 pub mod guard;
 pub mod histogram;
 pub mod index;

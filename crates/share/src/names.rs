@@ -10,6 +10,8 @@
 //! users/U/P.json               what P put for U: the index      P
 //! users/U/taken.json           how far it was taken             U
 //! data/P/ID.SUFFIX             results                          P
+//! group/published/U/NAME.json  what U published as NAME         U
+//! published/U/NAME             the file                         U
 //! ```
 //!
 //! The last column says who writes it: nothing is written by two, so that no order of puts loses one. None of them is of one
@@ -21,10 +23,13 @@ use sieva_store::name_of;
 pub(crate) const GROUP: &str = "group/group.json";
 pub(crate) const PRODUCERS: &str = "group/producers/";
 pub(crate) const MEMBERS: &str = "group/members/";
+pub(crate) const PUBLISHED: &str = "group/published/";
 const TAKEN: &str = "taken";
 
 /// The longest name.
 const MOST: usize = 64;
+/// The longest name of what is published.
+const MOST_OBJECT: usize = 120;
 
 /// Refuses what is no name of a user, a producer or an ask.
 pub(crate) fn check(what: &str, name: &str) -> Result<()> {
@@ -38,6 +43,35 @@ pub(crate) fn check(what: &str, name: &str) -> Result<()> {
         "take up to {MOST} letters, digits, '-', '.' and '_', the first no '-' or '.'; '{TAKEN}' is taken"
     );
     Err(Error::new(ErrorKind::InvalidValue, message).hint(hint))
+}
+
+/// Refuses what is no name of something that is published: it is that of a file, wherever it is put.
+pub(crate) fn check_object(name: &str) -> Result<()> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-._".contains(c);
+    let starts = name.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
+    if starts && name.len() <= MOST_OBJECT && name.chars().all(plain) {
+        return Ok(());
+    }
+    let message = format!("'{}' is no name to publish by", printable(name));
+    let hint = format!(
+        "take up to {MOST_OBJECT} letters, digits, '-', '.' and '_', the first no '-' or '.': --as NAME"
+    );
+    Err(Error::new(ErrorKind::InvalidValue, message).hint(hint))
+}
+
+pub(crate) fn published(user: &str, name: &str) -> String {
+    format!("{PUBLISHED}{user}/{name}.json")
+}
+
+pub(crate) fn published_data(user: &str, name: &str) -> String {
+    format!("published/{user}/{name}")
+}
+
+/// User and name of the record of something that is published; what else lies there is not ours.
+pub(crate) fn of_published(key: &str) -> Option<(String, String)> {
+    let (user, name) = key.strip_prefix(PUBLISHED)?.strip_suffix(".json")?.split_once('/')?;
+    let is_ours = check("", user).is_ok() && check_object(name).is_ok();
+    is_ours.then(|| (user.to_owned(), name.to_owned()))
 }
 
 pub(crate) fn producer(producer: &str) -> String {
@@ -101,6 +135,20 @@ mod tests {
         assert_eq!(of_key("group/producers/a/b.json", PRODUCERS), None);
         assert_eq!(of_key("group/producers/model.txt", PRODUCERS), None);
         assert_eq!(of_key(&taken("u"), "users/u/"), None);
+        let pair = |user: &str, name: &str| Some((user.to_owned(), name.to_owned()));
+        assert_eq!(of_published(&published("ada", "a.json")), pair("ada", "a.json"));
+        assert_eq!(of_published("group/published/ada/b/c.json"), None);
+        assert_eq!(of_published("group/published/c.json"), None);
+    }
+
+    #[test]
+    fn what_is_published_has_the_name_of_a_file() {
+        for good in ["a.nc", "taken", "_x", &"a".repeat(120)] {
+            check_object(good).unwrap();
+        }
+        for bad in ["", ".", "..", "../a", "/a", "a/b", ".a", "-a", "a b", "a\0", "é", &"a".repeat(121)] {
+            assert_eq!(check_object(bad).unwrap_err().kind(), ErrorKind::InvalidValue, "{bad:?}");
+        }
     }
 
     #[test]

@@ -246,7 +246,7 @@ impl Producer {
         let mut done = Produced { waiting: pass.waiting, troubles, ..Produced::default() };
         pass.register()?;
         pass.put_indexes()?;
-        done.deleted = sweep(&self.group, &self.name, pass.indexes())?;
+        done.deleted = sweep(&self.group, &self.name, pass.indexes())? + self.group.sweep_published()?;
         let mut turns = Turns::new(options.ask_time, pass.member_count());
         for found in std::mem::take(&mut pass.ready).into_values() {
             pass.step(&found, &mut turns, &mut done)?;

@@ -36,7 +36,7 @@ pub(crate) trait Record: Serialize + DeserializeOwned {
 
 macro_rules! record {
     ($type:ty, $what:literal, $most:expr $(, $fault:path)?) => {
-        impl Record for $type {
+        impl $crate::record::Record for $type {
             const WHAT: &'static str = $what;
             const MOST: u64 = $most;
             $(fn fault(&self) -> Option<String> {
@@ -45,6 +45,7 @@ macro_rules! record {
         }
     };
 }
+pub(crate) use record;
 
 /// The group itself, which never changes: the root of the index (the super file of Scibox, Figure 3).
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -5,6 +5,7 @@ use sieva::Result;
 
 use crate::collect::Numbers;
 use crate::group::Group;
+use crate::published::Published;
 use crate::record::{Ask, Entry, Step, is_of_record};
 
 /// A group.
@@ -16,7 +17,9 @@ pub struct GroupStatus {
     pub asks: Vec<AskStatus>,
     /// Members who ask for nothing.
     pub silent: Vec<String>,
-    /// What is wrong with records of producers and members.
+    /// What is published.
+    pub published: Vec<Published>,
+    /// What is wrong with records of producers, members and of what is published.
     pub wrong: Vec<String>,
     /// Objects with results, and their bytes.
     pub objects: (u64, u64),
@@ -56,6 +59,7 @@ impl Group {
             producers: Vec::new(),
             asks: Vec::new(),
             silent: Vec::new(),
+            published: Vec::new(),
             wrong: Vec::new(),
             objects: (0, 0),
         };
@@ -82,6 +86,9 @@ impl Group {
                 },
             }
         }
+        let (published, wrong) = self.published()?;
+        status.published = published;
+        status.wrong.extend(wrong.iter().map(ToString::to_string));
         for entry in self.objects().list("data/")? {
             status.objects.0 += 1;
             status.objects.1 += entry.size;

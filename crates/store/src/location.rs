@@ -331,9 +331,38 @@ pub(crate) fn encoded(text: &str, keep: char) -> String {
     out
 }
 
+/// `text` without percent-encoding; what is no UTF-8 then is replaced.
+pub(crate) fn decoded(text: &str) -> String {
+    let mut out = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [first, after @ ..] = rest {
+        let digits = after.get(..2).filter(|_| *first == b'%').and_then(|two| std::str::from_utf8(two).ok());
+        let byte = digits.filter(|two| two.bytes().all(|c| c.is_ascii_hexdigit()));
+        match byte.and_then(|two| u8::from_str_radix(two, 16).ok()) {
+            Some(byte) => {
+                out.push(byte);
+                rest = &after[2..];
+            }
+            None => {
+                out.push(*first);
+                rest = after;
+            }
+        }
+    }
+    String::from_utf8_lossy(&out).into_owned()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_was_encoded_is_decoded() {
+        for text in ["", "/v1/AUTH_a:b/c d/é", "100%", "%2", "a%zz%41"] {
+            assert_eq!(decoded(&encoded(text, '/')), text);
+        }
+        assert_eq!((&*decoded("%41%4"), &*decoded("%+1")), ("A%4", "%+1"));
+    }
 
     #[test]
     fn schemes_are_told_apart() {

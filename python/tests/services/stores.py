@@ -179,7 +179,7 @@ def _proxy(folder: Path, port: int, *, is_logged: bool, memcached: str | None) -
     if memcached:
         filters.append("cache")
         extra["cache"] = {"memcache_servers": memcached}
-    filters += ["listing_formats", "bulk", "s3api", "tempauth", "copy", "slo", "dlo"]
+    filters += ["listing_formats", "bulk", "tempurl", "s3api", "tempauth", "copy", "slo", "dlo"]
     return {
         "DEFAULT": _common(folder, port),
         "pipeline:main": {"pipeline": " ".join([*filters, "proxy-server"])},

@@ -59,6 +59,34 @@ static void test_misused(const sieva_group *group, const char *place, const char
     sieva_group_close(NULL);
 }
 
+/* What is published comes back byte by byte, and by an address of its path. */
+static void test_published(sieva_group *group, const char *path)
+{
+    char back[4200], link[8192], again[8192];
+    uint64_t n = 0;
+    sieva_stop *stop;
+    snprintf(back, sizeof back, "%s.back", path);
+    OK(sieva_stop_create(&stop));
+    OK(sieva_stop_set(stop));
+    EXPECT(sieva_group_publish(group, "ada", "o.nc", path, 0, stop) == SIEVA_ERROR_CANCELLED);
+    OK(sieva_group_publish(group, "ada", "o.nc", path, 60, NULL));
+    EXPECT(sieva_group_publish(group, "ada", "../o.nc", path, 0, NULL) == SIEVA_ERROR_INVALID_VALUE);
+    EXPECT(sieva_group_publish(group, NULL, "o.nc", path, 0, NULL) == SIEVA_ERROR_INVALID_VALUE);
+    EXPECT(sieva_group_fetch(group, "ada/o.nc", back, stop) == SIEVA_ERROR_CANCELLED);
+    sieva_stop_free(stop);
+    OK(sieva_group_fetch(group, "ada/o.nc", back, NULL));
+    EXPECT(rows_of(back) == rows_of(path));
+    EXPECT(sieva_group_fetch(group, "none.nc", back, NULL) == SIEVA_ERROR_FILE_NOT_FOUND);
+    OK(sieva_group_link(group, "o.nc", 60, NULL, 0, &n));
+    EXPECT(n < sizeof link);
+    OK(sieva_group_link(group, "o.nc", 60, link, sizeof link, NULL));
+    EXPECT(strlen(link) + 1 == n && !strncmp(link, "file:///", 8) && strstr(link, "published/ada/o.nc"));
+    EXPECT(sieva_group_link(group, "o.nc", 0, link, sizeof link, NULL) == SIEVA_ERROR_INVALID_VALUE);
+    EXPECT(sieva_group_link(group, "o.nc", 60, again, 3, NULL) == SIEVA_ERROR_INVALID_VALUE);
+    OK(sieva_group_unpublish(group, "ada", "o.nc"));
+    EXPECT(sieva_group_unpublish(group, "ada", "o.nc") == SIEVA_ERROR_FILE_NOT_FOUND);
+}
+
 void test_sharing(const char *path)
 {
     sieva_group *group, *again;
@@ -78,6 +106,7 @@ void test_sharing(const char *path)
     OK(sieva_group_ask(group, "ada", names, sqls, 3, "csv", 0));
     OK(sieva_group_join(again, "bob"));
     test_misused(group, place, path);
+    test_published(group, path);
 
     options.settle_ms = -1;
     options.packing = SIEVA_PACKING_PARTIAL;

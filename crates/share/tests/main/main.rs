@@ -9,5 +9,6 @@ mod limits;
 mod many;
 mod memory;
 mod packs;
+mod published;
 mod whole;
 mod world;

@@ -111,17 +111,18 @@ impl Memory {
     }
 }
 
-fn bytes(body: &dyn Body) -> Vec<u8> {
+fn bytes(body: &dyn Body) -> Result<Vec<u8>> {
     let mut bytes = vec![0; body.size() as usize];
-    body.read_exact_at(0, &mut bytes).unwrap();
-    bytes
+    body.read_exact_at(0, &mut bytes)?;
+    Ok(bytes)
 }
 
 impl Objects for Memory {
     fn put(&self, key: &str, body: &dyn Body) -> Result<()> {
         self.operate(&format!("put {key}"), |s| {
-            s.keys.insert(key.to_owned(), bytes(body));
-        })
+            s.keys.insert(key.to_owned(), bytes(body)?);
+            Ok(())
+        })?
     }
 
     fn create(&self, key: &str, new: &[u8]) -> Result<bool> {
@@ -144,12 +145,14 @@ impl Objects for Memory {
             return Err(Error::new(ErrorKind::LinkRefused, format!("'{key}' is no key")));
         }
         self.operate(&format!("get {key}"), |s| match s.keys.get(key) {
-            None => false,
+            None => Ok(false),
             Some(bytes) => {
-                out.copy_from_slice(&bytes[offset as usize..offset as usize + out.len()]);
-                true
+                let there = bytes.get(offset as usize..offset as usize + out.len());
+                let ends = || Error::new(ErrorKind::CorruptFile, format!("'{key}' ends before"));
+                out.copy_from_slice(there.ok_or_else(ends)?);
+                Ok(true)
             }
-        })
+        })?
     }
 
     fn delete(&self, key: &str) -> Result<()> {

@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use sieva_types::{Error, ErrorKind, Result};
 
-use super::{Body, Objects, check_key};
+use super::{Body, Link, Objects, check_key};
 use crate::Entry;
 use crate::local::{self, Aside, Dir};
+use crate::location::encoded;
 
 /// Bytes that are copied at once.
 const PIECE: usize = 1 << 20;
@@ -175,6 +176,16 @@ impl Objects for DirObjects {
         })
     }
 
+    fn link(&self, key: &str, _expires: Duration) -> Result<Link> {
+        let path = self.path(key)?;
+        let path = local::told("looking for", &path, std::path::absolute(&path))?;
+        let text = path.to_str().ok_or_else(|| {
+            let message = format!("'{}' is no text, and no address can be made of it", path.display());
+            Error::new(ErrorKind::Unsupported, message)
+        })?;
+        Ok(Link { url: format!("file://{}", encoded(text, '/')), expires: false })
+    }
+
     fn location(&self, key: &str) -> String {
         self.root.join(key).to_string_lossy().into_owned()
     }
@@ -317,6 +328,24 @@ mod tests {
         assert!(objects.list("link/").map_or(true, |found| found.is_empty()));
         assert_eq!(fs::read_dir(&outside).unwrap().count(), 2);
         fs::remove_dir_all(outside).unwrap();
+        fs::remove_dir_all(root).unwrap();
+    }
+
+    #[test]
+    fn a_link_is_an_address_of_the_path() {
+        let root = scratch("a link");
+        let objects = DirObjects::new(&root);
+        objects.put("a/b.nc", &b"one".to_vec()).unwrap();
+        let link = objects.link("a/b.nc", Duration::from_secs(1)).unwrap();
+        assert!(link.url.starts_with("file:///") && link.url.ends_with("/a/b.nc"), "{}", link.url);
+        assert!(link.url.contains("sieva-objects-a%20link-") && !link.expires);
+        let mut read = [0; 3];
+        crate::open(&link.url, &crate::RemoteOptions::default())
+            .unwrap()
+            .read_exact_at(0, &mut read)
+            .unwrap();
+        assert_eq!(&read, b"one");
+        assert_eq!(objects.link("../a", Duration::ZERO).unwrap_err().kind(), ErrorKind::LinkRefused);
         fs::remove_dir_all(root).unwrap();
     }
 

@@ -9,6 +9,7 @@ mod dir;
 mod tests;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use sieva_types::{Error, ErrorKind, Result};
 
@@ -50,6 +51,15 @@ impl Body for Vec<u8> {
     fn read_exact_at(&self, offset: u64, out: &mut [u8]) -> Result<()> {
         self.as_slice().read_exact_at(offset, out)
     }
+}
+
+/// An address that takes no key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Link {
+    /// The address, which is as secret as what it leads to.
+    pub url: String,
+    /// Whether it leads nowhere when its time is over; else whoever may read the place may read it by this.
+    pub expires: bool,
 }
 
 /// Objects under one root, written and read by many at once. Keys are relative, with `/` between parts, each of which
@@ -106,6 +116,17 @@ pub trait Objects: Send + Sync {
     /// How many requests at once pay: 1 where nothing is waited for.
     fn at_once(&self) -> usize {
         1
+    }
+
+    /// An address by which who has no key can read an object, for so long.
+    ///
+    /// # Errors
+    /// `unsupported` of a store that makes none; `invalid-value` for a time that it does not allow; `permission-denied` for who
+    /// may not make one.
+    fn link(&self, key: &str, expires: Duration) -> Result<Link> {
+        let _ = expires;
+        let message = format!("'{}' has no addresses for those without a key", self.location(key));
+        Err(Error::new(ErrorKind::Unsupported, message))
     }
 
     /// The path or address of an object, by which a source is opened.

@@ -24,6 +24,7 @@ mod sent;
 pub(crate) mod service;
 pub(crate) mod swift;
 mod target;
+mod temp_url;
 mod transport;
 mod tree;
 mod validator;

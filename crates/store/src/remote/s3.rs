@@ -6,15 +6,17 @@ use http::HeaderName;
 use object_store::CredentialProvider;
 use object_store::aws::{AmazonS3Builder, AwsAuthorizer, AwsCredential, AwsCredentialProvider};
 use object_store::client::{HttpRequest, HttpRequestBody};
-use reqwest::{Client, Request};
+use object_store::signer::Signer;
+use reqwest::{Client, Method, Request};
 use serde::Deserialize;
 use sieva_types::{Error, ErrorKind, Result};
 use std::sync::Arc;
+use std::time::Duration;
 use url::Url;
 
 use super::failure::Failure;
 use super::service::{
-    Call, Large, Listing, Page, Parts, Pending, Service, Writing, address, variable, within,
+    Asking, Call, Large, Listing, Page, Parts, Pending, Service, Writing, address, variable, within,
 };
 use crate::Entry;
 use crate::location::container_and_key;
@@ -31,6 +33,8 @@ pub(crate) const STORE: Store = Store {
 };
 
 const MIB: u64 = 1 << 20;
+/// How long a signed address can be good for.
+const LONGEST_LINK: Duration = Duration::from_secs(7 * 86_400);
 
 const WRITING: Writing = Writing {
     sum: |md5| (HeaderName::from_static("content-md5"), BASE64_STANDARD.encode(md5)),
@@ -66,6 +70,35 @@ impl S3 {
             region: "us-east-1".to_owned(),
             credentials: Some(Arc::new(Fixed(Arc::new(credential)))),
         }
+    }
+
+    /// An address with a signature of ours in it. No server is asked.
+    async fn signed(&self, key: &str, expires: Duration) -> Result<Url> {
+        let name = self.name(key);
+        let Some(credentials) = &self.credentials else {
+            let message = format!("a link to '{name}' is signed, and there are no keys to sign it with");
+            return Err(Error::new(ErrorKind::PermissionDenied, message).hint(self.access()));
+        };
+        if expires > LONGEST_LINK {
+            let message = format!("a link to '{name}' for {} s", expires.as_secs());
+            return Err(Error::new(ErrorKind::InvalidValue, message).hint("S3 allows 7 days at most"));
+        }
+        let failed = |e: object_store::Error| {
+            Error::new(ErrorKind::PermissionDenied, format!("cannot sign a link to '{name}': {e}"))
+        };
+        let path = object_store::path::Path::parse(key)
+            .map_err(|e| Error::new(ErrorKind::InvalidValue, format!("'{name}' is no key: {e}")))?;
+        // An endpoint for hosts of buckets is taken as it is: ours has the bucket in it, wherever that belongs.
+        let store = AmazonS3Builder::new()
+            .with_endpoint(self.base.as_str().trim_end_matches('/'))
+            .with_virtual_hosted_style_request(true)
+            .with_bucket_name(&self.bucket)
+            .with_region(&self.region)
+            .with_credentials(Arc::clone(credentials))
+            .with_allow_http(true)
+            .build()
+            .map_err(failed)?;
+        store.signed_url(Method::GET, &path, expires).await.map_err(failed)
     }
 
     /// The bucket as the environment's AWS variables describe it.
@@ -130,6 +163,10 @@ impl Service for S3 {
 
     fn writing(&self) -> Option<&'static Writing> {
         Some(&WRITING)
+    }
+
+    fn link<'a>(&'a self, _: &'a Asking<'a>, key: &'a str, expires: Duration) -> Pending<'a, Result<Url>> {
+        Box::pin(async move { self.signed(key, expires).await })
     }
 }
 

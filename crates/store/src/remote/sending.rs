@@ -49,6 +49,7 @@ pub(crate) struct Done {
     pub(crate) body: Vec<u8>,
     /// The tag that the server gave what was sent, without quotation marks.
     pub(crate) tag: Option<String>,
+    pub(crate) headers: HeaderMap,
     /// Whether an attempt before may have done it: its answer did not come, or was one of trouble.
     pub(crate) is_repeated: bool,
 }
@@ -100,7 +101,7 @@ impl Sending<'_> {
         }
         self.in_doubt = is_repeated;
         let tag = tag(&headers).map(str::to_owned);
-        Ok(Done { status, body, tag, is_repeated })
+        Ok(Done { status, body, tag, headers, is_repeated })
     }
 
     async fn send(&mut self) -> Outcome<Response> {

@@ -87,7 +87,7 @@ pub(crate) fn md5_of_parts(parts: &[[u8; 16]]) -> [u8; 16] {
 }
 
 /// Bytes as hexadecimal digits.
-pub(crate) fn hex(bytes: &[u8; 16]) -> String {
+pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 

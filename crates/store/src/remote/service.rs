@@ -1,6 +1,7 @@
 //! What the kinds of server differ in: how each addresses an object, proves who asks, and lists what there is.
 
 use std::pin::Pin;
+use std::time::Duration;
 
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Method, Request};
@@ -8,8 +9,9 @@ use sieva_types::{Error, ErrorKind, Result};
 use url::Url;
 
 use super::failure::Failure;
-use crate::Entry;
+use super::transport::Transport;
 use crate::location::{encoded, redacted};
+use crate::{Counters, Entry};
 
 /// What comes later.
 pub(crate) type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -32,6 +34,13 @@ impl<'a> Call<'a> {
     pub(crate) fn get(key: &'a str, query: &'a [(&'a str, &'a str)]) -> Self {
         Self { method: Method::GET, key, query, headers: HeaderMap::new(), digest: None }
     }
+}
+
+/// How a service asks its server for more than a request of somebody else.
+#[derive(Debug)]
+pub(crate) struct Asking<'a> {
+    pub transport: &'a Transport,
+    pub counters: &'a Counters,
 }
 
 /// A server, and the place on it below which keys are.
@@ -80,6 +89,18 @@ pub(crate) trait Service: std::fmt::Debug + Send + Sync {
     /// How objects are put; none: they cannot be.
     fn writing(&self) -> Option<&'static Writing> {
         None
+    }
+
+    /// An address by which an object can be read without a key, for so long.
+    fn link<'a>(
+        &'a self,
+        asking: &'a Asking<'a>,
+        key: &'a str,
+        expires: Duration,
+    ) -> Pending<'a, Result<Url>> {
+        let _ = (asking, expires);
+        let message = format!("'{}' has no addresses for those without a key", self.name(key));
+        Box::pin(std::future::ready(Err(Error::new(ErrorKind::Unsupported, message))))
     }
 
     /// Whether redirects are followed: only where no secret of ours goes with the request in a header.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
+use std::time::Duration;
 
 use http::HeaderValue;
 use http::header::ETAG;
@@ -14,7 +15,10 @@ use url::Url;
 use super::failure::{Failure, refused};
 use super::retry;
 use super::sent::hex;
-use super::service::{Call, Large, Listing, Page, Pending, Service, Writing, address, variable, within};
+use super::service::{
+    Asking, Call, Large, Listing, Page, Pending, Service, Writing, address, variable, within,
+};
+use super::temp_url;
 use crate::Entry;
 use crate::location::container_and_key;
 use crate::stores::Store;
@@ -199,6 +203,23 @@ impl Service for Swift {
 
     fn writing(&self) -> Option<&'static Writing> {
         Some(&WRITING)
+    }
+
+    fn link<'a>(
+        &'a self,
+        asking: &'a Asking<'a>,
+        key: &'a str,
+        expires: Duration,
+    ) -> Pending<'a, Result<Url>> {
+        Box::pin(async move {
+            let secret = temp_url::secret(asking).await?;
+            // Asking for that needed a session.
+            let session = self.session.lock().await.clone();
+            let session = session.ok_or_else(|| Error::new(ErrorKind::Internal, "no session of Swift"))?;
+            let container = address(&session.storage, &self.container, &[])?;
+            let digest = temp_url::digest(asking, &session.storage).await?;
+            temp_url::signed(&secret, digest, &container, key, expires)
+        })
     }
 }
 

@@ -10,11 +10,11 @@ use sieva_types::{Error, ErrorKind, Result};
 use super::attempt::{Ask, Fetched};
 use super::sending::{Done, Order};
 use super::sent::{Payload, md5_of, while_fed};
-use super::service::{Large, Writing};
+use super::service::{Asking, Large, Writing};
 use super::target::cut;
 use super::transport::Transport;
 use super::{list, parts, runtime};
-use crate::objects::{Body, Objects, check_key};
+use crate::objects::{Body, Link, Objects, check_key};
 use crate::{Counters, Entry, Span};
 
 /// Ranges are asked for in pieces, so that what is held is bounded.
@@ -260,6 +260,21 @@ impl Objects for RemoteObjects {
 
     fn at_once(&self) -> usize {
         AT_ONCE
+    }
+
+    fn link(&self, key: &str, expires: Duration) -> Result<Link> {
+        let whole = self.key(key)?;
+        self.transport.check(&whole)?;
+        if expires.is_zero() {
+            let message = format!("a link to '{}' that leads nowhere from the first", self.location(key));
+            return Err(Error::new(ErrorKind::InvalidValue, message).hint("allow it a time above 0: 1h"));
+        }
+        let (transport, counters) = self.shared();
+        let url = runtime::wait_for(async move {
+            let asking = Asking { transport: &transport, counters: &counters };
+            transport.service.link(&asking, &whole, expires).await
+        })?;
+        Ok(Link { url: url.into(), expires: true })
     }
 
     fn location(&self, key: &str) -> String {

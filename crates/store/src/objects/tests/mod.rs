@@ -7,6 +7,7 @@ mod server;
 mod swift;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use server::{Answer, Request, Server, hasty};
 use sieva_types::ErrorKind;
@@ -85,6 +86,28 @@ fn requests_are_signed_with_what_they_send() {
     assert!(header("authorization").contains(signed), "{}", header("authorization"));
     bucket(&server).put("empty", &Vec::new()).unwrap();
     assert_eq!(server.take_log()[0].headers["content-length"], "0");
+}
+
+#[test]
+fn a_link_is_signed_without_a_request() {
+    let server = Server::start();
+    let objects = bucket(&server);
+    let link = objects.link("a/b.nc", Duration::from_secs(3600)).unwrap();
+    let url = url::Url::parse(&link.url).unwrap();
+    assert_eq!((url.path(), link.expires), ("/data/set%201/a/b.nc", true));
+    assert!(link.url.starts_with(&server.url("/")));
+    let value = |name: &str| url.query_pairs().find(|(n, _)| n == name).unwrap().1.into_owned();
+    assert_eq!((value("X-Amz-Expires"), value("X-Amz-SignedHeaders")), ("3600".into(), "host".into()));
+    assert_eq!((value("X-Amz-Signature").len(), &value("X-Amz-Credential")[..12]), (64, "AKIDEXAMPLE/"));
+    for (expires, said) in [(0, "that leads nowhere from the first"), (7 * 86_400 + 1, "for 604801 s")] {
+        let e = objects.link("a/b.nc", Duration::from_secs(expires)).unwrap_err();
+        assert_eq!(e.kind(), ErrorKind::InvalidValue);
+        assert!(e.message().contains(said), "{e}");
+    }
+    let gate = Gate::of(Arc::new(AllowList::new(["s3://data/set 1/in"]).unwrap()));
+    let e = bucket_within(&server, &hasty(), &gate).link("out", Duration::from_secs(1)).unwrap_err();
+    assert_eq!(e.message(), "'s3://data/set%201/out' is outside of what may be opened");
+    assert_eq!(server.take_log().len(), 0);
 }
 
 #[test]

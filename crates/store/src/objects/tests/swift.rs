@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use sieva_types::{Error, ErrorKind, Result};
 
@@ -87,6 +88,67 @@ fn one_that_came_later_and_was_complete_before_is_told() {
     server.fail([Fault::Status(404, "")]);
     server.put("/v1/A/box/p/k", b"theirs".to_vec(), Some("t"));
     assert!(!objects.create("k", b"mine").unwrap());
+}
+
+/// What a server tells of itself.
+fn links_of(info: &'static str) -> (Server, Arc<dyn Objects>) {
+    let server = Server::start();
+    let known = account(server.url(""), 100);
+    let kept = Mutex::new(Vec::new());
+    server.handle(move |request| match (request.method.as_str(), request.path()) {
+        ("POST", "/v1/A/box") => {
+            let key = &request.headers["x-container-meta-temp-url-key"];
+            *kept.lock().unwrap() = vec![format!("X-Container-Meta-Temp-URL-Key: {key}")];
+            Some((204, vec![], vec![]))
+        }
+        ("HEAD", "/v1/A/box") => Some((204, kept.lock().unwrap().clone(), vec![])),
+        ("GET", "/info") if info.is_empty() => Some((403, vec![], vec![])),
+        ("GET", "/info") => Some((200, vec![], info.into())),
+        _ => known(request),
+    });
+    let objects = container(&server);
+    (server, objects)
+}
+
+#[test]
+fn a_container_gets_a_key_for_links_once() {
+    let (server, objects) =
+        links_of(r#"{"swift": {}, "tempurl": {"allowed_digests": ["sha512", "sha256"]}}"#);
+    let links = [60, 120].map(|time| objects.link("k", Duration::from_secs(time)).unwrap());
+    let posts: Vec<Request> = server.take_log().into_iter().filter(|r| r.method == "POST").collect();
+    let [post] = &posts[..] else { panic!("{} keys", posts.len()) };
+    assert_eq!(post.headers["x-container-meta-temp-url-key"].len(), 64);
+    let until = |link: &crate::objects::Link| {
+        let url = url::Url::parse(&link.url).unwrap();
+        assert_eq!(url.path(), "/v1/A/box/p/k");
+        let value = |name: &str| url.query_pairs().find(|(n, _)| n == name).unwrap().1.into_owned();
+        assert_eq!(value("temp_url_sig").len(), 64);
+        value("temp_url_expires").parse::<u64>().unwrap()
+    };
+    let later = until(&links[1]) - until(&links[0]);
+    assert!((60..70).contains(&later) && links[0].expires, "{later}");
+}
+
+#[test]
+fn the_sum_of_a_link_is_one_that_the_server_takes() {
+    for (info, digits) in [
+        ("", 64),
+        (r#"{"tempurl": {}}"#, 40),
+        (r#"{"tempurl": {"allowed_digests": ["sha1"]}}"#, 40),
+        (r#"{"tempurl": {"allowed_digests": ["sha512"]}}"#, 128),
+    ] {
+        let link = links_of(info).1.link("k", Duration::from_secs(60)).unwrap();
+        let sum = link.url.split("temp_url_sig=").nth(1).unwrap().split('&').next().unwrap();
+        assert_eq!(sum.len(), digits, "{info}");
+    }
+    for (info, said) in [
+        (r#"{"swift": {}}"#, "makes no temporary addresses"),
+        (r#"{"tempurl": {"allowed_digests": ["sha3"]}}"#, "signs by sha3"),
+    ] {
+        let e = links_of(info).1.link("k", Duration::from_secs(60)).unwrap_err();
+        assert_eq!(e.kind(), ErrorKind::Unsupported);
+        assert!(e.message().contains(said), "{e}");
+    }
 }
 
 /// Zeros, which nobody holds.

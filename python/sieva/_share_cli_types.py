@@ -1,0 +1,42 @@
+"""What the commands of ``sieva share`` take."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from sieva.share import Group
+
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+
+
+class Duration(click.ParamType[float]):
+    """Seconds, or a number with s, m, h or d."""
+
+    name = "duration"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:  # noqa: ANN401
+        """Return the seconds."""
+        text = str(value).strip().lower()
+        number, unit = (text[:-1], text[-1]) if text and text[-1] in _UNITS else (text, "s")
+        try:
+            seconds = float(number) * _UNITS[unit]
+        except ValueError:
+            seconds = -1.0
+        if not 0 <= seconds < 1e10:
+            self.fail(f"{str(value)!r} is no duration: write 30s, 10m, 12h or 7d", param, ctx)
+        return seconds
+
+
+def place_argument(function: Any) -> Any:  # noqa: ANN401 - any command
+    """Add the place of a group."""
+    return click.argument("place", metavar="URL/GROUP")(function)
+
+
+def group_of(place: str) -> Group:
+    """Open the group at a place."""
+    from sieva.share import open_group
+
+    return open_group(place)
