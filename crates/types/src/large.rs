@@ -47,6 +47,11 @@ pub fn try_zeros<T: crate::Element + Default>(n: usize) -> Option<Vec<T>> {
     Some(unsafe { Vec::from_raw_parts(start.cast(), n, n) })
 }
 
+/// Asks for large pages for bytes that nobody has written to so far.
+pub fn in_large_pages(fresh: &mut [u8]) {
+    ask_for_large_pages(fresh.as_mut_ptr(), fresh.len());
+}
+
 /// Asks for large pages where these bytes of ours are written for the first time; a system that has none gives small ones.
 #[cfg(target_os = "linux")]
 fn ask_for_large_pages(start: *mut u8, bytes: usize) {

@@ -4,14 +4,14 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
-use sieva_types::{Error, ErrorKind, Result};
+use sieva_types::{Error, ErrorKind, Result, large};
 use wasmtime::{
     Instance, Memory, ResourceLimiter, Store, TypedFunc, UpdateDeadline, WasmParams, WasmResults,
 };
 
 use super::engine::Ticker;
 use super::failure::{self, Ended, Known};
-use crate::code::Function;
+use crate::code::{Function, Language};
 use crate::element::Element;
 use crate::limits::Limits;
 
@@ -148,6 +148,18 @@ impl<'f> Guest<'f> {
                 .hint("it returns an address that 16 divides, or 0"));
         }
         Ok(address)
+    }
+
+    /// Prepares for many values: memory that nobody has written to so far comes in large pages, and of a text, which takes what
+    /// it needs from the end, so many bytes more are there at once. They cost nothing until they are written to.
+    pub fn expect(&mut self, more: usize) {
+        let left = self.store.data().limits.memory.saturating_sub(self.memory.data_size(&self.store) as u64);
+        let pages = left.min(more as u64) / self.memory.page_size(&self.store);
+        if self.function.language == Language::C {
+            // Where there is no more, the code is told when it asks.
+            let _ = self.memory.grow(&mut self.store, pages);
+        }
+        large::in_large_pages(self.memory.data_mut(&mut self.store));
     }
 
     /// Bytes of the memory, at an address that [`Guest::alloc`] gave.

@@ -1,6 +1,6 @@
 //! Rows through code: handed over in pieces, what comes out collected.
 
-use sieva_types::{Error, ErrorKind, Result};
+use sieva_types::{Error, ErrorKind, Result, large};
 
 use super::guest::{COLUMN, Guest};
 use crate::code::{Function, Language};
@@ -102,6 +102,10 @@ impl<'f> Run<'f> {
         let mut places = Vec::new();
         for size in &sizes {
             places.push((guest.alloc(piece * size)?, guest.alloc(piece)?));
+        }
+        if is_whole {
+            // As much comes out as went in, if values come out.
+            guest.expect(piece * of_row);
         }
         if let Form::Reduce { .. } = function.form {
             guest.call::<(), ()>("sieva_init", ())?;
@@ -249,17 +253,16 @@ impl<'f> Run<'f> {
             let message = format!("the code gives {} values for {rows} rows", of.count);
             return Err(Error::new(ErrorKind::InvalidValue, message));
         }
+        let size = of.count * of.element.size();
+        self.check_output(size + of.count)?;
         if self.out.is_empty() {
             let mut values = Values::new(of.element);
             let most = self.limits.output / of.element.size() as u64;
-            values
-                .data
-                .reserve_exact(usize::try_from(self.announced.min(most)).unwrap_or(0) * of.element.size());
+            let rows = usize::try_from(self.announced.min(most)).unwrap_or(0).max(of.count);
+            values.data = large::with_room(rows * of.element.size());
             self.out.push(values);
         }
         let is_map_of_text = rows.is_some() && self.function.language == Language::C && !self.mask.is_empty();
-        let size = of.count * of.element.size();
-        self.check_output(size + of.count)?;
         let (Some(data), Some(out)) = (self.guest.bytes(of.data, size), self.out.first_mut()) else {
             return Err(Error::new(ErrorKind::Internal, "what came out of code is gone"));
         };

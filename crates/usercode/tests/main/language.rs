@@ -292,3 +292,48 @@ fn what_c_leaves_undefined_is_an_error_of_its_line() {
         assert_eq!(error(text), expected, "{text}");
     }
 }
+
+#[test]
+fn loops_end_where_they_say_however_many_times_they_go_round() {
+    // Small bodies are repeated by the compiler: all remainders, and each way out at each place.
+    for n in 0..40_i32 {
+        let expected =
+            |of: fn(i32, i32) -> bool, end: i32| (0..end).filter(|i| of(*i, n)).map(f64::from).sum::<f64>();
+        let cases = [
+            (
+                format!("long s = 0; for (int i = 0; i < {n}; i++) s += i; return s;"),
+                expected(|_, _| true, n),
+            ),
+            (
+                format!("long s = 0; int i = 0; while (i < {n}) {{ s += i; i++; }} return s;"),
+                expected(|_, _| true, n),
+            ),
+            (
+                format!("long s = 0; int i = 0; do {{ s += i; i++; }} while (i < {n}); return s;"),
+                expected(|_, _| true, n.max(1)),
+            ),
+            (
+                format!("long s = 0; for (int i = 0; ; i++) {{ if (i == {n}) break; s += i; }} return s;"),
+                expected(|_, _| true, n),
+            ),
+            (
+                format!(
+                    "long s = 0; for (int i = 0; i < 40; i++) {{ if (i == {n}) continue; s += i; }} return s;"
+                ),
+                expected(|i, n| i != n, 40),
+            ),
+            (
+                format!(
+                    "long s = 0; for (int i = 0; i < 40; i++) {{ if (i == {n}) return s; s += i; }} return -1;"
+                ),
+                expected(|_, _| true, n),
+            ),
+        ];
+        for (body, expected) in cases {
+            assert_eq!(value(&body), expected, "{body}");
+        }
+        let text = format!("resize({n}); for (int i = 0; i <= {n}; i++) output[i] = 1;");
+        let told = error(&text);
+        assert!(told.ends_with("an index beyond the end of its array"), "{text}: {told}");
+    }
+}

@@ -253,3 +253,55 @@ fn columns_that_do_not_go_together_are_refused() {
     assert!(run.push(&[Slice { data: &a, valid: None }]).is_err());
     assert_eq!(of_bytes(&run.finish(0).unwrap()[0].data), [1.0, 4.0]);
 }
+
+#[test]
+fn rows_that_are_missing_are_passed_over_in_columns_of_any_length() {
+    for rows in 0..40_usize {
+        let values: Vec<f64> = (0..rows).map(|row| row as f64).collect();
+        let data = bytes(&values);
+        for missing in 0..rows {
+            let valid: Vec<u8> = (0..rows).map(|row| u8::from(row % 7 != missing % 7)).collect();
+            let column = [Slice { data: &data, valid: Some(&valid) }];
+            let of = |text| run(Code::C(text), &doubles(), &column, &Limits::default()).unwrap();
+            let there: Vec<f64> =
+                values.iter().zip(&valid).filter(|(_, valid)| **valid == 1).map(|(x, _)| *x).collect();
+            let out = of("double map(double x) { return x + 1; }");
+            assert_eq!(out[0].valid.as_deref(), Some(&*valid));
+            let kept: Vec<f64> = of_bytes(&out[0].data)
+                .into_iter()
+                .zip(&valid)
+                .filter(|(_, v)| **v == 1)
+                .map(|(x, _)| x)
+                .collect();
+            assert_eq!(kept, there.iter().map(|x| x + 1.0).collect::<Vec<_>>());
+            let out = of("int filter(double x) { return x > 3; }");
+            assert_eq!(
+                of_bytes(&out[0].data),
+                there.iter().copied().filter(|x| *x > 3.0).collect::<Vec<_>>()
+            );
+            let out = of(
+                "double s; long n; void step(double x) { s += x; n++; } double finish() { return s + 1000 * n; }",
+            );
+            assert_eq!(of_bytes(&out[0].data), [there.iter().sum::<f64>() + 1000.0 * there.len() as f64]);
+        }
+    }
+}
+
+#[test]
+fn all_rows_at_once_and_what_comes_of_them_may_take_what_the_limit_says_and_no_more() {
+    let rows = 600_000;
+    let values: Vec<f64> = (0..rows).map(f64::from).collect();
+    let data = bytes(&values);
+    let column = [Slice { data: &data, valid: None }];
+    let text = "resize(input.count); for (int i = 0; i < input.count; i++) output[i] = input.vals[i] * 2;";
+    let of = |memory| {
+        let limits = Limits { memory, ..Limits::default() };
+        run(Code::C(text), &doubles(), &column, &limits)
+    };
+    let out = of(12 << 20).unwrap();
+    assert_eq!(of_bytes(&out[0].data), values.iter().map(|x| x * 2.0).collect::<Vec<_>>());
+    for memory in [3 << 20, 6 << 20, 9 << 20] {
+        let e = of(memory).unwrap_err();
+        assert_eq!(e.kind(), sieva_types::ErrorKind::MemoryLimit, "{memory}: {e}");
+    }
+}

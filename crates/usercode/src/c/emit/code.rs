@@ -36,7 +36,16 @@ pub(super) struct Code {
     locals: Vec<ValType>,
     /// Blocks that are open.
     pub depth: u32,
+    /// Instructions that were repeated so far.
+    repeated: usize,
 }
+
+/// Instructions of a loop's body that are worth repeating it.
+const SMALL_BODY: usize = 80;
+/// How often a body is repeated at most.
+const MOST_COPIES: usize = 8;
+/// Instructions that a function grows by at most.
+const MOST_REPEATED: usize = 8_000;
 
 impl Code {
     pub fn new(params: usize) -> Self {
@@ -48,7 +57,26 @@ impl Code {
             params,
             locals: Vec::new(),
             depth: 0,
+            repeated: 0,
         }
+    }
+
+    /// How many instructions there are.
+    pub fn len(&self) -> usize {
+        self.ops.len()
+    }
+
+    /// How often a loop's body that begins at an instruction is repeated before the loop begins again. Each beginning looks at
+    /// the clock and may call the host, so that no register is kept across it: a body of few instructions would do little else.
+    pub fn copies(&mut self, from: usize) -> usize {
+        let body = &self.ops[from..];
+        let is_plain = !body.iter().any(|op| matches!(op, Op::Loop(_) | Op::Call(_)));
+        if !is_plain || body.len() > SMALL_BODY || self.repeated > MOST_REPEATED {
+            return 0;
+        }
+        let copies = MOST_COPIES - 1;
+        self.repeated += copies * body.len();
+        copies
     }
 
     pub fn local(&mut self, of: ValType) -> u32 {

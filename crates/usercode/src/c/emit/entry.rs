@@ -57,46 +57,14 @@ pub(super) fn rows(module: &Module<'_>, of: &Function, what: Rows) -> Code {
     emit.locals.clone_from(&params);
     emit.declare(params.len());
     emit.open_frame();
+    let row_of = Row { of, what, result, params, columns, valid, row, out };
     emit.code.ops([Op::Block(BlockType::Empty), Op::Loop(BlockType::Empty)]);
     let again = emit.code.depth;
-    emit.code.ops([Op::LocalGet(row), Op::LocalGet(count), Op::I32GeU]);
-    emit.branch_if(again - 1);
-    emit.code.op(Op::Block(BlockType::Empty));
-    let depth = emit.code.depth;
-    emit.returns = Returns::Inside { value: result.map(|(_, local)| local), depth };
-    skip_missing(&mut emit, valid, row, result, depth);
-    for ((data, param), (from, to)) in
-        columns.iter().zip(&params).zip(module.program.inputs.iter().zip(&of.params))
-    {
-        address(&mut emit.code, *data, row, *from);
-        emit.code.op(load(*from, 0));
-        emit.convert(of.pos, *from, *to);
-        emit.code.op(Op::LocalSet(*param));
+    let from = emit.code.len();
+    row_of.emit(&mut emit, again - 1, count);
+    for _ in 0..emit.code.copies(from) {
+        row_of.emit(&mut emit, again - 1, count);
     }
-    emit.steps(&of.body);
-    if result.is_some() {
-        emit.code.may_fail(Op::Unreachable, of.pos, Why::NoReturn);
-    }
-    emit.code.op(Op::End);
-    match (what, result) {
-        (Rows::Map, Some((element, local))) => {
-            address(&mut emit.code, out, row, element);
-            emit.code.op(Op::LocalGet(local));
-            emit.one_nan(element);
-            emit.code.op(store(element, 0));
-        }
-        (Rows::Filter, Some((element, local))) => {
-            address(&mut emit.code, out, row, Element::U8);
-            emit.code.ops([
-                Op::LocalGet(local),
-                zero(element),
-                operator::binary(crate::c::ast::Binary::NotEq, element),
-            ]);
-            emit.code.op(store(Element::U8, 0));
-        }
-        _ => {}
-    }
-    emit.code.ops([Op::LocalGet(row), Op::I32Const(1), Op::I32Add, Op::LocalSet(row)]);
     emit.branch(again);
     emit.code.ops([Op::End, Op::End]);
     emit.write_back();
@@ -108,6 +76,64 @@ pub(super) fn rows(module: &Module<'_>, of: &Function, what: Rows) -> Code {
         code.op(Op::I32Const(RESULT.cast_signed()));
     }
     code
+}
+
+/// A row in a loop over rows.
+struct Row<'a> {
+    of: &'a Function,
+    what: Rows,
+    /// The type of its value, and the local that holds it.
+    result: Option<(Element, u32)>,
+    params: Vec<u32>,
+    /// Locals with the addresses of the columns, of their validity, of what comes out, and the number of the row.
+    columns: Vec<u32>,
+    valid: u32,
+    row: u32,
+    out: u32,
+}
+
+impl Row<'_> {
+    /// The next row; there is none where a block is left that was opened at a depth.
+    fn emit(&self, emit: &mut Emit<'_>, leave: u32, count: u32) {
+        let Self { of, what, result, valid, row, out, .. } = *self;
+        emit.code.ops([Op::LocalGet(row), Op::LocalGet(count), Op::I32GeU]);
+        emit.branch_if(leave);
+        emit.code.op(Op::Block(BlockType::Empty));
+        let depth = emit.code.depth;
+        emit.returns = Returns::Inside { value: result.map(|(_, local)| local), depth };
+        skip_missing(emit, valid, row, result, depth);
+        let types = emit.module.program.inputs.iter().zip(&of.params);
+        for ((data, param), (from, to)) in self.columns.iter().zip(&self.params).zip(types) {
+            address(&mut emit.code, *data, row, *from);
+            emit.code.op(load(*from, 0));
+            emit.convert(of.pos, *from, *to);
+            emit.code.op(Op::LocalSet(*param));
+        }
+        emit.steps(&of.body);
+        if result.is_some() {
+            emit.code.may_fail(Op::Unreachable, of.pos, Why::NoReturn);
+        }
+        emit.code.op(Op::End);
+        match (what, result) {
+            (Rows::Map, Some((element, local))) => {
+                address(&mut emit.code, out, row, element);
+                emit.code.op(Op::LocalGet(local));
+                emit.one_nan(element);
+                emit.code.op(store(element, 0));
+            }
+            (Rows::Filter, Some((element, local))) => {
+                address(&mut emit.code, out, row, Element::U8);
+                emit.code.ops([
+                    Op::LocalGet(local),
+                    zero(element),
+                    operator::binary(crate::c::ast::Binary::NotEq, element),
+                ]);
+                emit.code.op(store(Element::U8, 0));
+            }
+            _ => {}
+        }
+        emit.code.ops([Op::LocalGet(row), Op::I32Const(1), Op::I32Add, Op::LocalSet(row)]);
+    }
 }
 
 /// Leaves the block of a row whose value is missing; its result is zero.

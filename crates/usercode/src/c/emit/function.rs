@@ -7,7 +7,7 @@ use wasm_encoder::{BlockType, ValType};
 use super::code::{Code, Op, Why, load, store, val_type};
 use super::layout::{self, Layout};
 use crate::c::lex::Pos;
-use crate::c::tree::{Base, Function, Program, Step};
+use crate::c::tree::{Base, Function, Program, Step, Value};
 use crate::element::Element;
 
 /// What all functions of a module know.
@@ -157,31 +157,7 @@ impl<'a> Emit<'a> {
                 self.code.op(Op::End);
             }
             Step::Loop { before, body, step, after } => {
-                self.code.op(Op::Block(BlockType::Empty));
-                let leave = self.code.depth;
-                self.code.op(Op::Loop(BlockType::Empty));
-                let again = self.code.depth;
-                if let Some(condition) = before {
-                    self.value(condition);
-                    self.code.op(Op::I32Eqz);
-                    self.branch_if(leave);
-                }
-                self.code.op(Op::Block(BlockType::Empty));
-                self.loops.push((leave, self.code.depth));
-                self.steps(body);
-                self.loops.pop();
-                self.code.op(Op::End);
-                if let Some(step) = step {
-                    self.done(step);
-                }
-                match after {
-                    Some(condition) => {
-                        self.value(condition);
-                        self.branch_if(again);
-                    }
-                    None => self.branch(again),
-                }
-                self.code.ops([Op::End, Op::End]);
+                self.repeat(before.as_ref(), body, step.as_ref(), after.as_ref());
             }
             Step::Break | Step::Continue => {
                 if let Some(&(leave, next)) = self.loops.last() {
@@ -192,7 +168,50 @@ impl<'a> Emit<'a> {
         }
     }
 
-    fn step_return(&mut self, value: Option<&crate::c::tree::Value>) {
+    /// A loop: its condition, body and step, and those a few times more where they are few instructions.
+    fn repeat(&mut self, before: Option<&Value>, body: &[Step], step: Option<&Value>, after: Option<&Value>) {
+        self.code.op(Op::Block(BlockType::Empty));
+        let leave = self.code.depth;
+        self.code.op(Op::Loop(BlockType::Empty));
+        let (again, from) = (self.code.depth, self.code.len());
+        self.once(leave, before, body, step);
+        for _ in 0..self.code.copies(from) {
+            if let Some(condition) = after {
+                self.leave_unless(condition, leave);
+            }
+            self.once(leave, before, body, step);
+        }
+        match after {
+            Some(condition) => {
+                self.value(condition);
+                self.branch_if(again);
+            }
+            None => self.branch(again),
+        }
+        self.code.ops([Op::End, Op::End]);
+    }
+
+    fn once(&mut self, leave: u32, before: Option<&Value>, body: &[Step], step: Option<&Value>) {
+        if let Some(condition) = before {
+            self.leave_unless(condition, leave);
+        }
+        self.code.op(Op::Block(BlockType::Empty));
+        self.loops.push((leave, self.code.depth));
+        self.steps(body);
+        self.loops.pop();
+        self.code.op(Op::End);
+        if let Some(step) = step {
+            self.done(step);
+        }
+    }
+
+    fn leave_unless(&mut self, condition: &Value, leave: u32) {
+        self.value(condition);
+        self.code.op(Op::I32Eqz);
+        self.branch_if(leave);
+    }
+
+    fn step_return(&mut self, value: Option<&Value>) {
         if let Some(value) = value {
             self.value(value);
         }
