@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 from sieva import _native, errors
 from sieva._share_files import code_bytes, document_text
 from sieva._share_names import this_host, this_user
-from sieva._share_options import pass_options
+from sieva._share_options import key_path, pass_options
 from sieva._share_planned import PlannedConsumer, PlannedResult, PlannedStep, consumers_of
 from sieva._share_published import Link, Published, Publishing
 from sieva._share_store import Calibrated, calibrate
@@ -497,6 +497,8 @@ def create(
     producer: str | None = None,
     expires: float | None = None,
     strict_code: bool = False,
+    key: str | os.PathLike[str] | None = None,
+    encrypt: bool = False,
 ) -> Group:
     """Make a group, or take the one that is there, and say what a producer has.
 
@@ -511,27 +513,35 @@ def create(
     strict_code
         Whether code that fails is answered by an error; else by the data that it was asked of, and a failure
         beside them.
+    key, encrypt
+        The file of the key of an encrypted group; with `encrypt` it is made where there is none.
 
     Returns
     -------
     Group
     """
+    path = key_path(key, encrypt=encrypt)
     if expires is not None and not 0 <= expires < _MOST_SECONDS:
         raise errors.InvalidValue(f"expires={expires}: expected seconds, 0 or more")
     seconds = None if expires is None else math.ceil(expires)
     named = [os.fspath(source) for source in sources]
-    group = Group(_native.Group.create(os.fspath(place), named, seconds, strict_code), os.fspath(place))
+    made = _native.Group.create(os.fspath(place), named, seconds, strict_code, path, encrypt)
+    group = Group(made, os.fspath(place))
     if sources:
         group.register(*sources, producer=producer)
     return group
 
 
-def open_group(place: str | os.PathLike[str]) -> Group:
-    """Open the group at a place.
+def open_group(place: str | os.PathLike[str], *, key: str | os.PathLike[str] | None = None) -> Group:
+    """Open the group at a place; one that is encrypted by the file of its key, or ``SIEVA_SHARE_KEY``.
 
     Raises
     ------
     FileNotFoundError
         There is none.
+    PermissionError
+        It is encrypted, and there is no key.
+    ValueError
+        The key is that of another group, or the group is not encrypted.
     """
-    return Group(_native.Group.open(os.fspath(place)), os.fspath(place))
+    return Group(_native.Group.open(os.fspath(place), key_path(key)), os.fspath(place))
