@@ -281,11 +281,13 @@ class Group:
         sources: list[str],
         expires: int | None = None,
         strict_code: bool = False,
+        key: str | None = None,
+        makes_key: bool = False,
     ) -> Group:
         """Make a group, or take the one that is there, if these can be what a producer has."""
 
     @staticmethod
-    def open(place: str) -> Group:
+    def open(place: str, key: str | None = None) -> Group:
         """Open the group at a place."""
 
     def register(self, producer: str, sources: list[str]) -> None:

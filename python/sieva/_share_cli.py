@@ -13,7 +13,8 @@ from sieva import errors
 from sieva._cli_types import MemoryType
 from sieva._memory import size_text
 from sieva._printable import say
-from sieva._share_cli_types import Duration, group_of, place_argument
+from sieva._share_cli_types import Duration, given_key, group_of, place_argument
+from sieva._share_planned import consumers_of
 from sieva._share_published_cli import fetch, link, publish, show_published, unpublish
 
 if TYPE_CHECKING:
@@ -74,13 +75,27 @@ for _command in (publish, unpublish, fetch, link):
 @click.option(
     "--strict-code", is_flag=True, help="Code that fails is an error, not the data that it was asked of."
 )
-def create(
-    place: str, sources: tuple[str, ...], name: str | None, expires: float | None, strict_code: bool
+@click.option("--encrypt", is_flag=True, help="Encrypt what is put, by the key of --key, which is made.")
+def create(  # noqa: PLR0917 - a command has as many parameters as options
+    place: str,
+    sources: tuple[str, ...],
+    name: str | None,
+    expires: float | None,
+    strict_code: bool,
+    encrypt: bool,
 ) -> None:
     """Make a group, and say which files, directories and patterns are shared."""
     from sieva import share as sharing
 
-    sharing.create(place, *sources, producer=name, expires=expires, strict_code=strict_code)
+    sharing.create(
+        place,
+        *sources,
+        producer=name,
+        expires=expires,
+        strict_code=strict_code,
+        key=given_key(),
+        encrypt=encrypt,
+    )
     said = f"shares {', '.join(sources)}" if sources else "has no producer yet"
     say(f"the group at {place} {said}", err=True)
     if sources:
@@ -225,6 +240,7 @@ def status(place: str, as_json: bool) -> None:
 @place_argument
 @click.option("--settle", type=Duration(), default=2.0, help="As of `produce`.", metavar="TIME")
 @_limits
+@click.option("--result-size", type=MemoryType(), help="The largest result that is put.")
 @_as("producer")
 def plan(place: str, name: str | None, **options: Any) -> None:  # noqa: ANN401 - as of `Group.plan`
     """Tell what the next pass would make, for whom, and what that takes. No data are read."""
@@ -233,6 +249,12 @@ def plan(place: str, name: str | None, **options: Any) -> None:  # noqa: ANN401 
         say("nothing is to be made")
     for step in planned:
         _show_planned(step)
+    for one in consumers_of(planned):
+        read, stored, sent = (size_text(int(n)) for n in (one.bytes_read, one.bytes_stored, one.bytes_sent))
+        say(
+            f"{one.user}: {_count(one.results, 'result')}, about {read} read in {one.seconds:.2g} s, "
+            f"{stored} stored, {sent} sent"
+        )
 
 
 def _show_planned(step: PlannedStep) -> None:

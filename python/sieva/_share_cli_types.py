@@ -30,13 +30,33 @@ class Duration(click.ParamType[float]):
         return seconds
 
 
+_KEY = "sieva.share.key"
+
+
 def place_argument(function: Any) -> Any:  # noqa: ANN401 - any command
-    """Add the place of a group."""
-    return click.argument("place", metavar="URL/GROUP")(function)
+    """Add the place of a group, and its key."""
+    key = click.option(
+        "--key",
+        metavar="FILE",
+        expose_value=False,
+        callback=_keep_key,
+        help="The key of an encrypted group; by default what SIEVA_SHARE_KEY says.",
+    )
+    return click.argument("place", metavar="URL/GROUP")(key(function))
+
+
+def _keep_key(context: click.Context, _: click.Parameter, path: str | None) -> None:
+    context.meta[_KEY] = path
+
+
+def given_key() -> str | None:
+    """Return the file of the key that the command was given."""
+    path: str | None = click.get_current_context().meta.get(_KEY)
+    return path
 
 
 def group_of(place: str) -> Group:
     """Open the group at a place."""
     from sieva.share import open_group
 
-    return open_group(place)
+    return open_group(place, key=given_key())

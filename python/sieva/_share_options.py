@@ -6,6 +6,7 @@ import os
 import tempfile
 from typing import Any
 
+from sieva import errors
 from sieva._memory import memory_bytes
 
 
@@ -39,3 +40,15 @@ def pass_options(
         "object_size": size(object_size),
         "prices": prices,
     }
+
+
+def key_path(key: str | os.PathLike[str] | None, *, encrypt: bool = False) -> str | None:
+    """Return the path of the key of a group; where one is to be made, the environment may name it."""
+    path = None if key is None else os.fspath(key)
+    if not encrypt or path is not None:
+        return path
+    named = os.environ.get("SIEVA_SHARE_KEY")
+    if not named:
+        raise errors.InvalidValue("a group that is encrypted by no key", "name its file: --key FILE")
+    # The text of a key is one already, and nothing is to be made.
+    return None if named.startswith("sieva-share-key-") else named

@@ -23,10 +23,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sieva import _native, errors
-from sieva._price import Price
 from sieva._share_files import code_bytes, document_text
 from sieva._share_names import this_host, this_user
-from sieva._share_options import pass_options
+from sieva._share_options import key_path, pass_options
+from sieva._share_planned import PlannedConsumer, PlannedResult, PlannedStep, consumers_of
 from sieva._share_published import Link, Published, Publishing
 from sieva._share_store import Calibrated, calibrate
 
@@ -39,11 +39,13 @@ __all__ = [
     "Followed",
     "Group",
     "Link",
+    "PlannedConsumer",
     "PlannedResult",
     "PlannedStep",
     "Produced",
     "Published",
     "calibrate",
+    "consumers_of",
     "create",
     "open_group",
 ]
@@ -81,49 +83,6 @@ class Ask:
     @classmethod
     def _of(cls, known: dict[str, Any]) -> Ask:
         return cls(known["name"], known["sql"], known["format"], known["only_new"], known.get("code"))
-
-
-@dataclass(frozen=True)
-class PlannedResult:
-    """A result that a pass would make, or a value that one needs.
-
-    Attributes
-    ----------
-    sql
-        The question.
-    stage
-        The scan in which it is evaluated, from 0: those of later ones need values of earlier ones.
-    given
-        Its formats, and who gets it in each: users and the names of their asks. None where its value is
-        needed alone.
-    price
-        What it takes by itself.
-    """
-
-    sql: str
-    stage: int
-    given: list[tuple[str, list[tuple[str, str]]]]
-    price: Price
-
-
-@dataclass(frozen=True)
-class PlannedStep:
-    """What a pass would make of a file.
-
-    Attributes
-    ----------
-    step, size
-        The file's name and its bytes.
-    results
-        What would be made.
-    refused
-        What cannot be asked of it: user, name of the ask, and why.
-    """
-
-    step: str
-    size: int
-    results: list[PlannedResult]
-    refused: list[tuple[str, str, errors.SievaError]]
 
 
 @dataclass(frozen=True)
@@ -372,6 +331,7 @@ class Group(Publishing):
         memory: int | str | None = None,
         ask_memory: int | str | None = None,
         ask_time: float | None = None,
+        result_size: int | str | None = None,
     ) -> list[PlannedStep]:
         """Return what a pass would make, for whom, and what that takes; no data are read.
 
@@ -383,28 +343,23 @@ class Group(Publishing):
             Seconds for which a file has to be left alone to count as complete.
         memory
             What evaluating may take, as of a query.
-        ask_memory, ask_time
-            What one ask may take: bytes, and seconds. What exceeds a limit is refused.
+        ask_memory, ask_time, result_size
+            What one ask may take: bytes, seconds, bytes of its result. What exceeds one for sure is
+            refused.
 
         Returns
         -------
         list of PlannedStep
             A file each.
         """
-        options = pass_options(settle=settle, memory=memory, ask_memory=ask_memory, ask_time=ask_time)
-        planned = self._native.plan(self._producer(producer), options)
-        return [
-            PlannedStep(
-                one["step"],
-                one["size"],
-                [
-                    PlannedResult(unit["sql"], unit["stage"], unit["given"], Price.of(unit["price"]))
-                    for unit in one["results"]
-                ],
-                one["refused"],
-            )
-            for one in planned
-        ]
+        options = pass_options(
+            settle=settle,
+            memory=memory,
+            ask_memory=ask_memory,
+            ask_time=ask_time,
+            result_size=result_size,
+        )
+        return [PlannedStep._of(one) for one in self._native.plan(self._producer(producer), options)]
 
     def produce(
         self,
@@ -542,6 +497,8 @@ def create(
     producer: str | None = None,
     expires: float | None = None,
     strict_code: bool = False,
+    key: str | os.PathLike[str] | None = None,
+    encrypt: bool = False,
 ) -> Group:
     """Make a group, or take the one that is there, and say what a producer has.
 
@@ -556,27 +513,35 @@ def create(
     strict_code
         Whether code that fails is answered by an error; else by the data that it was asked of, and a failure
         beside them.
+    key, encrypt
+        The file of the key of an encrypted group; with `encrypt` it is made where there is none.
 
     Returns
     -------
     Group
     """
+    path = key_path(key, encrypt=encrypt)
     if expires is not None and not 0 <= expires < _MOST_SECONDS:
         raise errors.InvalidValue(f"expires={expires}: expected seconds, 0 or more")
     seconds = None if expires is None else math.ceil(expires)
     named = [os.fspath(source) for source in sources]
-    group = Group(_native.Group.create(os.fspath(place), named, seconds, strict_code), os.fspath(place))
+    made = _native.Group.create(os.fspath(place), named, seconds, strict_code, path, encrypt)
+    group = Group(made, os.fspath(place))
     if sources:
         group.register(*sources, producer=producer)
     return group
 
 
-def open_group(place: str | os.PathLike[str]) -> Group:
-    """Open the group at a place.
+def open_group(place: str | os.PathLike[str], *, key: str | os.PathLike[str] | None = None) -> Group:
+    """Open the group at a place; one that is encrypted by the file of its key, or ``SIEVA_SHARE_KEY``.
 
     Raises
     ------
     FileNotFoundError
         There is none.
+    PermissionError
+        It is encrypted, and there is no key.
+    ValueError
+        The key is that of another group, or the group is not encrypted.
     """
-    return Group(_native.Group.open(os.fspath(place)), os.fspath(place))
+    return Group(_native.Group.open(os.fspath(place), key_path(key)), os.fspath(place))

@@ -9,8 +9,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use sieva::{Error, ErrorKind};
 use sieva_share::{
-    Asking, CalibrateOptions, Config, FollowOptions, Followed, Follower, Followers, GroupOptions, Packing,
-    PlannedStep, Prices, Producer, ProducerOptions, Rate,
+    Asking, CalibrateOptions, Config, FollowOptions, Followed, Follower, Followers, GroupKey, GroupOptions,
+    Packing, PlannedStep, Prices, Producer, ProducerOptions, Rate,
 };
 
 use crate::errors::to_python;
@@ -43,27 +43,38 @@ struct Options {
 #[pymethods]
 impl Group {
     #[staticmethod]
-    #[pyo3(signature = (place, sources, expires=None, strict_code=false))]
+    #[pyo3(signature = (place, sources, expires=None, strict_code=false, key=None, makes_key=false))]
     fn create(
         py: Python<'_>,
         place: &str,
         sources: Vec<String>,
         expires: Option<u64>,
         strict_code: bool,
+        key: Option<PathBuf>,
+        makes_key: bool,
     ) -> PyResult<Self> {
-        let options = GroupOptions { expires, strict_code };
         let create = || {
             if !sources.is_empty() {
                 Producer::check_sources(&sources)?;
             }
+            let read = |path: &PathBuf| match makes_key {
+                true => GroupKey::read_or_make(path),
+                false => GroupKey::read(path),
+            };
+            let options = GroupOptions { expires, strict_code, key: key.as_ref().map(read).transpose()? };
             sieva_share::Group::create(place, &options)
         };
         asked(py, create).map(Self)
     }
 
     #[staticmethod]
-    fn open(py: Python<'_>, place: &str) -> PyResult<Self> {
-        asked(py, || sieva_share::Group::open(place)).map(Self)
+    #[pyo3(signature = (place, key=None))]
+    fn open(py: Python<'_>, place: &str, key: Option<PathBuf>) -> PyResult<Self> {
+        let open = || {
+            let key = key.as_deref().map(GroupKey::read).transpose()?;
+            sieva_share::Group::open(place, key.as_ref())
+        };
+        asked(py, open).map(Self)
     }
 
     fn register(&self, py: Python<'_>, producer: &str, sources: Vec<String>) -> PyResult<()> {

@@ -342,3 +342,28 @@ def test_code_that_is_none_is_refused_when_it_is_asked(place):
     with pytest.raises(FileNotFoundError):
         group.ask("x", "SELECT T", code=place / "none.wasm")
     assert group.asks() == []
+
+
+def test_a_plan_says_what_each_consumer_costs_and_what_would_be_too_large(place):
+    group = sieva.share.create(place / "group", place / "steps", producer="model")
+    for user in ("ada", "bob"):
+        group.ask("all", "SELECT T", format="hdf5", user=user)
+    group.ask("mean", "SELECT avg(T) AS mean", format="csv", user="bob")
+    ada, bob = sieva.share.consumers_of(group.plan(settle=0))
+    (step,) = group.plan(settle=0)
+    price = {result.sql: result.price for result in step.results}
+    (whole,) = (known for sql, known in price.items() if "avg" not in sql)
+    (mean,) = (known for sql, known in price.items() if "avg" in sql)
+    size = whole.bytes_returned.expected
+    assert (ada.user, ada.results, ada.bytes_sent, ada.bytes_stored) == ("ada", 1, size, size / 2)
+    assert (bob.user, bob.results) == ("bob", 2)
+    assert bob.bytes_sent == size + mean.bytes_returned.expected
+    assert bob.bytes_read == whole.bytes_read.expected + mean.bytes_read.expected
+    (step,) = group.plan(settle=0, result_size=10_000)
+    refused = {(user, ask) for user, ask, _ in step.refused}
+    assert refused == {("ada", "all"), ("bob", "all")}
+    assert all("a result of more than 10000 bytes" in str(error) for _, _, error in step.refused)
+    assert [result.given for result in step.results] == [[("csv", [("bob", "mean")])]]
+    shown = sieva_share("plan", place / "group", "--settle", "0s", "--result-size", "10 kB").stdout
+    assert "ada/all cannot be asked" in shown
+    assert "bob: 1 result, about" in shown

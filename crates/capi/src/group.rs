@@ -83,7 +83,7 @@ pub unsafe extern "C" fn sieva_group_open(place: *const c_char, group: *mut *mut
         first_thread();
         let out = Out::handle(group, "group")?;
         // SAFETY: the promises of sieva.h.
-        let opened = Group::open(unsafe { given::text(place, "place") }?)?;
+        let opened = Group::open(unsafe { given::text(place, "place") }?, None)?;
         // SAFETY: as above.
         unsafe { out.set(GroupHandle::new(opened)) };
         Ok(())

@@ -13,6 +13,8 @@ use crate::ranges::Ranges;
 
 /// Of the records; readers refuse others.
 pub(crate) const VERSION: u32 = 2;
+/// Of an encrypted group: those who know nothing of that refuse it, where they would put records in plain.
+pub(crate) const ENCRYPTED: u32 = 3;
 /// The longest record that is read or written: the files of a producer, what waits for a member.
 const MOST: u64 = 64 << 20;
 /// The longest record of a member.
@@ -28,6 +30,8 @@ pub(crate) trait Record: Serialize + DeserializeOwned {
     const WHAT: &'static str;
     /// Its bytes, at most.
     const MOST: u64;
+    /// The latest version that is read.
+    const LATEST: u32 = VERSION;
     /// What is wrong with it, though it has the right form: others may have written it.
     fn fault(&self) -> Option<String> {
         None
@@ -57,8 +61,24 @@ pub(crate) struct GroupRecord {
     /// Whether code that fails is an error, rather than the data that it was asked of.
     #[serde(default)]
     pub strict_code: bool,
+    /// Of a group whose other objects are encrypted: what tells that a key is the one of the group, and that the rest of this was said
+    /// by who has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub encrypted: Option<String>,
 }
-record!(GroupRecord, "the group", MOST_OF_GROUP);
+
+impl Record for GroupRecord {
+    const WHAT: &'static str = "the group";
+    const MOST: u64 = MOST_OF_GROUP;
+    const LATEST: u32 = ENCRYPTED;
+}
+
+impl GroupRecord {
+    /// What [`GroupRecord::encrypted`] is the check of.
+    pub fn words(&self) -> String {
+        format!("{} {} {:?} {}", self.version, self.created, self.expires, self.strict_code)
+    }
+}
 
 /// A consumer, with all that it asks for: one object, however much that is.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -321,7 +341,7 @@ pub(crate) fn read<R: Record>(objects: &dyn Objects, key: &str) -> Result<Option
     };
     // First: another version may have another form.
     let of: Versioned = serde_json::from_slice(&bytes).map_err(|e| damaged(e.to_string()))?;
-    if of.version != VERSION {
+    if !(VERSION..=R::LATEST).contains(&of.version) {
         let message = format!("'{}' is of version {}, not {VERSION}", place(), of.version);
         let hint = match of.version < VERSION {
             true => {

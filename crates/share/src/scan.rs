@@ -274,6 +274,13 @@ impl PlannedStep {
             match timed(limits, limits.flag(), price) {
                 Err(e) => given.iter().flat_map(|u| &u.asks).for_each(|number| refuse(who(number), &e)),
                 Ok((sql, price)) => {
+                    let is_over = |u: &&Unit| is_too_large(u, price.bytes_returned.low, limits);
+                    let (over, given): (Vec<&Unit>, Vec<&Unit>) = given.into_iter().partition(is_over);
+                    let asks = over.iter().flat_map(|u| &u.asks);
+                    asks.for_each(|number| refuse(who(number), &limits.too_large()));
+                    if given.is_empty() && !over.is_empty() {
+                        continue;
+                    }
                     let given = given.iter().map(|u| (u.format.name(), u.asks.iter().map(who).collect()));
                     units.push(PlannedUnit { sql, stage: unit.stage, given: given.collect(), price });
                 }
@@ -281,4 +288,11 @@ impl PlannedStep {
         }
         Ok(Self { step, units, refused })
     }
+}
+
+/// Whether a result of so many bytes of values at least exceeds what one may have. Formats that compress or are text may take less
+/// than the values do: of these the pass tells.
+fn is_too_large(unit: &Unit, values: u64, limits: &Limits) -> bool {
+    let is_plain = unit.code.is_none() && matches!(unit.format.name(), "netcdf" | "hdf5" | "arrow");
+    is_plain && limits.size.is_some_and(|most| values > most)
 }

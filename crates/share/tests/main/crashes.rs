@@ -20,7 +20,7 @@ type Pass = fn(&Group, &str) -> sieva::Result<Produced>;
 
 fn act(number: usize, memory: &Arc<Memory>, scratch: &Scratch, produce: Pass) -> sieva::Result<()> {
     let create = || Group::create_in(memory.clone(), &GroupOptions::default());
-    let group = || Group::open_in(memory.clone());
+    let group = || Group::open_in(memory.clone(), None);
     let folder = scratch.folder("ada");
     match number {
         0 => Producer::register(&create()?, "model", &[scratch.steps()]).map(drop),

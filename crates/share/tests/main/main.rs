@@ -3,6 +3,7 @@
 
 mod code;
 mod crashes;
+mod encrypted;
 mod hostile;
 mod interleavings;
 mod limits;

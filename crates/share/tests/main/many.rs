@@ -143,7 +143,7 @@ fn a_group_of_an_earlier_version_says_what_to_do() {
     let memory = Arc::new(Memory::new("earlier"));
     memory.put("group/group.json", &br#"{"version":1,"created":1,"expires":null}"#.to_vec()).unwrap();
     for e in [
-        Group::open_in(memory.clone()).unwrap_err(),
+        Group::open_in(memory.clone(), None).unwrap_err(),
         Group::create_in(memory.clone(), &GroupOptions::default()).unwrap_err(),
     ] {
         assert_eq!(e.kind(), ErrorKind::Unsupported);

@@ -199,7 +199,7 @@ fn answers_of_other_files_and_producers_have_names_of_their_own() {
 fn names_formats_questions_and_places_that_cannot_be_are_told() {
     let scratch = Scratch::new();
     let place = scratch.0.join("group").display().to_string();
-    assert_eq!(Group::open(&place).unwrap_err().kind(), ErrorKind::FileNotFound);
+    assert_eq!(Group::open(&place, None).unwrap_err().kind(), ErrorKind::FileNotFound);
     let group = group(&scratch);
     assert_eq!(group.join("a/b").unwrap_err().kind(), ErrorKind::InvalidValue);
     let early = Follower::new(&group, "ada", "mean", scratch.folder("ada"));

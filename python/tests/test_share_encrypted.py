@@ -1,0 +1,100 @@
+"""Encrypted groups by commands and in Python, in a directory, on moto and on a real Swift."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+import sieva.share
+
+
+@pytest.fixture
+def steps(tmp_path, monkeypatch):
+    """Return a directory with a file of a producer; locks are beside it."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.delenv("SIEVA_SHARE_KEY", raising=False)
+    folder = tmp_path / "steps"
+    folder.mkdir()
+    with h5py.File(folder / "run.h5", "w") as file:
+        file["T"] = values()
+    return folder
+
+
+def values():
+    return np.random.default_rng(7).normal(size=200_000).astype("f4")
+
+
+@pytest.mark.parametrize("objects", ["files", "partial"])
+def test_consumers_with_the_key_have_what_they_asked_for(place, steps, tmp_path, objects):
+    key = tmp_path / "key"
+    group = sieva.share.create(place.root, steps, producer="model", key=key, encrypt=True)
+    assert key.stat().st_mode & 0o777 == 0o600
+    group.ask("high", "SELECT T WHERE T > -1", format="parquet", user="ada")
+    group.ask("low", "SELECT T WHERE T < -3", format="parquet", user="ada")
+    done = group.produce(settle=0, objects=objects, object_size="1 MiB")
+    assert (done.answers, done.failed, done.troubles) == (2, 0, [])
+    again = sieva.share.open_group(place.root, key=key)
+    for name, expected in (("high", values()[values() > -1]), ("low", values()[values() < -3])):
+        (path,) = again.follow(name, tmp_path / name, user="ada").files
+        assert np.array_equal(pq.read_table(path)["T"].to_numpy(), expected)
+    group.publish(steps / "run.h5", user="ada")
+    back = again.fetch("run.h5", tmp_path / "back.h5")
+    assert back.read_bytes() == (steps / "run.h5").read_bytes()
+    with pytest.raises(sieva.errors.Unsupported, match="is encrypted"):
+        group.link("run.h5")
+    sizes = {key: size for key, (size, _) in place.held()[0].items()}
+    assert sizes["published/ada/run.h5"] > back.stat().st_size
+    if place.root.startswith("/"):
+        for path in Path(place.root).rglob("*"):
+            if path.is_file() and path.name != "group.json":
+                assert path.read_bytes()[:8] == b"sievaenc", path
+                assert b"SELECT" not in path.read_bytes()
+    with pytest.raises(PermissionError, match="is encrypted"):
+        sieva.share.open_group(place.root)
+    other = tmp_path / "other"
+    sieva.share.create(tmp_path / "elsewhere", key=other, encrypt=True)
+    with pytest.raises(ValueError, match="the key is not the one of the group"):
+        sieva.share.open_group(place.root, key=other)
+
+
+def sieva_share(*args, check=True, **environment):
+    command = [sys.executable, "-m", "sieva", "share", *map(str, args)]
+    environment = {**os.environ, **environment}
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=120, env=environment)
+    assert "Traceback" not in done.stderr
+    if check:
+        assert done.returncode == 0, done.stderr
+    return done
+
+
+def test_commands_take_the_key_by_a_file_or_the_environment(steps, tmp_path):
+    group, key = tmp_path / "group", tmp_path / "key"
+    refused = sieva_share("create", group, "--encrypt", check=False)
+    assert refused.returncode == 1
+    assert "--key FILE" in refused.stderr
+    assert not group.exists()
+    sieva_share("create", group, steps, "--as", "model", "--encrypt", "--key", key)
+    sieva_share("ask", group, "mean", "SELECT avg(T) AS mean", "--format", "csv", "--as", "ada", "--key", key)
+    sieva_share("produce", group, "--once", "--settle", "0s", SIEVA_SHARE_KEY=str(key))
+    by_text = key.read_text().strip()
+    sieva_share(
+        "follow", group, "mean", "-o", tmp_path / "mean", "--once", "--as", "ada", SIEVA_SHARE_KEY=by_text
+    )
+    (path,) = (tmp_path / "mean").glob("*.csv")
+    assert float(path.read_text().split()[1]) == pytest.approx(values().astype("f8").mean(), rel=1e-12)
+    before = {path: path.read_bytes() for path in group.rglob("*") if path.is_file()}
+    key.chmod(0o644)
+    for environment, said in (
+        ({}, "is encrypted"),
+        ({"SIEVA_SHARE_KEY": str(key)}, "others may read it"),
+        ({"SIEVA_SHARE_KEY": str(tmp_path / "none")}, "none"),
+        ({"SIEVA_SHARE_KEY": by_text[:-1] + "g"}, "holds no key of a group"),
+    ):
+        done = sieva_share("status", group, check=False, **environment)
+        assert (done.returncode, said in done.stderr) == (1, True), done.stderr
+        assert by_text[-20:-1] not in done.stderr
+    assert {path: path.read_bytes() for path in group.rglob("*") if path.is_file()} == before
