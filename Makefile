@@ -5,6 +5,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 # Not `all`: it refers to the package by name, which pip would look for outside of the checkout.
 EXTRAS := xarray,netcdf,hdf5,zarr,pandas,polars,dask,mpi,dev
+# BP files are read by the library of the package adios2, where that is installed.
+export SIEVA_ADIOS2 ?= $(firstword $(wildcard $(CURDIR)/.venv/lib/python3*/site-packages/adios2))
 # With the binding, though it has no Rust tests: it makes cargo choose the features that the wheel has.
 CARGO_TEST := cargo test --release --locked --workspace
 

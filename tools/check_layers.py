@@ -23,6 +23,7 @@ LEVELS: dict[str, float] = {
     "sieva-format-netcdf3": 3,
     "sieva-format-zarr": 3,
     "sieva-format-fits": 3,
+    "sieva-format-bp": 3,
     "sieva-query": 3,
     "sieva-reduce": 3,
     # Between: it imports no format, but its tests do; the engine opens sources with it.
