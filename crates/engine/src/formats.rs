@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use sieva_format::ArraySource;
+use sieva_format_bp::{is_bp, is_bp_directory};
 use sieva_format_fits::{FitsSource, is_fits};
 use sieva_format_hdf5::{Hdf5Options, Hdf5Source, is_hdf5};
 use sieva_format_netcdf3::{Netcdf3Source, is_netcdf3};
@@ -14,7 +15,7 @@ use sieva_store::{DirTree, FileStore, ObjectTree, RangedRead, RemoteOptions, is_
 use sieva_types::{Error, ErrorKind, Result};
 
 use crate::open::OpenOptions;
-use crate::{manifest_cache, memory, references};
+use crate::{bp, manifest_cache, memory, references};
 
 /// Opens what is at `path`, which may be a URL; its format is told by its first bytes, not by its name.
 ///
@@ -27,17 +28,24 @@ pub(crate) fn open(path: &Path, options: &OpenOptions) -> Result<Arc<dyn ArraySo
     }
     let is_dir = options.gate.look(path, Purpose::Source)?.is_some_and(|found| found.is_dir());
     let store = || FileStore::open_within(path, &options.gate, Purpose::Source);
+    if is_dir && is_bp_directory(path) {
+        return bp::open(path, options);
+    }
     if !options.isolated.is_empty() && !is_dir {
         // A reference set is a Zarr hierarchy, which this process reads itself; a worker could not read what it leads to.
         let store = store()?;
         if !is_hdf5(&store) && references::is_references(&store) {
             return references::read(&store, options);
         }
+        if is_bp(&store) {
+            return bp::open(path, options);
+        }
         let how = IsolateOptions {
             dims: options.dims.clone(),
             external_roots: options.external_roots.clone(),
             all_layouts: false,
             gate: options.gate.clone(),
+            environment: Vec::new(),
         };
         return IsolatedSource::open(&options.isolated, path, &how, options.limits);
     }
@@ -46,7 +54,9 @@ pub(crate) fn open(path: &Path, options: &OpenOptions) -> Result<Arc<dyn ArraySo
             DirTree::open_within(path, &options.gate, Purpose::Source)?.linking_to(&options.external_roots);
         return match is_zarr(&tree)? {
             true => open_zarr(Arc::new(tree), options),
-            false => Err(unknown_format(path, "is a directory, and no Zarr group")),
+            false => {
+                Err(unknown_format(path, "is a directory, and neither a Zarr group nor a BP file of ADIOS2"))
+            }
         };
     }
     let store: Arc<dyn RangedRead> = Arc::new(store()?);
@@ -144,6 +154,12 @@ fn open_object(
     if references::is_references(&**store) {
         return references::read(&**store, options).map(Some);
     }
+    if is_bp(&**store) {
+        return match path {
+            Some(path) => bp::open(path, options).map(Some),
+            None => Err(bp::not_remote(store.name())),
+        };
+    }
     Ok(None)
 }
 
@@ -163,6 +179,6 @@ fn unknown_format(path: &Path, why: &str) -> Error {
         format!("'{}' {why}: not a file that can be read here", path.display()),
     )
     .hint(
-        "HDF5, netCDF-4, netCDF-3 (classic, 64-bit offset, CDF-5), Zarr, FITS and kerchunk's references can",
+        "HDF5, netCDF-4, netCDF-3 (classic, 64-bit offset, CDF-5), Zarr, FITS, ADIOS2 BP and kerchunk's references can",
     )
 }

@@ -18,6 +18,7 @@
 mod advise;
 mod arrow;
 mod augment;
+mod bp;
 pub mod catalog;
 mod collection;
 mod conditions;

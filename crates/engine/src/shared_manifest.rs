@@ -147,7 +147,7 @@ impl Source {
                 let layout = reader.layout(array)?;
                 let why = match &layout.placement {
                     Placement::Objects | Placement::Parts(_) => "lies in several objects",
-                    Placement::Foreign(_) => "is read by a library of Python",
+                    Placement::Foreign(_) => "is read by a library",
                     _ => "has a filter that has no number",
                 };
                 return Err(several(format!("'{}' {why}", info.path)));

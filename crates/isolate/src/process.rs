@@ -28,11 +28,11 @@ pub struct Process {
 }
 
 impl Process {
-    /// Starts `command`, whose main loop is [`crate::serve`].
+    /// Starts `command`, whose main loop is [`crate::serve`], with these variables besides those that all workers have.
     ///
     /// # Errors
     /// What the system says, naming the command.
-    pub fn start(command: &[OsString]) -> Result<Self> {
+    pub fn start(command: &[OsString], environment: &[(OsString, OsString)]) -> Result<Self> {
         let Some((program, arguments)) = command.split_first() else {
             return Err(Error::new(
                 ErrorKind::InvalidValue,
@@ -48,6 +48,7 @@ impl Process {
             // Passwords are kept in variables; a parser that was taken over has no use for them.
             .env_clear()
             .envs(KEPT.iter().filter_map(|name| Some((name, std::env::var_os(name)?))))
+            .envs(environment.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::from(OwnedFd::from(theirs)))
             .stdout(Stdio::null())
             .stderr(Stdio::piped())

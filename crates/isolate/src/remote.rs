@@ -18,6 +18,7 @@ use crate::process::Process;
 /// How to reach a file through worker processes, one after the other.
 pub struct Remote {
     command: Vec<OsString>,
+    environment: Vec<(OsString, OsString)>,
     request: OpenRequest,
     limits: WorkerLimits,
     process: Mutex<Option<Process>>,
@@ -25,8 +26,14 @@ pub struct Remote {
 
 impl Remote {
     /// Nothing is started yet.
-    pub fn new(command: &[OsString], request: OpenRequest, limits: WorkerLimits) -> Self {
-        Self { command: command.to_vec(), request, limits, process: Mutex::new(None) }
+    pub fn new(
+        command: &[OsString],
+        environment: &[(OsString, OsString)],
+        request: OpenRequest,
+        limits: WorkerLimits,
+    ) -> Self {
+        let (command, environment) = (command.to_vec(), environment.to_vec());
+        Self { command, environment, request, limits, process: Mutex::new(None) }
     }
 
     /// Opens the file in a new worker.
@@ -42,7 +49,7 @@ impl Remote {
     }
 
     fn start(&self, layouts: bool) -> Result<(Process, Manifest)> {
-        let mut process = Process::start(&self.command)?;
+        let mut process = Process::start(&self.command, &self.environment)?;
         let open = Request::Open { request: self.request.clone(), limits: self.limits, layouts };
         let answer = process.ask(&open, &self.limits).map_err(|e| self.place(e))?;
         let content = unwrap(&answer).map_err(|e| self.place(e))??;

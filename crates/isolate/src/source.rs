@@ -27,6 +27,8 @@ pub struct IsolateOptions {
     /// Who is asked before the file is opened. The worker cannot ask: where there is somebody to be asked, it opens nothing that
     /// the file leads to.
     pub gate: Gate,
+    /// Variables that a worker has besides those that tell where programs and libraries are: where a library of the format is.
+    pub environment: Vec<(OsString, OsString)>,
 }
 
 /// Sources that are parsed in a process of their own.
@@ -47,6 +49,21 @@ impl IsolatedSource {
     ) -> Result<Arc<dyn ArraySource>> {
         let source = Self::open_source(command, path, options, limits)?;
         Ok(Arc::new(source))
+    }
+
+    /// As [`IsolatedSource::open`], of a source of several files, which are behind `store`. Who calls it has asked the gate
+    /// for each of them.
+    ///
+    /// # Errors
+    /// As [`IsolatedSource::open`].
+    pub fn open_stored(
+        command: &[OsString],
+        path: &Path,
+        store: Arc<dyn RangedRead>,
+        options: &IsolateOptions,
+        limits: WorkerLimits,
+    ) -> Result<Arc<dyn ArraySource>> {
+        Ok(Arc::new(Self::open_with(command, path, store, None, options, limits)?))
     }
 
     /// The manifest alone, with all layouts: what a catalog keeps of a file that nobody trusts. No worker stays.
@@ -72,14 +89,25 @@ impl IsolatedSource {
         // Before the worker opens it: a file that is replaced meanwhile is noticed by what the manifest says of it.
         let file = FileStore::open_within(path, &options.gate, Purpose::Source)?;
         let identity = file.id();
-        let store: Arc<dyn RangedRead> = Arc::new(file);
+        let alone = (!options.gate.is_open()).then_some(identity);
+        Self::open_with(command, path, Arc::new(file), alone, options, limits)
+    }
+
+    fn open_with(
+        command: &[OsString],
+        path: &Path,
+        store: Arc<dyn RangedRead>,
+        alone: Option<(u64, u64)>,
+        options: &IsolateOptions,
+        limits: WorkerLimits,
+    ) -> Result<ManifestSource> {
         let request = OpenRequest {
             path: path.to_path_buf(),
             dims: options.dims.clone(),
             external_roots: options.external_roots.clone(),
-            alone: (!options.gate.is_open()).then_some(identity),
+            alone,
         };
-        let remote = Arc::new(Remote::new(command, request, limits));
+        let remote = Arc::new(Remote::new(command, &options.environment, request, limits));
         let manifest = remote.open(options.all_layouts)?;
         if options.all_layouts {
             remote.rest();
