@@ -46,7 +46,7 @@ def opened(url):
         return answer.read()
 
 
-def test_what_is_published_is_read_without_sieva(place, data, tmp_path):
+def test_what_is_published_is_read_without_sieva(place, data, tmp_path, request):
     path, values = data
     group = sieva.share.create(place.root)
     done = group.publish(path, user="ada")
@@ -70,10 +70,12 @@ def test_what_is_published_is_read_without_sieva(place, data, tmp_path):
     with h5py.File(fetched) as file:
         (name,) = [key for key in file if file[key].shape == expected.shape and key == "T"]
         assert np.array_equal(file[name][...], expected)
-    if link.expires:
+    # moto asks for no signature at all.
+    if link.expires and "moto" not in request.node.name:
         with pytest.raises(urllib.error.HTTPError, match=r"40[13]"):
             opened(link.url[:-3] + ("abc" if not link.url.endswith("abc") else "abd"))
-        with pytest.raises(urllib.error.HTTPError, match=r"40[13]"):
+        # Swift's S3 interface calls a request without any a bad one.
+        with pytest.raises(urllib.error.HTTPError, match=r"40[013]"):
             opened(link.url.split("?")[0])
     with pytest.raises(FileNotFoundError):
         group.unpublish("run.h5", user="bob")
@@ -192,7 +194,8 @@ def test_a_large_file_takes_no_memory(place, tmp_path):
     for what in ("g.publish(sys.argv[2], user='ada')", "g.fetch('large.bin', sys.argv[2] + '.back')"):
         child = subprocess.Popen([sys.executable, "-c", code + what, place.root, str(large)])
         _, status, used = os.wait4(child.pid, 0)
-        assert os.waitstatus_to_exitcode(status) == 0
+        child.returncode = os.waitstatus_to_exitcode(status)
+        assert child.returncode == 0
         # In KiB; importing alone takes some 60 MiB.
         assert used.ru_maxrss < 280 << 10, (what, used.ru_maxrss)
     back = tmp_path / "large.bin.back"
