@@ -93,6 +93,9 @@ mpi: build ## compile the library for MPI programs, its Fortran modules and exam
 	cargo build --release --locked -p sieva-capi -p sieva-python
 	@set -e; for mpicc in $(MPICCS); do $(MAKE) --no-print-directory -C plugins/mpi MPICC=$$mpicc all tests; done
 
+# One more than there are cores, up to four: many tests wait for servers that they start.
+WORKERS := $(shell n=$$(nproc 2>/dev/null || echo 2); echo $$((n < 4 ? n + 1 : 4)))
+
 test: lint test-rust test-python ## every test and check
 
 test-rust: conformance valgrind libhdf5 ## the tests of the crates
@@ -124,7 +127,7 @@ test-python: build services ## the tests of the package and the conformance suit
 	@$(MAKE) --no-print-directory striped-packages || echo 'striped file systems: not there; their tests are skipped' >&2
 	@if $(MAKE) --no-print-directory mpi-packages; then $(MAKE) --no-print-directory mpi; \
 	else echo 'mpi: not there; its tests are skipped' >&2; fi
-	$(BIN)/pytest -n logical --maxprocesses 4 --dist loadfile
+	$(BIN)/pytest -n $(WORKERS) --dist loadfile
 
 lint: build ## formatting, lints, types and the repository's own checks
 	$(BIN)/ruff check
