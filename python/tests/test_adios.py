@@ -431,3 +431,23 @@ def test_old_text_in_attributes_costs_attributes_only(tmp_path, engine):
     assert source.query("x > 1").count() == 2
     assert source["x"].attrs == {"units": "K"}
     assert any("not UTF-8" in warning for warning in source.warnings)
+
+
+@needs_adios2
+def test_a_group_takes_files_as_they_are(path, tmp_path, whole_values):
+    steps = tmp_path / "steps"
+    steps.mkdir()
+    shutil.copytree(path, steps / "run.bp")
+    environment = os.environ | {"SIEVA_ADIOS2": str(Path(adios2.__file__).parent)}
+
+    def share(*args):
+        command = [sys.executable, "-m", "sieva", "share", *map(str, args), "--as", "ada"]
+        return subprocess.run(command, check=True, capture_output=True, text=True, env=environment).stdout
+
+    group = tmp_path / "group"
+    share("create", group, steps)
+    share("ask", group, "high", "SELECT k WHERE k > 20500", "--format", "json")
+    share("produce", group, "--once", "--settle", "0s")
+    found = share("follow", group, "high", "-o", tmp_path / "high", "--once").split()
+    (rows,) = [json.loads(Path(file).read_text(encoding="utf-8"))["rows"] for file in found]
+    np.testing.assert_array_equal(np.ravel(rows), whole_values[whole_values > 20500])

@@ -114,9 +114,9 @@ fn paths(source: &str) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// Whether a directory is one data set.
+/// Whether a directory is one data set: of Zarr, or of ADIOS2.
 fn is_tree(path: &Path) -> bool {
-    ["zarr.json", ".zgroup", ".zarray", ".zmetadata"].iter().any(|name| path.join(name).exists())
+    ["zarr.json", ".zgroup", ".zarray", ".zmetadata", "md.idx"].iter().any(|name| path.join(name).exists())
 }
 
 /// What a file looks like, if it may be a step.
@@ -193,14 +193,16 @@ mod tests {
         for name in ["b.nc", "a.nc", ".hidden.nc", "c.nc.part", "d.tmp", "e.txt"] {
             fs::write(dir.join(name), b"x").unwrap();
         }
-        for tree in ["a.nc.sieva", "z.zarr", "plain"] {
+        for tree in ["a.nc.sieva", "z.zarr", "plain", "s.bp"] {
             fs::create_dir(dir.join(tree)).unwrap();
         }
         fs::write(dir.join("z.zarr/zarr.json"), b"{}").unwrap();
-        assert_eq!(names(&[&dir]), ["a.nc", "b.nc", "e.txt", "z.zarr"]);
+        fs::write(dir.join("s.bp/md.idx"), b"x").unwrap();
+        assert_eq!(names(&[&dir]), ["a.nc", "b.nc", "e.txt", "s.bp", "z.zarr"]);
+        assert_eq!(names(&[&dir.join("s.bp")]), ["s.bp"]);
         assert_eq!(names(&[&dir.join("*.nc")]), ["a.nc", "b.nc"]);
         assert_eq!(names(&[&dir.join("*.none")]), [""; 0]);
-        assert_eq!(names(&[&dir, &dir.join("*.nc")]).len(), 4);
+        assert_eq!(names(&[&dir, &dir.join("*.nc")]).len(), 5);
         fs::remove_dir_all(dir).unwrap();
     }
 
