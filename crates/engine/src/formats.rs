@@ -34,11 +34,13 @@ pub(crate) fn open(path: &Path, options: &OpenOptions) -> Result<Arc<dyn ArraySo
     if !options.isolated.is_empty() && !is_dir {
         // A reference set is a Zarr hierarchy, which this process reads itself; a worker could not read what it leads to.
         let store = store()?;
-        if !is_hdf5(&store) && references::is_references(&store) {
-            return references::read(&store, options);
-        }
-        if is_bp(&store) {
-            return bp::open(path, options);
+        if !is_hdf5(&store) {
+            if references::is_references(&store) {
+                return references::read(&store, options);
+            }
+            if is_bp(&store) {
+                return bp::open(path, options);
+            }
         }
         let how = IsolateOptions {
             dims: options.dims.clone(),

@@ -10,8 +10,9 @@ fn data() -> PathBuf {
 }
 
 /// The source; none where there is no library, which is said.
-fn open(path: &Path) -> Option<Source> {
-    match Source::open(path, &OpenOptions::default()) {
+fn open(path: &Path, join: Option<&str>) -> Option<Source> {
+    let options = OpenOptions { join: join.map(str::to_owned), ..OpenOptions::default() };
+    match Source::open_many(&[path.to_string_lossy()], &options) {
         Ok(source) => Some(source),
         Err(e) if e.kind() == ErrorKind::Unsupported => {
             assert!(std::env::var_os("SIEVA_ADIOS2").is_none_or(|set| set.is_empty()), "{e}");
@@ -22,24 +23,37 @@ fn open(path: &Path) -> Option<Source> {
     }
 }
 
-#[test]
-fn conditions_on_all_steps_have_the_hits_of_a_loop() {
-    // As make_bp.py wrote it: 0 to 23 and a hundred for each of three steps, the first row NaN, both infinities and -0.0.
+/// As make_bp.py wrote it: 0 to 23 and a hundred for each of three steps, the first row NaN, both infinities and -0.0.
+fn values() -> Vec<f64> {
     let steps = (0..3).flat_map(|step| (0..24).map(move |n| f64::from(n) + 100.0 * f64::from(step)));
     let hostile = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -0.0];
-    let values: Vec<f64> = steps.enumerate().map(|(n, v)| *hostile.get(n % 24).unwrap_or(&v)).collect();
-    for name in ["bp3.bp", "bp4.bp", "bp5.bp"] {
-        let Some(source) = open(&data().join(name)) else { return };
-        let count = |condition: &str| {
-            let text = format!("SELECT \"g/T\" WHERE {condition}");
-            source.sql(&text, &QueryOptions::default()).unwrap().count().unwrap()
-        };
-        let hits = |is: fn(f64) -> bool| values.iter().filter(|v| is(**v)).count() as u64;
-        assert_eq!(count("\"g/T\" > 110"), hits(|v| v > 110.0), "{name}");
-        assert_eq!(count("\"g/T\" = 0"), hits(|v| v == 0.0), "{name}");
-        assert_eq!(count("\"g/T\" <= 0"), hits(|v| v <= 0.0), "{name}");
-        assert_eq!(count("\"g/T\" IS NULL"), hits(f64::is_nan), "{name}");
+    steps.enumerate().map(|(n, value)| *hostile.get(n % 24).unwrap_or(&value)).collect()
+}
+
+/// Compares the hits of conditions with those of a loop over so many files.
+fn check(source: &Source, files: u64) {
+    let conditions: [(&str, fn(f64) -> bool); 4] =
+        [("> 110", |v| v > 110.0), ("= 0", |v| v == 0.0), ("<= 0", |v| v <= 0.0), ("IS NULL", f64::is_nan)];
+    for (condition, is) in conditions {
+        let text = format!("SELECT \"g/T\" WHERE \"g/T\" {condition}");
+        let found = source.sql(&text, &QueryOptions::default()).unwrap().count().unwrap();
+        let expected = values().into_iter().filter(|v| is(*v)).count() as u64 * files;
+        assert_eq!(found, expected, "{condition}");
     }
+}
+
+#[test]
+fn conditions_on_all_steps_have_the_hits_of_a_loop() {
+    for name in ["bp3.bp", "bp4.bp", "bp5.bp"] {
+        let Some(source) = open(&data().join(name), None) else { return };
+        check(&source, 1);
+    }
+}
+
+#[test]
+fn several_files_are_one_source() {
+    let Some(source) = open(&data().join("bp[45].bp"), Some("run")) else { return };
+    check(&source, 2);
 }
 
 #[test]
