@@ -125,7 +125,8 @@ class Followed:
     Attributes
     ----------
     files, bytes
-        Files that were put into the folder, and their bytes.
+        Files that were put into the folder, and the bytes that were fetched for them: those that came by one
+        request for several asks count for one of these.
     failures
         Answers that are errors, or the data in place of what code makes of them: the file, the error's code,
         and what it says.

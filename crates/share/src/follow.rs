@@ -36,7 +36,7 @@ pub struct FollowOptions {
 pub struct Followed {
     /// Files that were put into the folder.
     pub files: Vec<PathBuf>,
-    /// Bytes that were fetched for them.
+    /// Bytes that were fetched for them. What was fetched by one request for several asks counts for one of these.
     pub bytes: u64,
     /// Answers that are errors.
     pub failures: Vec<Entry>,
@@ -106,18 +106,18 @@ impl Follower {
         ahead: &Ahead<'_>,
     ) -> Result<()> {
         let mut taking = Taking { state, done, ahead, unkept: (0, 0) };
-        for producer in seen.producers() {
+        let taken = seen.producers().try_for_each(|producer| {
             match self.take(producer, seen, &mut taking, options) {
                 // What one producer put wrongly does not keep from what others put.
-                Err(e) if record::is_of_record(&e) => taking.done.troubles.push(e),
-                Err(e) => {
-                    let kept = taking.keep(&self.folder);
-                    return Err(e).or_else(|e| kept.and(Err(e)));
+                Err(e) if record::is_of_record(&e) => {
+                    taking.done.troubles.push(e);
+                    Ok(())
                 }
-                Ok(()) => {}
+                taken => taken,
             }
-        }
-        taking.keep(&self.folder)
+        });
+        taking.keep(&self.folder)?;
+        taken
     }
 
     /// What a producer put for the ask and is not here yet, in order; none where it has nothing for what is asked now.

@@ -70,9 +70,11 @@ pub(crate) fn pass(
         let stopped = AtomicBool::new(false);
         let both: Vec<(&Follower, State)> = some.iter().zip(states).collect();
         let mut taken: Vec<Option<Taken>> = both.iter().map(|_| None).collect();
-        for numbers in portions(&seen, &both) {
-            let wanted = numbers.iter().flat_map(|&n| wanted(&seen, both[n].0, &both[n].1)).collect();
-            let ahead = Ahead::fetch(&*group.objects, wanted)?;
+        let wanted: Vec<Vec<&ObjectRef>> =
+            both.iter().map(|(follower, state)| wanted(&seen, follower, state)).collect();
+        for numbers in portions(&wanted) {
+            let ahead =
+                Ahead::fetch(&*group.objects, numbers.iter().flat_map(|&n| wanted[n].clone()).collect())?;
             let some = at_once::map(group.objects.at_once(), &numbers, |&number| {
                 let (follower, state) = &both[number];
                 let (mut state, mut one, mut outcome) = (state.clone(), Followed::default(), Ok(()));
@@ -109,19 +111,15 @@ fn wanted<'s>(seen: &'s Seen, follower: &Follower, state: &State) -> Vec<&'s Obj
     entries.filter_map(|entry| entry.object.as_ref()).collect()
 }
 
-/// The numbers of followers in the order in which what they want lies in objects, as many together as can be fetched ahead.
-fn portions(seen: &Seen, followers: &[(&Follower, State)]) -> Vec<Vec<usize>> {
-    let wanted = |number: usize| wanted(seen, followers[number].0, &followers[number].1);
-    let first = |number: usize| {
-        let first = wanted(number).into_iter().map(|object| (object.key.clone(), object.offset)).min();
-        (first, number)
-    };
-    let mut order: Vec<usize> = (0..followers.len()).collect();
-    order.sort_by_cached_key(|&number| first(number));
+/// The numbers of followers, of what each wants, in the order in which that lies in objects; as many together as can be
+/// fetched ahead.
+fn portions(wanted: &[Vec<&ObjectRef>]) -> Vec<Vec<usize>> {
+    let mut order: Vec<usize> = (0..wanted.len()).collect();
+    order.sort_by_key(|&number| wanted[number].iter().map(|object| (&object.key, object.offset)).min());
     let mut portions: Vec<Vec<usize>> = Vec::new();
     let mut size = u64::MAX;
     for number in order {
-        let more = wanted(number).iter().map(|object| object.size).fold(0, u64::saturating_add);
+        let more = wanted[number].iter().map(|object| object.size).fold(0, u64::saturating_add);
         size = size.saturating_add(more);
         match portions.last_mut() {
             Some(last) if size <= MOST_AHEAD => last.push(number),
