@@ -3,6 +3,7 @@
 //! Code that fails takes nothing from anybody: its consumer gets the data that it was asked of, and is told (the rule of
 //! Scibox), or an error where the group was made so.
 
+use std::borrow::Cow;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -203,9 +204,12 @@ fn inputs(schema: &Schema) -> Result<Vec<Input>> {
     schema.fields().iter().map(input).collect()
 }
 
+/// The bytes of a column's values, and which of them are there.
+type Column<'b> = (Cow<'b, [u8]>, Option<Vec<u8>>);
+
 /// Hands a batch over.
 fn push(run: &mut sieva_usercode::Run<'_>, batch: &RecordBatch) -> Result<()> {
-    let columns: Vec<(Vec<u8>, Option<Vec<u8>>)> =
+    let columns: Vec<Column<'_>> =
         batch.columns().iter().map(|column| bytes(column.as_ref())).collect::<Result<_>>()?;
     let slices: Vec<Slice<'_>> =
         columns.iter().map(|(data, valid)| Slice { data, valid: valid.as_deref() }).collect();
@@ -213,14 +217,14 @@ fn push(run: &mut sieva_usercode::Run<'_>, batch: &RecordBatch) -> Result<()> {
 }
 
 /// The values of a column, and which of them are there.
-fn bytes(column: &dyn Array) -> Result<(Vec<u8>, Option<Vec<u8>>)> {
+fn bytes(column: &dyn Array) -> Result<Column<'_>> {
     let valid = column.nulls().map(|nulls| nulls.iter().map(u8::from).collect());
     macro_rules! values {
         ($type:ty) => {
-            column.as_primitive_opt::<$type>().map(|of| of.values().inner().as_slice().to_vec())
+            column.as_primitive_opt::<$type>().map(|of| Cow::Borrowed(of.values().inner().as_slice()))
         };
     }
-    let bools = |of: &BooleanArray| of.values().iter().map(u8::from).collect::<Vec<u8>>();
+    let bools = |of: &BooleanArray| Cow::Owned(of.values().iter().map(u8::from).collect());
     let data = match column.data_type() {
         DataType::Boolean => column.as_boolean_opt().map(bools),
         DataType::Int8 => values!(Int8Type),
