@@ -30,9 +30,12 @@ fn values() -> Vec<f64> {
     steps.enumerate().map(|(n, value)| *hostile.get(n % 24).unwrap_or(&value)).collect()
 }
 
+/// Whether a value is a hit.
+type Hits = fn(f64) -> bool;
+
 /// Compares the hits of conditions with those of a loop over so many files.
 fn check(source: &Source, files: u64) {
-    let conditions: [(&str, fn(f64) -> bool); 4] =
+    let conditions: [(&str, Hits); 4] =
         [("> 110", |v| v > 110.0), ("= 0", |v| v == 0.0), ("<= 0", |v| v <= 0.0), ("IS NULL", f64::is_nan)];
     for (condition, is) in conditions {
         let text = format!("SELECT \"g/T\" WHERE \"g/T\" {condition}");
