@@ -39,6 +39,13 @@ def cluster():
 
 
 @pytest.fixture(autouse=True)
+def _nothing_left(cluster):
+    """Give each test a cluster without the jobs of those before it."""
+    yield
+    cluster.tidy()
+
+
+@pytest.fixture(autouse=True)
 def jobs(tmp_path, monkeypatch):
     """Return where the directories of jobs are made."""
     # With characters that mean something to a shell, and to Slurm.
@@ -161,6 +168,19 @@ def test_tasks_run_on_both_nodes_and_are_told_of(cluster, query, ocean_path, tmp
     for asks_json in (True, False):
         slurm._asks_json = asks_json
         assert slurm.states(batch_id, 2)[0] == TaskState(State.DONE, node="n1", exit_code=0)
+
+
+def test_what_a_failed_test_leaves_does_not_stop_those_behind_it(cluster, query, ocean_path, tmp_path):
+    _, setup = gate(tmp_path)
+    engine, _ = engine_of_slurm(setup=setup, cpus=4)
+    asking = Asking(query, ocean_path, engine)
+    await_that(lambda: cluster.running() == 2, "two tasks that run", cluster.said)
+    cluster.kill("n2")
+    cluster.tidy()
+    assert cluster.idle_nodes() == 2
+    assert cluster.running() == 0
+    assert asking.wait() is None
+    assert "cancel" in str(asking.error)
 
 
 def test_a_node_that_dies_costs_time_not_the_answer(cluster, query, ocean_path, tmp_path):
@@ -286,8 +306,14 @@ def test_a_task_that_is_told_to_end_is_submitted_again(cluster, query, ocean_pat
     engine, told = engine_of_slurm(setup=setup)
     asking = Asking(query, ocean_path, engine)
     await_that(lambda: cluster.running() == 2, "two tasks that run", cluster.said)
-    cluster.ask("scancel", "--batch", "--signal=TERM", f"{only_job().batch_id(0)}_1")
-    await_that(lambda: any("again" in line for line in told), "a submission of what is left", cluster.said)
+    task = f"{only_job().batch_id(0)}_1"
+
+    def is_submitted_again():
+        # Once more each time: a signal that comes before the script runs is lost.
+        cluster.ask("scancel", "--batch", "--signal=TERM", task)
+        return any("again" in line for line in told)
+
+    await_that(is_submitted_again, "a submission of what is left", cluster.said)
     path.touch()
     assert asking.wait() == answer(query)
 

@@ -92,9 +92,7 @@ class Cluster:
         key.touch(mode=0o600)
         key.write_bytes(secrets.token_bytes(1024))
         self._start_munge()
-        self.start_controller()
-        for node in NODES:
-            self.start_node(node)
+        self.start_missing()
         await_that(lambda: self.idle_nodes() == len(NODES), "two idle nodes", self.said)
 
     def _start_munge(self) -> None:
@@ -169,6 +167,26 @@ class Cluster:
     def running(self) -> int:
         """Return how many tasks run."""
         return len(self.ask("squeue", "-h", "-r", "-t", "running", "-o", "%i").split())
+
+    def tidy(self) -> None:
+        """End what a test that failed has left: its jobs, which wait for a gate; start what it has killed.
+
+        Else all tests behind it wait for the nodes.
+        """
+        self.start_missing()
+        if self.ask("squeue", "-h", "-o", "%i").split():
+            self.ask("scancel", "-u", getpass.getuser())
+            for node in NODES:
+                self._kill_tasks(node)
+        await_that(lambda: self.idle_nodes() == len(NODES), "two idle nodes", self.said)
+
+    def start_missing(self) -> None:
+        """Start the daemons that were killed and not started again."""
+        if "slurmctld" not in self._daemons:
+            self.start_controller()
+        for node in NODES:
+            if node not in self._daemons:
+                self.start_node(node)
 
     def said(self) -> str:
         """Return the ends of the daemons' logs."""
