@@ -164,15 +164,21 @@ impl<'f> Guest<'f> {
 
     /// Bytes of the memory, at an address that [`Guest::alloc`] gave.
     pub fn write(&mut self, address: usize, bytes: &[u8]) -> Result<()> {
-        let end = address.checked_add(bytes.len());
+        self.place(address, bytes.len())?.copy_from_slice(bytes);
+        Ok(())
+    }
+
+    /// Makes those of some values zero that are missing, by a byte of each.
+    pub fn clear(&mut self, address: usize, size: usize, valid: &[u8]) -> Result<()> {
+        let values = self.place(address, size.saturating_mul(valid.len()))?.chunks_exact_mut(size);
+        values.zip(valid).filter(|(_, valid)| **valid == 0).for_each(|(value, _)| value.fill(0));
+        Ok(())
+    }
+
+    fn place(&mut self, address: usize, bytes: usize) -> Result<&mut [u8]> {
+        let end = address.checked_add(bytes);
         let place = end.and_then(|end| self.memory.data_mut(&mut self.store).get_mut(address..end));
-        match place {
-            Some(place) => {
-                place.copy_from_slice(bytes);
-                Ok(())
-            }
-            None => Err(Error::new(ErrorKind::Internal, "data beyond the memory of code")),
-        }
+        place.ok_or_else(|| Error::new(ErrorKind::Internal, "data beyond the memory of code"))
     }
 
     /// Descriptions of columns: type, address, validity, rows.

@@ -186,9 +186,12 @@ impl<'f> Run<'f> {
         }
         for (number, column) in columns.iter().enumerate() {
             let (data, valid) = self.places[number];
-            self.guest.write(data + at * self.function.inputs[number].element.size(), column.data)?;
+            let size = self.function.inputs[number].element.size();
+            self.guest.write(data + at * size, column.data)?;
             match column.valid {
                 Some(mask) if mask.contains(&0) => {
+                    // Not what stands there instead: a fill value is no datum.
+                    self.guest.clear(data + at * size, size, mask)?;
                     if !self.missing[number] {
                         // Those before were there.
                         self.guest.write(valid, &vec![1; at])?;

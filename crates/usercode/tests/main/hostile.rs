@@ -105,7 +105,22 @@ fn texts_that_would_be_long_to_compile_are_refused() {
     );
     assert!(refused("int a[65536][65536]; return 1;").contains("takes more than"));
     let many = "void step(double x) { } long s[200000]; int finish() { return 1; }";
-    assert!(refused(many).contains("takes more than"));
+    assert!(refused(many).ends_with("'s' takes more than the 1048576 bytes that are allowed"));
+    let planes = "double a[4194304], b[4194305]; double proc() { return 1; }";
+    assert!(refused(planes).ends_with("the variables take more than 67108864 bytes"));
+}
+
+#[test]
+fn what_a_whole_array_is_turned_in_may_be_large() {
+    // Two planes of 1024 x 1024, as a Fourier transform of an image takes.
+    let text = "double re[1024][1024], im[1024][1024];
+        double proc() {
+            for (int i = 0; i < 1024; i++) { re[i][1023 - i] = input.vals[0]; im[1023][i] = i; }
+            return re[1023][0] + re[7][7] + im[1023][1023];
+        }";
+    assert_eq!(doubles_of(text, &[2.5]), [1025.5]);
+    let (kind, message) = limited(text, &Limits { memory: 8 << 20, ..Limits::default() });
+    assert_eq!(kind, ErrorKind::MemoryLimit, "{message}");
 }
 
 #[test]

@@ -147,6 +147,28 @@ fn functions_of_rows_are_not_called_for_missing_values() {
 }
 
 #[test]
+fn a_missing_value_of_whole_columns_is_zero() {
+    let inputs = [input("a", Element::F32), input("b", Element::U8)];
+    let a: Vec<u8> = [10.0_f32, 1e20, f32::NAN, 13.0].iter().flat_map(|v| v.to_le_bytes()).collect();
+    let text =
+        "double s; for (int i = 0; i < input.count; i++) s = s * 100 + input.vals[i] + input.b[i]; return s;";
+    let function = Function::compile(Code::C(text), &inputs).unwrap();
+    // At once, and in two pieces of which the first has no missing value.
+    for cut in [0, 1] {
+        let mut run = function.start(4, &Limits::default()).unwrap();
+        for (from, to) in [(0, cut), (cut, 4)] {
+            let columns = [
+                Slice { data: &a[from * 4..to * 4], valid: Some(&[1, 0, 0, 1][from..to]) },
+                Slice { data: &[1, 2, 255, 4][from..to], valid: Some(&[1, 1, 0, 1][from..to]) },
+            ];
+            run.push(&columns).unwrap();
+        }
+        let found = run.finish(0).unwrap();
+        assert_eq!(of_bytes(&found[0].data), [11_020_017.0], "{cut}");
+    }
+}
+
+#[test]
 fn rows_in_pieces_are_the_same_rows() {
     let values: Vec<f64> = (0..50_000).map(|i| f64::from(i) * 0.5).collect();
     let data = bytes(&values);

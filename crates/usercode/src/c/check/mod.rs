@@ -19,8 +19,10 @@ use crate::c::tree::{Array, Base, Function, Initial, Program, Uses};
 use crate::c::types::Ty;
 use crate::element::Element;
 
-/// Bytes of the variables of the file, at most: a state that is merged goes from process to process.
-const MOST_FILE: u64 = 1 << 20;
+/// Bytes of the variables of the file, at most.
+const MOST_FILE: u64 = 64 << 20;
+/// Those of a reduction, which are its state: when it is merged, it goes from process to process.
+const MOST_STATE: u64 = 1 << 20;
 /// Bytes of the arrays of a function.
 const MOST_FRAME: u64 = 256 << 10;
 const MOST_LOCALS: usize = 1000;
@@ -66,10 +68,11 @@ pub(crate) fn check(text: &str, inputs: &[Input]) -> Result<Program> {
     if calls_prelude(text) {
         functions.extend(parse(PRELUDE)?.functions);
     }
-    let (mut initial, mut size) = (Vec::new(), 0);
     let names: Vec<&str> = functions.iter().take(own).map(|f| &*f.name).collect();
     let form = form::Asked::of(&functions[..own], &names)?;
-    let file = file_variables(&program.variables, &mut initial, &mut size)?;
+    let mut placed = Placed { size: 0, most: if form.is_reduce() { MOST_STATE } else { MOST_FILE } };
+    let mut initial = Vec::new();
+    let file = file_variables(&program.variables, &mut initial, &mut placed)?;
     let output = match program.output {
         Some((_, Ty::Of(element))) => element,
         _ => Element::F64,
@@ -91,7 +94,7 @@ pub(crate) fn check(text: &str, inputs: &[Input]) -> Result<Program> {
     let form = form.resolve(&checked, inputs, &program.variables)?;
     let output = form::output(&form, &checked, output);
     let inputs = inputs.iter().map(|i| i.element).collect();
-    Ok(Program { functions: form::reached(checked, &form), form, file: size, initial, inputs, output })
+    Ok(Program { functions: form::reached(checked, &form), form, file: placed.size, initial, inputs, output })
 }
 
 /// Whether a word of the text is a function of the prelude.
@@ -130,7 +133,7 @@ fn signatures(functions: &[ast::Function], own: usize) -> Result<(Vec<Signature>
 fn file_variables(
     variables: &[ast::Variable],
     initial: &mut Vec<Initial>,
-    size: &mut u32,
+    placed: &mut Placed,
 ) -> Result<HashMap<String, Variable>> {
     let mut file = HashMap::new();
     for variable in variables {
@@ -149,11 +152,11 @@ fn file_variables(
                         return Err(variable.pos.wrong(format!("'{}' is no array", variable.name)));
                     }
                 };
-                let offset = place(size, element, 1, variable.pos)?;
+                let offset = placed.place(element, 1, variable.pos)?;
                 (Variable::File { offset, element, is_const: variable.is_const }, bytes)
             }
             (_, given) => {
-                let (lengths, length) = lengths(variable, &file, MOST_FILE)?;
+                let (lengths, length) = lengths(variable, &file, placed.most)?;
                 let list: &[Expr] = match given {
                     Some(Given::List(list)) => list,
                     None => &[],
@@ -166,7 +169,7 @@ fn file_variables(
                 for value in list {
                     bytes.extend(of(value)?.bytes(element));
                 }
-                let offset = place(size, element, length, variable.pos)?;
+                let offset = placed.place(element, length, variable.pos)?;
                 let array = Array { base: Base::File { offset, other: false }, element, length };
                 (Variable::Array { array, lengths, is_const: variable.is_const }, bytes)
             }
@@ -184,18 +187,27 @@ fn file_variables(
     Ok(file)
 }
 
-/// A place for values among others, aligned.
-fn place(size: &mut u32, element: Element, length: u32, pos: Pos) -> Result<u32> {
-    let bytes = element.size() as u64;
-    let offset = u64::from(*size).next_multiple_of(bytes);
-    let end = offset + bytes * u64::from(length);
-    if end > MOST_FILE {
-        return Err(
-            pos.error(ErrorKind::MemoryLimit, format!("the variables take more than {MOST_FILE} bytes"))
-        );
+/// The variables of the file that have a place.
+struct Placed {
+    /// Bytes of all of them.
+    size: u32,
+    /// How many there may be.
+    most: u64,
+}
+
+impl Placed {
+    /// A place for values behind the others, aligned.
+    fn place(&mut self, element: Element, length: u32, pos: Pos) -> Result<u32> {
+        let bytes = element.size() as u64;
+        let offset = u64::from(self.size).next_multiple_of(bytes);
+        let end = offset + bytes * u64::from(length);
+        if end > self.most {
+            let message = format!("the variables take more than {} bytes", self.most);
+            return Err(pos.error(ErrorKind::MemoryLimit, message));
+        }
+        self.size = u32::try_from(end).unwrap_or(u32::MAX);
+        Ok(u32::try_from(offset).unwrap_or(u32::MAX))
     }
-    *size = u32::try_from(end).unwrap_or(u32::MAX);
-    Ok(u32::try_from(offset).unwrap_or(u32::MAX))
 }
 
 /// The lengths of an array, and their product.
