@@ -19,7 +19,7 @@ RUST_SOURCES := $(shell find crates python/src -type f \( -name '*.rs' -o -name 
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup build demo services valgrind libhdf5 install uninstall gridftp gridftp-packages mpi mpi-packages slurm-packages striped-packages test test-rust test-python conformance lint cargo-deny advisories \
+.PHONY: help setup build demo services valgrind libhdf5 install uninstall gridftp gridftp-packages mpi mpi-packages slurm-packages striped-packages prepared test test-rust test-python conformance lint cargo-deny advisories \
 	bench bench-check bench-kernels bench-objects bench-fasm bench-groups bench-regret bench-many bench-read-many bench-catalog bench-remote bench-memory sds pdc hila hila-packages scibox scibox-packages sdquery fuzz mutants mutants-isolated clean
 
 help: ## list the targets
@@ -96,7 +96,16 @@ mpi: build ## compile the library for MPI programs, its Fortran modules and exam
 # One more than there are cores, up to four: many tests wait for servers that they start.
 WORKERS := $(shell n=$$(nproc 2>/dev/null || echo 2); echo $$((n < 4 ? n + 1 : 4)))
 
-test: lint test-rust test-python ## every test and check
+# Side by side, once all is built: tests of the package wait for servers half of their time, in which others compute.
+# Each first to its end, whatever the other finds.
+test: prepared conformance valgrind libhdf5 ## every test and check
+	@mkdir -p target/tmp; \
+	{ $(MAKE) --no-print-directory lint test-rust; } >target/tmp/checks.log 2>&1 & checks=$$!; \
+	$(BIN)/pytest -n $(WORKERS) --dist loadfile; package=$$?; \
+	wait $$checks; rust=$$?; cat target/tmp/checks.log; \
+	test $$package = 0 || echo 'make test: tests of the package failed: see above' >&2; \
+	test $$rust = 0 || echo 'make test: a check or a test of the crates failed: see above' >&2; \
+	test $$package = 0 -a $$rust = 0
 
 test-rust: conformance valgrind libhdf5 ## the tests of the crates
 	$(CARGO_TEST)
@@ -120,14 +129,16 @@ libhdf5:
 conformance: build ## the files that the conformance cases ask about, in target/conformance
 	$(BIN)/python conformance/generate.py
 
-test-python: build services ## the tests of the package and the conformance suite
+test-python: prepared ## the tests of the package and the conformance suite
+	$(BIN)/pytest -n $(WORKERS) --dist loadfile
+
+prepared: build services ## what the tests of the package run beside it: plug-ins, servers, MPI
 	@if $(MAKE) --no-print-directory gridftp-packages; then $(MAKE) --no-print-directory gridftp; \
 	else echo 'gridftp: not built; its tests are skipped' >&2; fi
 	@$(MAKE) --no-print-directory slurm-packages || echo 'slurm: not there; its tests are skipped' >&2
 	@$(MAKE) --no-print-directory striped-packages || echo 'striped file systems: not there; their tests are skipped' >&2
 	@if $(MAKE) --no-print-directory mpi-packages; then $(MAKE) --no-print-directory mpi; \
 	else echo 'mpi: not there; its tests are skipped' >&2; fi
-	$(BIN)/pytest -n $(WORKERS) --dist loadfile
 
 lint: build ## formatting, lints, types and the repository's own checks
 	$(BIN)/ruff check

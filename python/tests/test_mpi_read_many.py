@@ -6,7 +6,7 @@ import h5py
 import numpy as np
 import pytest
 from read_many_files import write_files, write_records
-from test_mpi import PROGRAM, mpirun, start  # noqa: F401 - a fixture
+from test_mpi import PROGRAM, mpirun, on_one, start  # noqa: F401 - a fixture
 
 pytest.importorskip("mpi4py", reason="the extra mpi is not installed")
 MODES = ("independent", "collective", "nonblocking")
@@ -42,6 +42,7 @@ def test_random_boxes_of_all_layouts(ranks, folder, mpirun):  # noqa: F811
     assert min(found["waves"]) > 3 or ranks == 1
 
 
+@on_one
 @pytest.mark.parametrize(("mode", "ranks"), [("independent", 2), ("collective", 4), ("nonblocking", 3)])
 def test_each_byte_is_read_once_by_all_ranks(mode, ranks, mpirun, tmp_path):  # noqa: F811
     path = tmp_path / "whole.h5"
@@ -61,6 +62,7 @@ def test_each_byte_is_read_once_by_all_ranks(mode, ranks, mpirun, tmp_path):  # 
     assert 0 < found["chunks"] <= 6 * 4
 
 
+@on_one
 @pytest.mark.parametrize("mode", MODES)
 def test_who_asks_for_what_nobody_else_wants_reads_it(mode, mpirun, tmp_path):  # noqa: F811
     path = tmp_path / "rows.h5"
@@ -76,6 +78,7 @@ def test_who_asks_for_what_nobody_else_wants_reads_it(mode, mpirun, tmp_path):  
     assert found["bytes"] <= 64 * 4096 * 8
 
 
+@on_one
 @pytest.mark.parametrize("mode", MODES)
 def test_an_error_reaches_who_asked_for_the_piece(mode, mpirun, tmp_path):  # noqa: F811
     path = tmp_path / "broken.h5"
@@ -96,6 +99,7 @@ def test_an_error_reaches_who_asked_for_the_piece(mode, mpirun, tmp_path):  # no
     assert found["raised"] == [kind, None, kind, None]
 
 
+@on_one
 @pytest.mark.parametrize("mode", MODES)
 def test_what_one_rank_cannot_read_is_nobody_elses_zeros(mode, mpirun, tmp_path):  # noqa: F811
     path = tmp_path / "broken.h5"
@@ -111,6 +115,7 @@ def test_what_one_rank_cannot_read_is_nobody_elses_zeros(mode, mpirun, tmp_path)
     assert told(mpirun, 2, "others", path, mode)["said"] == ["corrupt-file", "right"]
 
 
+@on_one
 @pytest.mark.parametrize("mode", MODES)
 def test_integers_stay_exact_beside_missing_ones(mode, mpirun, tmp_path):  # noqa: F811
     path = tmp_path / "marks.h5"
@@ -132,6 +137,7 @@ def test_an_interrupt_before_anything_is_read_leaves_nobody_waiting(mpirun, tmp_
     assert found["raised"] == ["KeyboardInterrupt", None]
 
 
+@on_one
 def test_a_plan_of_more_than_the_memory_is_refused(mpirun, tmp_path):  # noqa: F811
     path = tmp_path / "v.h5"
     with h5py.File(path, "w") as file:
@@ -140,6 +146,7 @@ def test_a_plan_of_more_than_the_memory_is_refused(mpirun, tmp_path):  # noqa: F
     assert found == {"raised": ["memory-limit"] * 2, "few": list(range(9))}
 
 
+@on_one
 def test_a_wrong_request_is_its_ranks_own(mpirun, tmp_path):  # noqa: F811
     path = tmp_path / "records.nc"
     write_records(path, "NETCDF3_CLASSIC")
@@ -148,6 +155,7 @@ def test_a_wrong_request_is_its_ranks_own(mpirun, tmp_path):  # noqa: F811
     assert found["raised"] == [None, None, "unknown-array"]
 
 
+@on_one
 def test_a_source_that_was_replaced_is_stale(mpirun, tmp_path):  # noqa: F811
     path = tmp_path / "v.h5"
     with h5py.File(path, "w") as file:
