@@ -8,6 +8,7 @@ from typing import Any
 
 from sieva import errors
 from sieva._memory import memory_bytes
+from sieva._open import WORKER
 
 
 def pass_options(
@@ -32,6 +33,8 @@ def pass_options(
         "settle": settle,
         "memory": size(memory),
         "threads": threads,
+        # A damaged BP file may stop the process that reads it, and with it the answers of all.
+        "bp_worker": WORKER,
         "spool": os.fspath(spool or tempfile.gettempdir()),
         "ask_memory": size(ask_memory),
         "ask_time": ask_time,

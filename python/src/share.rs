@@ -1,5 +1,6 @@
 //! `sieva._native.Group`: sharing through a store.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -28,6 +29,7 @@ struct Options {
     settle: f64,
     memory: Option<u64>,
     threads: Option<usize>,
+    bp_worker: Vec<OsString>,
     spool: PathBuf,
     ask_memory: Option<u64>,
     /// Seconds.
@@ -282,6 +284,7 @@ fn pass_options(given: Options) -> PyResult<(ProducerOptions, Arc<AtomicBool>)> 
         prices: given.prices.map(|(s, i, o)| Prices::new(s, i, o)).transpose().map_err(to_python)?,
         object_size: given.object_size,
         threads: given.threads,
+        bp_worker: given.bp_worker,
         spool: given.spool,
         cancel: Arc::clone(&cancel),
     };

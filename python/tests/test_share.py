@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -367,3 +368,26 @@ def test_a_plan_says_what_each_consumer_costs_and_what_would_be_too_large(place)
     shown = sieva_share("plan", place / "group", "--settle", "0s", "--result-size", "10 kB").stdout
     assert "ada/all cannot be asked" in shown
     assert "bob: 1 result, about" in shown
+
+
+def test_a_bp_file_that_ends_its_reader_costs_itself_alone(place, monkeypatch):
+    """A library that ends the process takes the place of one that a damaged file makes do so."""
+    compiler = shutil.which("cc") or pytest.skip("cc is not installed")
+    source = place / "ends.c"
+    source.write_text("void abort(void);\n__attribute__((constructor)) static void end(void) { abort(); }\n")
+    library = place / "libadios2_c.so"
+    subprocess.run([compiler, "-shared", "-fPIC", "-o", library, source], check=True)
+    monkeypatch.setenv("SIEVA_ADIOS2", str(library))
+    damaged = place / "steps" / "a.bp"
+    damaged.mkdir()
+    for name in ("md.idx", "md.0", "data.0"):
+        (damaged / name).write_bytes(bytes(64))
+    group = place / "group"
+    sieva_share("create", group, place / "steps", "--as", "model")
+    sql = "SELECT min(T) AS least WHERE T > 990"
+    sieva_share("ask", group, "least", sql, "--format", "csv", "--as", "ada")
+    done = sieva_share("produce", group, "--once", "--settle", "0s", check=False)
+    assert (done.returncode, "a.bp" in done.stderr) == (1, True), done.stderr
+    sieva_share("follow", group, "least", "-o", place / "least", "--once", "--as", "ada")
+    (found,) = (place / "least").glob("*.csv")
+    assert found.read_text().split() == ["least", "991.0"]

@@ -93,6 +93,7 @@ impl ProduceOptions {
             prices,
             object_size: some(this.object_size),
             threads: Some(this.threads as usize).filter(|&threads| threads > 0),
+            bp_worker: default.bp_worker,
             spool: spool.map_or(default.spool, Into::into),
             cancel: stop.map_or(default.cancel, |stop| Arc::clone(&stop.0)),
         })

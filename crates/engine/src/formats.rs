@@ -10,12 +10,24 @@ use sieva_format_hdf5::{Hdf5Options, Hdf5Source, is_hdf5};
 use sieva_format_netcdf3::{Netcdf3Source, is_netcdf3};
 use sieva_format_zarr::{ZarrOptions, ZarrSource, is_zarr};
 use sieva_isolate::{IsolateOptions, IsolatedSource};
-use sieva_store::guard::Purpose;
+use sieva_store::guard::{Gate, Purpose};
 use sieva_store::{DirTree, FileStore, ObjectTree, RangedRead, RemoteOptions, is_url};
 use sieva_types::{Error, ErrorKind, Result};
 
 use crate::open::OpenOptions;
 use crate::{bp, manifest_cache, memory, references};
+
+/// Whether a local file or directory is a BP file, whose library may crash or wait for ever where it is damaged: so that it
+/// is opened [isolated](OpenOptions::isolated).
+///
+/// # Errors
+/// As of opening what is not there, or what `gate` refuses.
+pub fn is_bp_file(path: &Path, gate: &Gate) -> Result<bool> {
+    match gate.look(path, Purpose::Source)? {
+        Some(found) if found.is_dir() => Ok(is_bp_directory(path)),
+        _ => Ok(is_bp(&FileStore::open_within(path, gate, Purpose::Source)?)),
+    }
+}
 
 /// Opens what is at `path`, which may be a URL; its format is told by its first bytes, not by its name.
 ///

@@ -67,6 +67,7 @@ pub use collection::{
     CollectionTask, CollectionWork, SelectedObject,
 };
 pub use conditions::Points;
+pub use formats::is_bp_file;
 pub use identity::Identity;
 pub use layout_plan::{FileTouched, LayoutPlan, ServerTouched, StripeTouched, Traffic};
 pub use logical::plan_text;

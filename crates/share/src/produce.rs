@@ -1,6 +1,7 @@
 //! The producer's side: a pass over the steps that it has, for all who ask.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -49,6 +50,9 @@ pub struct ProducerOptions {
     pub object_size: Option<u64>,
     /// Threads; `None`: one for each core.
     pub threads: Option<usize>,
+    /// The command of a worker process for BP files, as [`sieva::OpenOptions::isolated`]: a damaged one stops this process
+    /// otherwise, and the answers of all. Empty: none.
+    pub bp_worker: Vec<OsString>,
     /// Where results are kept until they are put.
     pub spool: PathBuf,
     /// Stops the pass when it is set.
@@ -74,6 +78,7 @@ impl ProducerOptions {
             memory: self.memory,
             ask_memory: self.ask_memory,
             threads: self.threads,
+            bp_worker: self.bp_worker.clone(),
             time: self.ask_time,
             size: self.result_size,
             cancel: Arc::clone(&self.cancel),
@@ -98,6 +103,7 @@ impl Default for ProducerOptions {
             prices: None,
             object_size: None,
             threads: None,
+            bp_worker: Vec::new(),
             spool: std::env::temp_dir(),
             cancel: Arc::default(),
         }

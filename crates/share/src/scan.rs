@@ -60,7 +60,9 @@ pub(crate) fn open(path: &Path, session: &Session, limits: &Limits) -> Result<So
     let gate = Gate::of(Arc::new(allowed));
     let cancel = Arc::clone(&limits.cancel);
     let session = session.clone();
-    Source::open(path, &OpenOptions { gate, cancel, session, ..OpenOptions::default() })
+    let is_isolated = !limits.bp_worker.is_empty() && sieva::is_bp_file(path, &gate)?;
+    let isolated = if is_isolated { limits.bp_worker.clone() } else { Vec::new() };
+    Source::open(path, &OpenOptions { gate, cancel, session, isolated, ..OpenOptions::default() })
 }
 
 impl Scan {

@@ -1,5 +1,6 @@
 //! What one ask may take of a producer, and a watch that stops what takes longer.
 
+use std::ffi::OsString;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -18,6 +19,8 @@ pub(crate) struct Limits {
     /// Of these, one ask.
     pub ask_memory: Option<u64>,
     pub threads: Option<usize>,
+    /// Who reads BP files.
+    pub bp_worker: Vec<OsString>,
     /// How long an ask may take.
     pub time: Option<Duration>,
     /// Bytes of a result.
