@@ -359,11 +359,20 @@ class Group:
     def follow_many(self, user: str, folders: _List[tuple[str, str]]) -> _List[dict[str, Any]]:
         """Fetch what is new of several asks, each into a folder."""
 
-def publish_file(group: Group, user: str, name: str, path: str, keep: int | None = None) -> str:
+def publish_file(
+    group: Group, user: str, name: str, path: str, keep: int | None = None, zone_maps: bool = True
+) -> str:
     """Publish a file; returns what was published as JSON."""
 
 def publish_query(
-    group: Group, user: str, name: str, query: Query, kind: str, spool: str, keep: int | None = None
+    group: Group,
+    user: str,
+    name: str,
+    query: Query,
+    kind: str,
+    spool: str,
+    keep: int | None = None,
+    zone_maps: bool = True,
 ) -> str:
     """Publish the result of a query; returns what was published as JSON."""
 

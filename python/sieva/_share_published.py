@@ -38,6 +38,8 @@ class Published:
         When it was published, and when it is over; None: never.
     sql, rows
         Of a result: the question, and its rows. None of a file.
+    zone_maps
+        Whether zone maps lie beside it: who queries it by its address reads what it needs.
     complete
         False while it is put, and where whoever put it was stopped.
     """
@@ -51,6 +53,7 @@ class Published:
     until: datetime | None
     sql: str | None
     rows: int | None
+    zone_maps: bool
     complete: bool
 
     @classmethod
@@ -66,6 +69,7 @@ class Published:
             None if until is None else _time(until),
             known.get("sql"),
             known.get("rows"),
+            bool(known.get("zone_maps")),
             known["complete"],
         )
 
@@ -98,12 +102,15 @@ class Publishing:
         *,
         format: str | None = None,  # noqa: A002 - as everywhere
         keep: float | None = None,
+        zone_maps: bool = True,
         user: str | None = None,
         spool: str | os.PathLike[str] | None = None,
     ) -> Published:
         """Put a file, or the result of a query, into the group under a name, in place of what is there.
 
-        It is put as it is: those who have no sieva read it by other tools, or by the address of `link`.
+        It is put as it is: those who have no sieva read it by other tools, or by the address of `link`. Beside
+        one of 4 MiB and more that is HDF5, netCDF or FITS zone maps are put, so that those who query it by its
+        address (`Published.location`) read what they need; not in an encrypted group.
 
         Parameters
         ----------
@@ -115,6 +122,8 @@ class Publishing:
             Of a result: netcdf, hdf5, arrow, parquet, csv or json; by default as the name ends.
         keep
             Seconds after which it is deleted; None: it stays until `unpublish`.
+        zone_maps
+            Whether it carries zone maps, for which all of it is read once more.
         user
             Who publishes; by default the user of this process.
         spool
@@ -140,12 +149,16 @@ class Publishing:
             if kind is None:
                 raise errors.InvalidValue(f"{name!r} ends as no format does", "say one: format='netcdf'")
             kept = os.fspath(spool or tempfile.gettempdir())
-            done = _native.publish_query(self._native, who, name, what._native, kind, kept, seconds)
+            done = _native.publish_query(
+                self._native, who, name, what._native, kind, kept, seconds, zone_maps
+            )
         else:
             if format is not None:
                 raise errors.InvalidValue(f"format={format!r} of a file, which is put as it is")
             path = os.fspath(what)
-            done = _native.publish_file(self._native, who, name or Path(path).name, path, seconds)
+            done = _native.publish_file(
+                self._native, who, name or Path(path).name, path, seconds, zone_maps
+            )
         return Published._of(json.loads(done))
 
     def unpublish(self, name: str, *, user: str | None = None) -> None:

@@ -23,6 +23,7 @@ _user = click.option("--user", metavar="NAME", help="Which user; by default the 
 @click.option("--as", "name", metavar="NAME", help="Its name; by default that of the file.")
 @click.option("--format", "kind", metavar="FORMAT", help="Of a result; by default as NAME ends.")
 @click.option("--keep", type=Duration(), metavar="TIME", help="Delete it after 12h, 7d ...")
+@click.option("--no-zone-maps", is_flag=True, help="Put no zone maps beside it.")
 @_user
 def publish(  # noqa: PLR0917 - a command has as many parameters as options
     place: str,
@@ -31,6 +32,7 @@ def publish(  # noqa: PLR0917 - a command has as many parameters as options
     name: str | None,
     kind: str | None,
     keep: float | None,
+    no_zone_maps: bool,
     user: str | None,
 ) -> None:
     """Put FILE as it is, or what SQL gives of it, under a name: also for those who have no sieva."""
@@ -42,7 +44,7 @@ def publish(  # noqa: PLR0917 - a command has as many parameters as options
         raise click.UsageError("a result has a name: --as warm.nc")
     group = group_of(place)
     what = file if sql is None else sieva.open(file).sql(sql)
-    done = group.publish(what, name, format=kind, keep=keep, user=user)
+    done = group.publish(what, name, format=kind, keep=keep, zone_maps=not no_zone_maps, user=user)
     say(done.location)
     say(f"take it back: sieva share unpublish {place} {done.name}", err=True)
     say(f"a link for those without a key: sieva share link {place} {done.user}/{done.name}", err=True)
@@ -89,4 +91,5 @@ def show_published(found: list[Published]) -> None:
         until = "" if one.until is None else f", until {one.until:%Y-%m-%d %H:%M} UTC"
         state = "" if one.complete else ", not complete"
         rows = "" if one.rows is None else f", {one.rows} rows of {one.sql}"
-        say(f"published {one.user}/{one.name}: {size_text(one.size)}{rows}{until}{state}")
+        maps = ", with zone maps" if one.zone_maps else ""
+        say(f"published {one.user}/{one.name}: {size_text(one.size)}{rows}{maps}{until}{state}")

@@ -16,7 +16,7 @@ use crate::share::{Group, asked, unprintable};
 
 /// Publishes a file; returns what was published as JSON.
 #[pyfunction]
-#[pyo3(signature = (group, user, name, path, keep=None))]
+#[pyo3(signature = (group, user, name, path, keep=None, zone_maps=true))]
 pub fn publish_file(
     py: Python<'_>,
     group: &Group,
@@ -24,15 +24,16 @@ pub fn publish_file(
     name: &str,
     path: PathBuf,
     keep: Option<u64>,
+    zone_maps: bool,
 ) -> PyResult<String> {
-    let options = options(keep);
+    let options = options(keep, zone_maps);
     let done = interruptible(py, &options.cancel, || group.0.publish(user, name, &path, &options))?;
     serde_json::to_string(&done).map_err(|e| to_python(unprintable(&e)))
 }
 
 /// Publishes the result of a query as a file of a format.
 #[pyfunction]
-#[pyo3(signature = (group, user, name, query, kind, spool, keep=None))]
+#[pyo3(signature = (group, user, name, query, kind, spool, keep=None, zone_maps=true))]
 #[expect(clippy::too_many_arguments, reason = "those of the Python method")]
 pub fn publish_query(
     py: Python<'_>,
@@ -43,10 +44,11 @@ pub fn publish_query(
     kind: &str,
     spool: PathBuf,
     keep: Option<u64>,
+    zone_maps: bool,
 ) -> PyResult<String> {
     let format = Format::named(kind).map_err(to_python)?;
     let query = Arc::clone(&query.0);
-    let options = PublishOptions { cancel: query.cancel_flag(), ..options(keep) };
+    let options = PublishOptions { cancel: query.cancel_flag(), ..options(keep, zone_maps) };
     let done = interruptible(py, &options.cancel, || {
         group.0.publish_result(user, name, &query, format, &spool, &options)
     })?;
@@ -85,6 +87,8 @@ pub fn link_named(py: Python<'_>, group: &Group, name: &str, expires: f64) -> Py
     Ok((link.url, link.expires))
 }
 
-fn options(keep: Option<u64>) -> PublishOptions {
-    PublishOptions { keep: keep.map(Duration::from_secs), ..PublishOptions::default() }
+fn options(keep: Option<u64>, zone_maps: bool) -> PublishOptions {
+    let default = PublishOptions::default();
+    let zone_maps_from = default.zone_maps_from.filter(|_| zone_maps);
+    PublishOptions { keep: keep.map(Duration::from_secs), zone_maps_from, ..default }
 }

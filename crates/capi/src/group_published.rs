@@ -29,7 +29,9 @@ pub unsafe extern "C" fn sieva_group_publish(
         };
         let keep = Some(keep).filter(|&seconds| seconds > 0).map(Duration::from_secs);
         let cancel = stop.map_or_else(Arc::default, |stop| Arc::clone(&stop.0));
-        group.publish(user, name, path, &PublishOptions { keep, cancel }).map(drop)
+        group
+            .publish(user, name, path, &PublishOptions { keep, cancel, ..PublishOptions::default() })
+            .map(drop)
     })
 }
 

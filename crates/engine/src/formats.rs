@@ -126,6 +126,11 @@ fn remote_options(name: &str, url: &str, options: &OpenOptions) -> RemoteOptions
     remote
 }
 
+/// Whether it is a file of a format that needs no other one, told by its first bytes.
+pub(crate) fn is_one_file(store: &dyn RangedRead) -> bool {
+    is_netcdf3(store) || is_fits(store) || is_hdf5(store)
+}
+
 /// Opens an object by parsing it.
 ///
 /// # Errors

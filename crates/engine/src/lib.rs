@@ -58,8 +58,8 @@ pub use shares::BoxPart;
 
 pub use arrow::Batches;
 pub use augment::{
-    ArrayStatus, BuildOptions, BuildPrice, BuildReport, Calibration, GlobalHistogram, IndexJob, IndexKind,
-    IndexStatus, IndexTask, Learn, Progress, ReplicaStatus, VerifyReport,
+    ArrayStatus, BuildOptions, BuildPrice, BuildReport, Calibration, CarriedZoneMaps, GlobalHistogram,
+    IndexJob, IndexKind, IndexStatus, IndexTask, Learn, Progress, ReplicaStatus, VerifyReport,
 };
 pub use augment::{KnownAugmentation, augmentations};
 pub use collection::{

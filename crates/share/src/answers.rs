@@ -9,7 +9,7 @@ use crate::at_once;
 use crate::clock::now;
 use crate::made::Made;
 use crate::names;
-use crate::pack::{Joined, Wanted as Wanting};
+use crate::pack::{Joined, Packing, Wanted as Wanting};
 use crate::pass::{Pass, Wanted};
 use crate::produce::{Produced, Trouble};
 use crate::record::{Ask, Entry, Failure, ObjectRef, Step};
@@ -113,7 +113,9 @@ impl Pass<'_> {
                 continue;
             }
             let begun = Instant::now();
-            let one = scan.make(unit, &self.options.spool, self.producer.group.strict_code, &self.limits);
+            let strict = self.producer.group.strict_code;
+            let one =
+                scan.make(unit, &self.options.spool, strict, &self.limits).and_then(|one| self.carrying(one));
             if one.is_err() {
                 self.limits.check()?;
             }
@@ -122,6 +124,13 @@ impl Pass<'_> {
             made.push((unit, one));
         }
         Ok((made, units.len()))
+    }
+
+    /// A result with its zone maps, where somebody can ask its object for some of it: those that share one have no address.
+    fn carrying(&self, one: Made) -> Result<Made> {
+        let from = self.options.zone_maps_from.filter(|_| self.options.packing == Packing::Files);
+        let from = self.producer.group.zone_maps_from(from);
+        one.with_zone_maps(from, &self.options.spool, &self.limits)
     }
 
     /// Puts results side by side. The outer error is the store's.
@@ -137,11 +146,18 @@ impl Pass<'_> {
         let put = at_once::map(objects.at_once(), &packs, |pack| {
             let parts = Joined(pack.iter().map(|&part| good[part].2).collect());
             let key = self.key(&parts, good[pack[0]].1);
-            match objects.put(&key, &parts) {
+            let version = match objects.put_version(&key, &parts) {
                 // Larger than an object of this store may be: no fault of the others.
-                Err(e) if e.kind() == ErrorKind::Unsupported => Ok(Err(e)),
-                put => put.map(|()| Ok(key)),
-            }
+                Err(e) if e.kind() == ErrorKind::Unsupported => return Ok(Err(e)),
+                put => put?,
+            };
+            let zone_maps = parts.0.first().and_then(|one| one.zone_maps.as_ref());
+            // Before an index names it: who finds the one finds the other.
+            let beside = match (version, zone_maps) {
+                (Some(version), Some(zone_maps)) => zone_maps.put(&**objects, &key, &version)?,
+                _ => 0,
+            };
+            Ok(Ok((key, beside)))
         })?;
         let lost = || Error::new(ErrorKind::Internal, "a result was not put");
         let failed = |one: &Result<Made>| one.as_ref().err().cloned().unwrap_or_else(lost);
@@ -152,12 +168,12 @@ impl Pass<'_> {
                 let (number, _, one) = good[part];
                 let (size, checksum, rows) = (one.size(), one.checksum.clone(), one.rows);
                 let object = |key| ObjectRef { key, offset, size, checksum, rows };
-                answers[number] = key.clone().map(|key| (object(key), one.told.clone()));
+                answers[number] = key.clone().map(|(key, _)| (object(key), one.told.clone()));
                 offset += size;
             }
-            if key.is_ok() {
+            if let Ok((_, beside)) = key {
                 done.objects += 1;
-                done.bytes += offset;
+                done.bytes += offset + beside;
             }
         }
         Ok(answers)

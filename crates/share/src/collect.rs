@@ -13,6 +13,7 @@ use crate::group::Group;
 use crate::names;
 use crate::ranges::Ranges;
 use crate::record::{self, Answers, Ask, Entry, Failure, IndexRecord, TakenRecord, VERSION};
+use crate::zones;
 
 /// Bytes of an index beyond which nothing more is made for a member, until something was taken.
 const MOST_WAITING: usize = 48 << 20;
@@ -158,9 +159,10 @@ pub(crate) fn sweep<'i>(
 ) -> Result<u64> {
     let named: BTreeSet<&str> = indexes.flat_map(IndexRecord::keys).collect();
     let mut over = group.objects.list(&names::data(producer))?;
-    over.retain(|listed| !named.contains(listed.key.as_str()));
+    // What lies beside a result goes with it.
+    over.retain(|listed| !named.contains(zones::carrier(&listed.key)));
     at_once::map(group.objects.at_once(), &over, |listed| group.objects.delete(&listed.key))?;
     // What cannot be tidied is another's, and in nobody's way.
     let _ = group.objects.tidy("");
-    Ok(over.len() as u64)
+    Ok(over.iter().filter(|listed| !zones::is_beside(&listed.key)).count() as u64)
 }

@@ -36,6 +36,7 @@ pub struct Group {
     pub(crate) objects: Arc<dyn Objects>,
     pub(crate) expires: Option<u64>,
     pub(crate) strict_code: bool,
+    is_encrypted: bool,
 }
 
 impl std::fmt::Debug for Group {
@@ -150,7 +151,14 @@ impl Group {
             Some(key) => Arc::new(Sealed::new(objects, key.clone())),
             None => objects,
         };
-        Self { objects, expires: record.expires, strict_code: record.strict_code }
+        let is_encrypted = key.is_some();
+        Self { objects, expires: record.expires, strict_code: record.strict_code, is_encrypted }
+    }
+
+    /// Bytes from which on what is put carries zone maps: in an encrypted group nothing does, as nobody can query an object there
+    /// where it is.
+    pub(crate) fn zone_maps_from(&self, from: Option<u64>) -> Option<u64> {
+        from.filter(|_| !self.is_encrypted)
     }
 
     /// How messages name the place.

@@ -55,6 +55,7 @@ mod steps;
 mod turns;
 mod values;
 mod watch;
+mod zones;
 
 pub use asks::Asking;
 pub use calibrate::{CalibrateOptions, Calibration, Rate, calibrate};

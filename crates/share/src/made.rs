@@ -12,6 +12,7 @@ use sieva_store::objects::Body;
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::watch::Limits;
+use crate::zones::ZoneMaps;
 
 /// Bytes that are made at once.
 pub(crate) const PIECE: usize = 8 << 20;
@@ -28,6 +29,8 @@ pub(crate) struct Made {
     pub id: String,
     /// Why it is the data of an ask, and not what its code makes of them.
     pub told: Option<Error>,
+    /// What lies beside it where it is put by itself.
+    pub zone_maps: Option<ZoneMaps>,
 }
 
 impl Made {
@@ -56,7 +59,17 @@ impl Made {
             at += n as u64;
         }
         let checksum = digest(&sum);
-        Ok(Self { file, size: at, checksum, rows: encoded.rows(), id: encoded.id().to_owned(), told: None })
+        let (rows, id) = (encoded.rows(), encoded.id().to_owned());
+        Ok(Self { file, size: at, checksum, rows, id, told: None, zone_maps: None })
+    }
+
+    /// The same with its zone maps, where it has `from` bytes at least and is of a format that has such.
+    ///
+    /// # Errors
+    /// `cancelled`.
+    pub fn with_zone_maps(mut self, from: Option<u64>, scratch: &Path, limits: &Limits) -> Result<Self> {
+        self.zone_maps = ZoneMaps::of(&self.file, self.size, from, scratch, &limits.building())?;
+        Ok(self)
     }
 }
 

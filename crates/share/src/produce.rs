@@ -22,6 +22,7 @@ use crate::scan::{self, PlannedStep, Scan};
 use crate::steps::{self, Found};
 use crate::turns::Turns;
 use crate::watch::Limits;
+use crate::zones;
 
 /// What Amazon S3 took for each gigabyte: storage, transfer into it, out of it (Scibox, section V.A).
 const STORAGE: f64 = 0.095;
@@ -48,6 +49,9 @@ pub struct ProducerOptions {
     pub prices: Option<Prices>,
     /// Bytes of an object, where several results share one; `None`: what the store moves best, by [`crate::calibrate()`].
     pub object_size: Option<u64>,
+    /// Bytes from which on a result that has an object of its own carries zone maps, if it is a netCDF or HDF5 file; `None`: none
+    /// does.
+    pub zone_maps_from: Option<u64>,
     /// Threads; `None`: one for each core.
     pub threads: Option<usize>,
     /// The command of a worker process for BP files, as [`sieva::OpenOptions::isolated`]: a damaged one stops this process
@@ -102,6 +106,7 @@ impl Default for ProducerOptions {
             packing: Packing::Files,
             prices: None,
             object_size: None,
+            zone_maps_from: Some(zones::FROM),
             threads: None,
             bp_worker: Vec::new(),
             spool: std::env::temp_dir(),
@@ -121,7 +126,7 @@ pub struct Produced {
     pub failed: u64,
     /// Objects that were put for them, and their bytes.
     pub objects: u64,
-    /// Bytes of these objects.
+    /// Bytes of these objects, and of the zone maps beside them.
     pub bytes: u64,
     /// Objects that nobody needs any more, which were deleted.
     pub deleted: u64,

@@ -4,6 +4,7 @@
 //! that the object may hold, what is there and what will be; so a reader always knows the bytes that it gets, and an object
 //! without a record cannot be. What is over is marked in the record, deleted, and its record after it.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -19,6 +20,7 @@ use crate::lock::{self, Lock};
 use crate::made::{PIECE, digest};
 use crate::names;
 use crate::record::{self, VERSION};
+use crate::zones::{self, ZoneMaps};
 
 /// Of one record: who is killed again and again while it publishes begins each with another state.
 const MOST_STATES: usize = 16;
@@ -42,6 +44,9 @@ pub struct PublishedState {
     /// Rows of the result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rows: Option<u64>,
+    /// Files of zone maps that may lie beside it: its own and, while it is put, those of what was there before.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub zone_maps: BTreeSet<String>,
 }
 
 impl PublishedState {
@@ -95,12 +100,20 @@ pub struct Published {
 type Listed = (String, String, Result<Option<PublishedRecord>>);
 
 /// How something is published.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct PublishOptions {
     /// How long it is kept; `None`: until it is taken back.
     pub keep: Option<Duration>,
+    /// Bytes from which on a file carries zone maps, if it is one of HDF5, netCDF or FITS; `None`: none does.
+    pub zone_maps_from: Option<u64>,
     /// Stops it when it is set.
     pub cancel: Arc<AtomicBool>,
+}
+
+impl Default for PublishOptions {
+    fn default() -> Self {
+        Self { keep: None, zone_maps_from: Some(zones::FROM), cancel: Arc::default() }
+    }
 }
 
 /// What is put, and what is said of it.
@@ -109,6 +122,7 @@ pub(crate) struct Publishing<'b> {
     pub checksum: String,
     pub sql: Option<String>,
     pub rows: Option<u64>,
+    pub zone_maps: Option<&'b ZoneMaps>,
 }
 
 impl Group {
@@ -129,21 +143,35 @@ impl Group {
         let made = now();
         let until = keep.map(|keep| made.saturating_add(keep));
         let size = new.body.size();
-        let state =
-            PublishedState { size, checksum: new.checksum, made, until, sql: new.sql, rows: new.rows };
+        let zone_maps = new.zone_maps.map(ZoneMaps::names).unwrap_or_default();
+        let (checksum, sql, rows) = (new.checksum, new.sql, new.rows);
+        let mut state = PublishedState { size, checksum, made, until, sql, rows, zone_maps };
         let key = names::published(user, name);
         let mut states = match self.published_record(user, name) {
             // Nobody else writes it: it is made anew.
             Err(e) if e.kind() == ErrorKind::CorruptFile => Vec::new(),
             there => there?.map(|there| there.states).unwrap_or_default(),
         };
+        let before: BTreeSet<String> =
+            states.iter().flat_map(|old| &old.zone_maps).cloned().chain(state.zone_maps).collect();
+        state.zone_maps = before.clone();
         states.retain(|old| old.checksum != state.checksum);
         states.push(state.clone());
         let beyond = states.len().saturating_sub(MOST_STATES);
         states.drain(..beyond);
         record::write(&*self.objects, &key, &PublishedRecord { version: VERSION, states })?;
         let body = Stoppable { body: new.body, cancel: &options.cancel };
-        self.objects.put(&names::published_data(user, name), &body)?;
+        let data = names::published_data(user, name);
+        let version = self.objects.put_version(&data, &body)?;
+        state.zone_maps = BTreeSet::new();
+        // Where the store does not say what it is now, nothing could be told to be of it.
+        if let (Some(version), Some(zone_maps)) = (version, new.zone_maps) {
+            zone_maps.put(&*self.objects, &data, &version)?;
+            state.zone_maps = zone_maps.names();
+        }
+        for old in before.difference(&state.zone_maps) {
+            self.objects.delete(&zones::beside(&data, old))?;
+        }
         let record = PublishedRecord { version: VERSION, states: vec![state] };
         record::write(&*self.objects, &key, &record)?;
         self.described(user, name, record)
@@ -256,9 +284,19 @@ impl Group {
         Ok(named.map(|((user, name), record)| (user, name, record)).collect())
     }
 
-    /// Marks it as over, so that nobody takes it for something that is there, deletes it, and forgets it.
+    /// Marks it as over, so that nobody takes it for something that is there, deletes it with what lies beside it, and forgets it.
     fn end_published(&self, user: &str, name: &str) -> Result<()> {
-        let key = names::published(user, name);
+        let (key, data) = (names::published(user, name), names::published_data(user, name));
+        let zone_maps: BTreeSet<String> = match self.published_record(user, name) {
+            Err(e) if !record::is_of_record(&e) => return Err(e),
+            known => known.ok().flatten().into_iter().flat_map(|known| known.states),
+        }
+        .flat_map(|state| state.zone_maps)
+        .collect();
+        // Whoever asks a file in a directory may leave there what scans learnt.
+        let mut beside: BTreeSet<String> =
+            self.objects.list(&zones::beside(&data, ""))?.into_iter().map(|listed| listed.key).collect();
+        beside.extend(zone_maps.iter().map(|name| zones::beside(&data, name)));
         let over = PublishedState {
             size: 0,
             checksum: String::new(),
@@ -266,9 +304,11 @@ impl Group {
             until: Some(0),
             sql: None,
             rows: None,
+            zone_maps,
         };
         record::write(&*self.objects, &key, &PublishedRecord { version: VERSION, states: vec![over] })?;
-        self.objects.delete(&names::published_data(user, name))?;
+        self.objects.delete(&data)?;
+        beside.iter().try_for_each(|key| self.objects.delete(key))?;
         self.objects.delete(&key)
     }
 

@@ -7,6 +7,7 @@ use crate::collect::Numbers;
 use crate::group::Group;
 use crate::published::Published;
 use crate::record::{Ask, Entry, Step, is_of_record};
+use crate::zones;
 
 /// A group.
 #[derive(Clone, Debug, Serialize)]
@@ -21,7 +22,7 @@ pub struct GroupStatus {
     pub published: Vec<Published>,
     /// What is wrong with records of producers, members and of what is published.
     pub wrong: Vec<String>,
-    /// Objects with results, and their bytes.
+    /// Objects with results, and their bytes, with those of zone maps beside them.
     pub objects: (u64, u64),
 }
 
@@ -90,7 +91,7 @@ impl Group {
         status.published = published;
         status.wrong.extend(wrong.iter().map(ToString::to_string));
         for entry in self.objects().list("data/")? {
-            status.objects.0 += 1;
+            status.objects.0 += u64::from(!zones::is_beside(&entry.key));
             status.objects.1 += entry.size;
         }
         Ok(status)

@@ -6,7 +6,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use sieva::{Error, ErrorKind, Result};
+use sieva::{BuildOptions, Error, ErrorKind, Result};
 
 /// How often it is looked whether the whole pass was stopped.
 const LOOK: Duration = Duration::from_millis(20);
@@ -44,6 +44,13 @@ impl Limits {
     /// `io-error` where there is no thread for it.
     pub fn watch(&self, flags: Vec<Arc<AtomicBool>>) -> Result<Watch> {
         Watch::start(&self.cancel, self.time, flags)
+    }
+
+    /// How zone maps are built: by one thread, so that they are one file.
+    pub fn building(&self) -> BuildOptions {
+        let default = BuildOptions { jobs: 1, cancel: Arc::clone(&self.cancel), ..BuildOptions::default() };
+        let memory = self.ask_memory.or(self.memory).unwrap_or(default.memory);
+        BuildOptions { memory: memory.min(default.memory), ..default }
     }
 
     /// Refuses a pass that was stopped.

@@ -145,8 +145,7 @@ impl RangedRead for FileStore {
     }
 
     fn version(&self) -> String {
-        let since = self.modified.and_then(|t| t.duration_since(SystemTime::UNIX_EPOCH).ok());
-        since.map_or_else(String::new, |t| format!("{} ns", t.as_nanos()))
+        version_at(self.modified)
     }
 
     fn local_path(&self) -> Option<&Path> {
@@ -164,6 +163,16 @@ impl RangedRead for FileStore {
     fn counters(&self) -> &Counters {
         &self.counters
     }
+}
+
+/// What tells the state of a file from others, by what the system says of it; empty where that says nothing.
+pub(crate) fn version(meta: &std::fs::Metadata) -> String {
+    version_at(meta.modified().ok())
+}
+
+fn version_at(modified: Option<SystemTime>) -> String {
+    let since = modified.and_then(|t| t.duration_since(SystemTime::UNIX_EPOCH).ok());
+    since.map_or_else(String::new, |t| format!("{} ns", t.as_nanos()))
 }
 
 #[cfg(test)]

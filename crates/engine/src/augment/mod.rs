@@ -5,6 +5,7 @@
 
 mod beside;
 mod build;
+mod carried;
 mod drop;
 mod histogram;
 mod homes;
@@ -38,6 +39,7 @@ use crate::multi_file::Many;
 use crate::open::Source;
 use beside::was_built;
 pub use build::{BuildOptions, BuildReport, IndexKind, Progress};
+pub use carried::CarriedZoneMaps;
 pub use histogram::GlobalHistogram;
 pub(crate) use homes::homes;
 pub use profile::Calibration;

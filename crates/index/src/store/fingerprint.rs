@@ -30,8 +30,23 @@ impl Fingerprint {
     /// # Errors
     /// Those of reading.
     pub fn take(read: &dyn RangedRead, version: String, schema_hash: u64) -> Result<Self> {
+        let is_remote = read.is_remote();
+        Self::take_of_copy(read, version, schema_hash, is_remote)
+    }
+
+    /// The fingerprint of a copy of the object that `read` reads, whose version is known, behind a network or not: the one that
+    /// [`Fingerprint::take`] takes of the copy.
+    ///
+    /// # Errors
+    /// Those of reading.
+    pub fn take_of_copy(
+        read: &dyn RangedRead,
+        version: String,
+        schema_hash: u64,
+        is_remote: bool,
+    ) -> Result<Self> {
         // The tag of a remote object is that of its content, and reading samples would take a request for each.
-        let tagged = read.is_remote() && !version.is_empty();
+        let tagged = is_remote && !version.is_empty();
         let content = content(read, schema_hash, !tagged)?;
         Ok(Self { len: read.len(), version, content })
     }

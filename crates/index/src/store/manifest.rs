@@ -197,7 +197,7 @@ impl Manifest {
     }
 
     /// The file's bytes.
-    fn encode(&self) -> Result<Vec<u8>> {
+    pub(super) fn encode(&self) -> Result<Vec<u8>> {
         let body = serde_json::to_string(&FileBody::of(self))
             .map_err(|e| Error::new(ErrorKind::Internal, format!("a manifest does not become JSON: {e}")))?;
         let rest = format!("{}\n", &body[1..]);

@@ -7,6 +7,7 @@ use sieva_types::{Error, ErrorKind, Result};
 
 use super::load::{load, superseded};
 use super::manifest::{Listing, Manifest, SortedEntry};
+use super::names;
 use super::segment::Segment;
 use super::summary::{ArraySummary, summaries};
 use super::{ArrayRecords, Fingerprint, Home, publish};
@@ -77,6 +78,9 @@ impl Found {
 }
 
 impl Store {
+    /// The name of its manifest.
+    pub const MANIFEST: &'static str = names::MANIFEST;
+
     /// The store in a local directory; `None` if there is none.
     ///
     /// # Errors
@@ -144,6 +148,15 @@ impl Store {
     /// The state of the source that it belongs to.
     pub fn fingerprint(&self) -> &Fingerprint {
         &self.manifest.fingerprint
+    }
+
+    /// The manifest of a copy of this store, for a copy of its source that has this fingerprint. It lists the segments alone.
+    ///
+    /// # Errors
+    /// `internal-error` for what does not become JSON.
+    pub fn manifest_of_copy(&self, fingerprint: Fingerprint) -> Result<Vec<u8>> {
+        let listing = Listing { segments: self.manifest.listing.segments.clone(), sorted: Vec::new() };
+        Manifest { fingerprint, listing }.encode()
     }
 
     /// What counts.

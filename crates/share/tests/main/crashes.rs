@@ -7,7 +7,9 @@ use std::sync::Arc;
 use sieva_share::{Group, GroupOptions, Produced, Producer};
 
 use crate::memory::{Crash, Memory};
-use crate::world::{LARGE, MEAN, Scratch, ask, check, files, follow, produce, produce_packed};
+use crate::world::{
+    LARGE, MEAN, Scratch, ask_in, check, files, follow, produce, produce_carrying, produce_packed,
+};
 
 /// The files of a folder, by name.
 type Files = BTreeMap<String, Vec<u8>>;
@@ -15,10 +17,11 @@ type Files = BTreeMap<String, Vec<u8>>;
 /// What happens, in order. Each is done again by who was killed in it.
 const ACTS: usize = 12;
 
-/// A pass of the producer.
-type Pass = fn(&Group, &str) -> sieva::Result<Produced>;
+/// A pass of the producer, and the format that is asked for.
+type Pass = (fn(&Group, &str) -> sieva::Result<Produced>, &'static str);
 
-fn act(number: usize, memory: &Arc<Memory>, scratch: &Scratch, produce: Pass) -> sieva::Result<()> {
+fn act(number: usize, memory: &Arc<Memory>, scratch: &Scratch, (produce, format): Pass) -> sieva::Result<()> {
+    let ask = |group: &Group, user: &str, name: &str, sql: &str| ask_in(group, user, name, sql, format);
     let create = || Group::create_in(memory.clone(), &GroupOptions::default());
     let group = || Group::open_in(memory.clone(), None);
     let folder = scratch.folder("ada");
@@ -71,18 +74,25 @@ fn play(crash: Option<Crash>, produce: Pass) -> (Files, Files, bool) {
 
 #[test]
 fn whoever_is_killed_at_any_step_nothing_is_lost_or_half_or_kept_for_ever() {
-    all_crashes(produce);
+    all_crashes((produce, "csv"));
 }
 
 #[test]
 fn nor_of_results_that_share_objects() {
-    all_crashes(produce_packed);
+    all_crashes((produce_packed, "csv"));
+}
+
+#[test]
+fn nor_of_results_that_carry_zone_maps() {
+    all_crashes((produce_carrying, "hdf5"));
 }
 
 fn all_crashes(produce: Pass) {
     let (ada, bob, _) = play(None, produce);
-    assert_eq!(ada.keys().collect::<Vec<_>>(), ["large/a.csv", "large/b.csv", "mean/a.csv", "mean/b.csv"]);
-    assert_eq!(bob.keys().collect::<Vec<_>>(), ["mean/a.csv", "mean/b.csv"]);
+    let end = if produce.1 == "hdf5" { "h5" } else { produce.1 };
+    let named = |stems: &[&str]| stems.iter().map(|stem| format!("{stem}.{end}")).collect::<Vec<_>>();
+    assert!(ada.keys().eq(&named(&["large/a", "large/b", "mean/a", "mean/b"])), "{:?}", ada.keys());
+    assert!(bob.keys().eq(&named(&["mean/a", "mean/b"])));
     let mut crashes = 0;
     for number in 0.. {
         let before = play(Some(Crash::Before(number)), produce);
@@ -100,6 +110,12 @@ fn all_crashes(produce: Pass) {
 
 #[test]
 fn a_store_that_lists_late_delays_and_loses_nothing() {
+    for pass in [(produce as _, "csv"), (produce_carrying as _, "hdf5")] {
+        all_late(pass);
+    }
+}
+
+fn all_late(produce: Pass) {
     let (ada, bob, _) = play(None, produce);
     // What is listed is what there was when act `frozen` began, until act `thawed`.
     for frozen in 0..ACTS {

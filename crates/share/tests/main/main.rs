@@ -13,3 +13,4 @@ mod packs;
 mod published;
 mod whole;
 mod world;
+mod zone_maps;

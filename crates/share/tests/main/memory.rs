@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
 use sieva::{Error, ErrorKind, Result};
-use sieva_store::Entry;
 use sieva_store::objects::{Body, Objects};
+use sieva_store::{Entry, name_of};
 
 type Keys = BTreeMap<String, Vec<u8>>;
 
@@ -119,9 +119,16 @@ fn bytes(body: &dyn Body) -> Result<Vec<u8>> {
 
 impl Objects for Memory {
     fn put(&self, key: &str, body: &dyn Body) -> Result<()> {
+        self.put_version(key, body).map(drop)
+    }
+
+    /// A version that the bytes have, as with servers whose tags are sums of them.
+    fn put_version(&self, key: &str, body: &dyn Body) -> Result<Option<String>> {
         self.operate(&format!("put {key}"), |s| {
-            s.keys.insert(key.to_owned(), bytes(body)?);
-            Ok(())
+            let bytes = bytes(body)?;
+            let version = format!("\"{}\" {}", name_of(&bytes), bytes.len());
+            s.keys.insert(key.to_owned(), bytes);
+            Ok(Some(version))
         })?
     }
 

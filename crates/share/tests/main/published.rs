@@ -10,7 +10,7 @@ use sieva_share::{FetchOptions, Group, GroupOptions, PublishOptions};
 use sieva_store::objects::Objects;
 
 use crate::memory::{Crash, Memory};
-use crate::world::{Scratch, ask, classic, keys, produce};
+use crate::world::{Scratch, ask, check_beside, classic, keys, produce};
 
 fn in_memory(memory: &Arc<Memory>) -> Group {
     Group::create_in(memory.clone(), &GroupOptions::default()).unwrap()
@@ -109,15 +109,14 @@ fn a_result_is_published_and_those_of_asks_have_names() {
 }
 
 /// What there is after each act but the last.
-const HELD: [&[u8]; 4] = [b"the old one", b"new", b"the old one", b"new"];
+const HELD: [&str; 4] = ["old", "new", "old", "new"];
 /// What happens, in order. Each is done again by who was killed in it.
 const ACTS: usize = 5;
 
 fn act(number: usize, group: &Group, scratch: &Scratch) -> sieva::Result<()> {
+    let options = PublishOptions { zone_maps_from: Some(0), ..PublishOptions::default() };
     match number {
-        0 => publish(group, "ada", "n", &scratch.0.join("old")),
-        1 | 3 => publish(group, "ada", "n", &scratch.0.join("new")),
-        2 => publish(group, "ada", "n", &scratch.0.join("old")),
+        0..4 => group.publish("ada", "n", scratch.0.join(HELD[number]), &options).map(drop),
         4 => match group.unpublish("ada", "n") {
             // Killed after the last step of it.
             Err(e) if e.kind() == ErrorKind::FileNotFound => Ok(()),
@@ -129,14 +128,26 @@ fn act(number: usize, group: &Group, scratch: &Scratch) -> sieva::Result<()> {
 
 #[test]
 fn whoever_is_killed_at_any_step_a_name_leads_to_all_of_something() {
+    assert!(all_crashes(b"the old one", b"new") > 30);
+}
+
+#[test]
+fn and_of_zone_maps_beside_it_nothing_is_half_or_left() {
+    assert!(all_crashes(&classic(1, 3000), &classic(2, 2000)) > 60);
+    // What was there carried some, and what comes does not.
+    assert!(all_crashes(&classic(1, 3000), b"new") > 40);
+}
+
+/// Plays all acts with a crash at each operation; says how many there were.
+fn all_crashes(old: &[u8], new: &[u8]) -> usize {
     let mut crashes = 0;
     for number in 0.. {
         let mut happened = false;
         for crash in [Crash::Before(number), Crash::After(number)] {
             let (scratch, memory) = (Scratch::new(), Arc::new(Memory::new(&format!("{crash:?}"))));
             let group = in_memory(&memory);
-            written(&scratch, "old", b"the old one");
-            written(&scratch, "new", b"new");
+            written(&scratch, "old", old);
+            written(&scratch, "new", new);
             memory.set_crash(Some(crash));
             for number in 0..ACTS {
                 let done = act(number, &group, &scratch);
@@ -145,7 +156,7 @@ fn whoever_is_killed_at_any_step_a_name_leads_to_all_of_something() {
                     assert!(done.is_err());
                     memory.set_crash(None);
                     match fetched(&group, &scratch, "n") {
-                        Ok(found) => assert!(found == b"new" || found == b"the old one", "{found:?}"),
+                        Ok(found) => assert!(found == new || found == old, "{crash:?}"),
                         Err(e) => {
                             assert!(
                                 kind(&e) == ErrorKind::FileNotFound && (number == 0 || number == 4),
@@ -157,8 +168,10 @@ fn whoever_is_killed_at_any_step_a_name_leads_to_all_of_something() {
                 } else {
                     done.unwrap();
                 }
+                check_beside(&memory.contents(), "published/ada/n");
                 match HELD.get(number) {
-                    Some(&expected) => {
+                    Some(&name) => {
+                        let expected = if name == "old" { old } else { new };
                         let mut found = fetched(&group, &scratch, "n");
                         if memory.has_crashed() {
                             // Who fetches is killed, too.
@@ -179,7 +192,7 @@ fn whoever_is_killed_at_any_step_a_name_leads_to_all_of_something() {
             break;
         }
     }
-    assert!(crashes > 30, "{crashes}");
+    crashes
 }
 
 #[test]

@@ -62,7 +62,11 @@ pub const LARGE: &str = "SELECT v WHERE v >= 1990";
 pub const MEAN: &str = "SELECT avg(v) AS mean, count(*) AS n";
 
 pub fn ask(group: &Group, user: &str, name: &str, sql: &str) -> sieva::Result<()> {
-    group.ask(user, name, &Asking { sql, format: "csv", only_new: false }).map(drop)
+    ask_in(group, user, name, sql, "csv")
+}
+
+pub fn ask_in(group: &Group, user: &str, name: &str, sql: &str, format: &str) -> sieva::Result<()> {
+    group.ask(user, name, &Asking { sql, format, only_new: false }).map(drop)
 }
 
 pub fn options() -> ProducerOptions {
@@ -77,6 +81,12 @@ pub fn produce(group: &Group, name: &str) -> sieva::Result<Produced> {
 pub fn produce_packed(group: &Group, name: &str) -> sieva::Result<Produced> {
     let packed = ProducerOptions { packing: Packing::Partial, object_size: Some(10_000), ..options() };
     Producer::open(group, name)?.pass(&packed)
+}
+
+/// The same with zone maps beside every result that can have some.
+pub fn produce_carrying(group: &Group, name: &str) -> sieva::Result<Produced> {
+    let carrying = ProducerOptions { zone_maps_from: Some(0), ..options() };
+    Producer::open(group, name)?.pass(&carrying)
 }
 
 /// A pass of the followers of all that a user asks for, each into a folder of its name.
@@ -112,7 +122,8 @@ pub fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     found
 }
 
-/// All that an index names is there, with the length that it names: a reader may come at any moment.
+/// All that an index names is there, with the length that it names, and zone maps beside it are there whole: a reader may come
+/// at any moment.
 pub fn check(memory: &Memory) {
     let contents = memory.contents();
     for (key, bytes) in contents.iter().filter(|(key, _)| key.starts_with("users/")) {
@@ -126,8 +137,20 @@ pub fn check(memory: &Memory) {
                 let is_right =
                     if object.ends_with(".parts") { there >= Some(end) } else { there == Some(end) };
                 assert!(is_right, "{key} names {object} up to {end}, which has {there:?}");
+                check_beside(&contents, object);
             }
         }
+    }
+}
+
+/// Of zone maps beside an object that is there all is there.
+pub fn check_beside(contents: &BTreeMap<String, Vec<u8>>, object: &str) {
+    let Some(manifest) = contents.get(&format!("{object}.sieva/manifest.json")) else { return };
+    let manifest = String::from_utf8(manifest.clone()).unwrap();
+    let listed: Vec<&str> = manifest.split('"').filter(|word| word.ends_with(".seg")).collect();
+    assert!(!listed.is_empty(), "{manifest}");
+    for segment in listed {
+        assert!(contents.contains_key(&format!("{object}.sieva/{segment}")), "{object}: {segment}");
     }
 }
 

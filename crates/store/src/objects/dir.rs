@@ -10,6 +10,7 @@ use sieva_types::{Error, ErrorKind, Result};
 
 use super::{Body, Link, Objects, check_key};
 use crate::Entry;
+use crate::file::version;
 use crate::local::{self, Aside, Dir};
 use crate::location::encoded;
 
@@ -91,10 +92,16 @@ impl DirObjects {
 
 impl Objects for DirObjects {
     fn put(&self, key: &str, body: &dyn Body) -> Result<()> {
+        self.put_version(key, body).map(drop)
+    }
+
+    fn put_version(&self, key: &str, body: &dyn Body) -> Result<Option<String>> {
         let path = self.path(key)?;
         let mut aside = self.aside(key, &path)?;
         copy(body, &mut aside, &path)?;
-        local::told("writing", &path, aside.publish(true))
+        let meta = local::told("writing", &path, aside.file().and_then(|file| file.metadata()))?;
+        local::told("writing", &path, aside.publish(true))?;
+        Ok(Some(version(&meta)).filter(|version| !version.is_empty()))
     }
 
     fn create(&self, key: &str, bytes: &[u8]) -> Result<bool> {
@@ -278,7 +285,8 @@ mod tests {
         assert_eq!(objects.list("").unwrap(), []);
         assert_eq!(objects.get("a/b", 10).unwrap(), None);
         objects.put("a/b", &b"one".to_vec()).unwrap();
-        objects.put("a/b", &b"three".to_vec()).unwrap();
+        let version = objects.put_version("a/b", &b"three".to_vec()).unwrap();
+        assert_eq!(version.unwrap(), crate::FileStore::open(&root.join("a/b")).unwrap().version());
         assert!(objects.create("a/c", b"new").unwrap());
         assert!(!objects.create("a/c", b"other").unwrap());
         assert_eq!(objects.get("a/c", 3).unwrap().unwrap(), b"new");

@@ -72,6 +72,15 @@ pub trait Objects: Send + Sync {
     /// of the root. What is there is then the old object or, where the answer got lost, the new one.
     fn put(&self, key: &str, body: &dyn Body) -> Result<()>;
 
+    /// The same; which version of the object that is, as [`RangedRead::version`](crate::RangedRead::version) is for who opens
+    /// it. `None` where the store does not say.
+    ///
+    /// # Errors
+    /// As [`Objects::put`].
+    fn put_version(&self, key: &str, body: &dyn Body) -> Result<Option<String>> {
+        self.put(key, body).map(|()| None)
+    }
+
     /// Puts an object where there is none; false where there is one. Where the answer of a request got lost, an object with
     /// these bytes is taken for the one that was put.
     ///

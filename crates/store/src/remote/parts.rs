@@ -56,14 +56,14 @@ struct Upload {
     id: String,
 }
 
-/// Puts a body in parts. What came of one that fails is removed.
+/// Puts a body in parts; the tag of the whole, where the server says it. What came of one that fails is removed.
 pub(crate) fn put(
     transport: &Arc<Transport>,
     counters: &Arc<Counters>,
     key: &str,
     body: &dyn Body,
     parts: &Parts,
-) -> Result<()> {
+) -> Result<Option<String>> {
     let cut = Cut::new(body.size(), parts);
     if cut.size > parts.total {
         let name = transport.service.name(key);
@@ -135,8 +135,8 @@ fn send_all(upload: &Arc<Upload>, body: &dyn Body, cut: Cut) -> Result<Vec<SentP
     }
 }
 
-/// Has the parts put together, and looks whether they became what was sent.
-fn finish(upload: &Arc<Upload>, size: u64, sent: Vec<SentPart>) -> Result<()> {
+/// Has the parts put together, and looks whether they became what was sent; the tag of the whole.
+fn finish(upload: &Arc<Upload>, size: u64, sent: Vec<SentPart>) -> Result<Option<String>> {
     let upload = Arc::clone(upload);
     runtime::wait_for(async move {
         let sums: Vec<[u8; 16]> = sent.iter().map(|(sum, _)| *sum).collect();
@@ -146,14 +146,15 @@ fn finish(upload: &Arc<Upload>, size: u64, sent: Vec<SentPart>) -> Result<()> {
         let done = upload.complete(&sent).await?;
         if done.status == StatusCode::NOT_FOUND {
             // An answer that got lost was that it is done; a second one is that there is no such upload.
-            let is_there = done.is_repeated && upload.is_there(size, sum.as_deref()).await?;
-            return if is_there { Ok(()) } else { Err(upload.nonsense("does not know the parts any more")) };
+            let there = if done.is_repeated { upload.there(size, sum.as_deref()).await? } else { None };
+            return there.map(Some).ok_or_else(|| upload.nonsense("does not know the parts any more"));
         }
         match between(&done.body, "<ETag>", "</ETag>") {
             Some(tag) if sum.is_some_and(|sum| is_other(&plain(&tag), &sum)) => {
                 Err(upload.nonsense("made other bytes of the parts than were sent"))
             }
-            _ => Ok(()),
+            // As it is told to readers.
+            tag => Ok(tag.map(|tag| format!("\"{}\"", plain(&tag)))),
         }
     })
 }
@@ -196,12 +197,12 @@ impl Upload {
         self.transport.carry_out(&order, &self.counters).await.map(drop)
     }
 
-    /// Whether the object is there, as these parts together are, as far as tags tell.
-    async fn is_there(&self, size: u64, sum: Option<&str>) -> Result<bool> {
+    /// The tag of the object that is there, where it is what these parts are together, as far as tags tell.
+    async fn there(&self, size: u64, sum: Option<&str>) -> Result<Option<String>> {
         let ask = Ask { key: &self.key, query: &[], span: Span::Range(0..1), version: None, most: None };
         let version = self.transport.fetch(&ask, &self.counters).await?.version;
-        let tag = version.etag.as_deref().map(plain);
-        Ok(version.len == size && tag.is_some_and(|tag| sum.is_none_or(|sum| !is_other(&tag, sum))))
+        let is_ours = |tag: &String| sum.is_none_or(|sum| !is_other(&plain(tag), sum));
+        Ok(version.etag.filter(|tag| version.len == size && is_ours(tag)))
     }
 
     fn nonsense(&self, what: &str) -> Error {

@@ -13,6 +13,7 @@ use super::sent::{Payload, md5_of, while_fed};
 use super::service::{Asking, Large, Writing};
 use super::target::cut;
 use super::transport::Transport;
+use super::validator::Validator;
 use super::{list, parts, runtime};
 use crate::objects::{Body, Link, Objects, check_key};
 use crate::{Counters, Entry, Span};
@@ -94,7 +95,7 @@ impl RemoteObjects {
     }
 
     /// Puts a body that is too long for memory in one request, reading it as it goes.
-    fn stream(&self, key: &str, body: &dyn Body, most: u64) -> Result<()> {
+    fn stream(&self, key: &str, body: &dyn Body, most: u64) -> Result<Done> {
         let size = body.size();
         if size > most {
             let name = self.transport.service.name(key);
@@ -110,7 +111,7 @@ impl RemoteObjects {
             while_fed(body, |feed| async move {
                 let payload = Some(Payload::fed(feed, size, md5));
                 let order = Order { payload, ..Order::new(Method::PUT, &key, "write") };
-                transport.carry_out(&order, &counters).await.map(drop)
+                transport.carry_out(&order, &counters).await
             })
         })
     }
@@ -120,7 +121,7 @@ impl RemoteObjects {
         &self,
         key: &str,
         span: Span,
-        version: Option<super::validator::Validator>,
+        version: Option<Validator>,
         most: Option<u64>,
     ) -> Result<Option<Fetched>> {
         let is_first = version.is_none();
@@ -148,15 +149,23 @@ impl RemoteObjects {
 
 impl Objects for RemoteObjects {
     fn put(&self, key: &str, body: &dyn Body) -> Result<()> {
-        let key = self.key(key)?;
-        if body.size() <= self.writing.small {
-            let payload = Payload::read(body, 0, body.size(), self.writing.signs)?;
-            return self.send(&key, &payload, false, &[]).map(drop);
-        }
-        match &self.writing.large {
-            Large::Parts(parts) => parts::put(&self.transport, &self.counters, &key, body, parts),
-            Large::Whole(most) => self.stream(&key, body, *most),
-        }
+        self.put_version(key, body).map(drop)
+    }
+
+    fn put_version(&self, key: &str, body: &dyn Body) -> Result<Option<String>> {
+        let (key, len) = (self.key(key)?, body.size());
+        let whole = |done: Done| Validator::new(&done.headers, len).etag;
+        let etag = if len <= self.writing.small {
+            let payload = Payload::read(body, 0, len, self.writing.signs)?;
+            whole(self.send(&key, &payload, false, &[])?)
+        } else {
+            match &self.writing.large {
+                Large::Parts(parts) => parts::put(&self.transport, &self.counters, &key, body, parts)?,
+                Large::Whole(most) => whole(self.stream(&key, body, *most)?),
+            }
+        };
+        // By its time alone a server could not tell it from another one of the same second.
+        Ok(etag.map(|etag| Validator { etag: Some(etag), modified: None, len }.to_string()))
     }
 
     fn create(&self, key: &str, bytes: &[u8]) -> Result<bool> {

@@ -41,7 +41,8 @@ fn objects_of_a_bucket_are_put_read_and_deleted() {
     );
     assert_eq!(objects.get("a/b", 10).unwrap(), None);
     objects.put("a/b", &b"one".to_vec()).unwrap();
-    objects.put("a/b", &b"three".to_vec()).unwrap();
+    let version = objects.put_version("a/b", &b"three".to_vec()).unwrap();
+    assert_eq!(version.unwrap(), format!("\"{}\" 5", server::md5_hex(b"three")));
     assert_eq!(server.kept("/data/set%201/a/b").unwrap(), b"three");
     assert_eq!(objects.get("a/b", 5).unwrap().unwrap(), b"three");
     let e = objects.get("a/b", 4).unwrap_err();

@@ -120,14 +120,21 @@ fn is_whole(uploads: &Mutex<Uploads>) -> bool {
     bytes.len() as u64 == SIZE && (0..).zip(bytes).all(|(at, found)| *found == byte(at))
 }
 
+/// What readers of the whole are told.
+fn version_of(uploads: &Mutex<Uploads>) -> Option<String> {
+    let uploads = uploads.lock().unwrap();
+    uploads.whole.as_ref().map(|(_, tag)| format!("\"{tag}\" {SIZE}"))
+}
+
 #[test]
 fn a_long_body_goes_in_parts_of_which_few_are_held() {
     for parallel in [1, 16] {
         let (server, uploads) = started();
         let objects = bucket_within(&server, &RemoteOptions { parallel, ..hasty() }, &Gate::default());
         let body = Made::new(false);
-        objects.put("k", &body).unwrap();
+        let version = objects.put_version("k", &body).unwrap();
         assert!(is_whole(&uploads));
+        assert_eq!(version, version_of(&uploads));
         assert_eq!((body.longest.load(SeqCst), uploads.lock().unwrap().aborted), (16 * MIB, 0));
         assert_eq!(server.take_log().len(), 1 + 5 + 1);
         assert!(server.most_busy() <= parallel.min(4), "{}", server.most_busy());
@@ -157,9 +164,9 @@ fn parts_and_answers_that_get_lost_are_sent_again() {
             || (200, vec![], b"<?xml version=\"1.0\"?><Error><Code>InternalError</Code></Error>".to_vec());
         if is_end && *ends == 1 { Some(failed()) } else { answer }
     });
-    objects.put("k", &Made::new(false)).unwrap();
+    let version = objects.put_version("k", &Made::new(false)).unwrap();
     assert!(is_whole(&uploads));
-    assert_eq!(uploads.lock().unwrap().aborted, 0);
+    assert_eq!((version, uploads.lock().unwrap().aborted), (version_of(&uploads), 0));
 }
 
 #[test]

@@ -84,7 +84,9 @@ fn one_that_came_later_and_was_complete_before_is_told() {
         _ => known(request),
     });
     let objects = container(&server);
-    objects.put("other", &b"x".to_vec()).unwrap();
+    assert!(objects.put_version("other", &b"x".to_vec()).unwrap().is_some());
+    // Nobody says which one is there now.
+    assert_eq!(objects.put_version("k", &b"mine".to_vec()).unwrap(), None);
     server.fail([Fault::Status(404, "")]);
     server.put("/v1/A/box/p/k", b"theirs".to_vec(), Some("t"));
     assert!(!objects.create("k", b"mine").unwrap());
