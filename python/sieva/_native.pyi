@@ -8,6 +8,7 @@ Long because the native module is one, and a stub describes one.
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import timedelta
+from pathlib import Path
 from typing import Any, BinaryIO, Literal, NotRequired, TypedDict
 
 import numpy as np
@@ -353,8 +354,10 @@ class Group:
     def produce(self, producer: str, options: dict[str, Any]) -> dict[str, Any]:
         """Make and put what is asked for."""
 
-    def follow(self, user: str, ask: str, folder: str) -> dict[str, Any]:
-        """Fetch what is new into a folder."""
+    def follow(
+        self, user: str, ask: str, folder: str, convert: tuple[str, Callable[[Path, Path], None]] | None = None
+    ) -> dict[str, Any]:
+        """Fetch what is new into a folder; `convert` makes something else of a file that came."""
 
     def follow_many(self, user: str, folders: _List[tuple[str, str]]) -> _List[dict[str, Any]]:
         """Fetch what is new of several asks, each into a folder."""

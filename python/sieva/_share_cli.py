@@ -345,6 +345,12 @@ def produce(
 @click.option("-o", "--output", required=True, metavar="DIR", help="The folder, which is for this ask alone.")
 @click.option("--once", is_flag=True, help="One pass, for cron.")
 @click.option("--interval", type=Duration(), default=_INTERVAL, metavar="TIME", help="Between passes: 5s.")
+@click.option(
+    "--format",
+    "kind",
+    type=click.Choice(["zarr"]),
+    help="Make a Zarr hierarchy of each file, asked for as netcdf or hdf5; by default files as they come.",
+)
 @_as("user")
 def follow(  # noqa: PLR0917 - a command has as many parameters as options
     place: str,
@@ -352,13 +358,14 @@ def follow(  # noqa: PLR0917 - a command has as many parameters as options
     output: str,
     once: bool,
     interval: float,
+    kind: str | None,
     name: str | None,
 ) -> None:
     """Keep a folder current with the answers to NAME: a file for each file of the producers."""
     group = group_of(place)
 
     def run() -> Followed:
-        return group.follow(ask_name, output, user=name)
+        return group.follow(ask_name, output, format=kind, user=name)
 
     if once:
         done = run()

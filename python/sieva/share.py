@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from sieva import _native, errors
 from sieva._share_files import code_bytes, document_text
+from sieva._share_formats import converter
 from sieva._share_names import this_host, this_user
 from sieva._share_options import key_path, pass_options
 from sieva._share_planned import PlannedConsumer, PlannedResult, PlannedStep, consumers_of
@@ -427,7 +428,14 @@ class Group(Publishing):
         )
         return Produced(**self._native.produce(self._producer(producer), options))
 
-    def follow(self, name: str, folder: str | os.PathLike[str], *, user: str | None = None) -> Followed:
+    def follow(
+        self,
+        name: str,
+        folder: str | os.PathLike[str],
+        *,
+        format: str | None = None,  # noqa: A002 - as everywhere
+        user: str | None = None,
+    ) -> Followed:
         """Fetch the answers to an ask that are not in a folder yet: one pass.
 
         What was fetched is deleted in the group by the producer's next pass, once nobody else wants it.
@@ -438,6 +446,10 @@ class Group(Publishing):
             The name of the ask.
         folder
             Where the files go, one of each step; it is made, and is for this ask alone.
+        format
+            ``zarr``: of each file a Zarr v3 hierarchy is made here, a directory that has its name when all of it
+            is there; what is asked for is netcdf or hdf5 then. None: the files as they come. A folder stays as it
+            was begun.
         user
             Whose ask; by default the user of this process.
 
@@ -450,9 +462,12 @@ class Group(Publishing):
         FileNotFoundError
             Nothing is asked for by that name.
         ValueError
-            The folder is that of another ask, or another process keeps it.
+            The folder is that of another ask or format, another process keeps it, or there is no Zarr of what is
+            asked for.
         """
-        return Followed._of(self._native.follow(user or this_user(), name, os.fspath(folder)))
+        who = user or this_user()
+        convert = None if format is None else converter(format, name, self.asks(who))
+        return Followed._of(self._native.follow(who, name, os.fspath(folder), convert))
 
     def follow_many(
         self, folders: Mapping[str, str | os.PathLike[str]], *, user: str | None = None

@@ -217,7 +217,7 @@ impl ForeignReader for PyReader {
 }
 
 /// What a reader raised, as an error of ours: with its own kind and hint where it is one of `sieva.errors`.
-fn native_error(py: Python<'_>, e: &PyErr) -> Error {
+pub(crate) fn native_error(py: Python<'_>, e: &PyErr) -> Error {
     if interrupt_again(py, e) {
         return Error::new(ErrorKind::Cancelled, "interrupted");
     }

@@ -1,7 +1,7 @@
 //! `sieva._native.Group`: sharing through a store.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -10,11 +10,12 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use sieva::{Error, ErrorKind};
 use sieva_share::{
-    Asking, CalibrateOptions, Config, FollowOptions, Followed, Follower, Followers, GroupKey, GroupOptions,
+    Asking, CalibrateOptions, Config, Convert, FollowOptions, Followed, Follower, Followers, GroupKey, GroupOptions,
     Packing, PlannedStep, Prices, Producer, ProducerOptions, Rate,
 };
 
 use crate::errors::to_python;
+use crate::foreign::native_error;
 use crate::interrupt::interruptible;
 use crate::query::price_dict;
 
@@ -199,15 +200,18 @@ impl Group {
         Ok(out)
     }
 
+    #[pyo3(signature = (user, ask, folder, convert=None))]
     fn follow<'py>(
         &self,
         py: Python<'py>,
         user: &str,
         ask: &str,
         folder: PathBuf,
+        convert: Option<(String, Py<PyAny>)>,
     ) -> PyResult<Bound<'py, PyDict>> {
         let cancel = Arc::new(AtomicBool::new(false));
-        let options = FollowOptions { cancel: Arc::clone(&cancel) };
+        let convert = convert.map(|(suffix, call)| Arc::new(Converter { suffix, call }) as Arc<dyn Convert>);
+        let options = FollowOptions { cancel: Arc::clone(&cancel), convert };
         let done = interruptible(py, &cancel, || Follower::new(&self.0, user, ask, &folder)?.pass(&options))?;
         followed_dict(py, done)
     }
@@ -219,11 +223,28 @@ impl Group {
         folders: Vec<(String, PathBuf)>,
     ) -> PyResult<Vec<Bound<'py, PyDict>>> {
         let cancel = Arc::new(AtomicBool::new(false));
-        let options = FollowOptions { cancel: Arc::clone(&cancel) };
+        let options = FollowOptions { cancel: Arc::clone(&cancel), ..FollowOptions::default() };
         let wanted: Vec<(&str, &PathBuf)> =
             folders.iter().map(|(ask, folder)| (ask.as_str(), folder)).collect();
         let done = interruptible(py, &cancel, || Followers::new(&self.0, user, &wanted)?.pass(&options))?;
         done.into_iter().map(|one| followed_dict(py, one)).collect()
+    }
+}
+
+/// Has Python make something else of a file that came.
+struct Converter {
+    suffix: String,
+    /// Called with the paths of what came, and of what is made.
+    call: Py<PyAny>,
+}
+
+impl Convert for Converter {
+    fn suffix(&self) -> &str {
+        &self.suffix
+    }
+
+    fn convert(&self, from: &Path, to: &Path) -> sieva::Result<()> {
+        Python::attach(|py| self.call.call1(py, (from, to)).map(drop).map_err(|e| native_error(py, &e)))
     }
 }
 

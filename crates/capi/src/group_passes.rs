@@ -218,7 +218,8 @@ pub unsafe extern "C" fn sieva_group_follow(
             let size = size_of_given(followed, "followed", size_of::<Followed>())?;
             (handle, user, name, folder, stop.as_ref(), size)
         };
-        let options = FollowOptions { cancel: stop.map_or_else(Arc::default, |stop| Arc::clone(&stop.0)) };
+        let cancel = stop.map_or_else(Arc::default, |stop| Arc::clone(&stop.0));
+        let options = FollowOptions { cancel, ..FollowOptions::default() };
         let done = Follower::new(&handle.group, user, name, folder)?.pass(&options)?;
         let failures = done.failures.iter().filter_map(|entry| {
             let failure = entry.failure.as_ref()?;

@@ -24,11 +24,33 @@ use crate::state::{Have, State};
 /// Files, and bytes of them, after which the state of a folder is kept while more are fetched.
 const MOST_UNKEPT: (usize, u64) = (32, 64 << 20);
 
+/// Makes something else of the files that come, for consumers who want them in a format that no object has.
+pub trait Convert: Send + Sync {
+    /// What the names end with of what it makes, without the point.
+    fn suffix(&self) -> &str;
+
+    /// Makes at `to` what `from` holds: a file, or a directory, which is there when all of it is there, in place of what was
+    /// there.
+    ///
+    /// # Errors
+    /// What it cannot make, which is told and tried again by the next pass.
+    fn convert(&self, from: &Path, to: &Path) -> Result<()>;
+}
+
 /// How a pass is made.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct FollowOptions {
+    /// What is made of the files; `None`: they are kept as they come.
+    pub convert: Option<Arc<dyn Convert>>,
     /// Stops the pass when it is set.
     pub cancel: Arc<AtomicBool>,
+}
+
+impl FollowOptions {
+    /// What names of files end with that are kept otherwise than they come.
+    pub(crate) fn kept_as(&self) -> Option<&str> {
+        self.convert.as_deref().map(Convert::suffix)
+    }
 }
 
 /// What a pass did.
@@ -87,13 +109,15 @@ impl Follower {
         done.pop().ok_or_else(|| Error::new(ErrorKind::Internal, "a pass did nothing"))
     }
 
-    /// Takes the folder for this process, and reads its state.
-    pub(crate) fn enter(&self) -> Result<(Lock, State)> {
+    /// Takes the folder for this process, and reads its state; one that is kept in another way is refused.
+    pub(crate) fn enter(&self, options: &FollowOptions) -> Result<(Lock, State)> {
         let alone = Lock::take(&self.folder.join(".sieva-follow.lock"), || {
             let message = format!("another process keeps '{}' current", self.folder.display());
             Error::new(ErrorKind::InvalidValue, message).hint("wait for it")
         })?;
-        Ok((alone, State::load(&self.folder, &self.group.name(), &self.user, &self.ask)?))
+        let mut state = State::load(&self.folder, &self.group.name(), &self.user, &self.ask)?;
+        state.keep_as(&self.folder, options.kept_as())?;
+        Ok((alone, state))
     }
 
     /// Takes what all producers put, and keeps the state whatever happens.
@@ -154,7 +178,7 @@ impl Follower {
             if options.cancel.load(Ordering::Relaxed) {
                 return Err(Error::new(ErrorKind::Cancelled, "the pass was interrupted"));
             }
-            match self.entry(producer, entry, taking)? {
+            match self.entry(producer, entry, taking, options)? {
                 Took::Done => {
                     let next = (answers.epoch, entry.serial.saturating_add(1));
                     taking.state.through.insert(producer.to_owned(), next);
@@ -166,21 +190,32 @@ impl Follower {
         Ok(())
     }
 
-    fn entry(&self, producer: &str, entry: &Entry, taking: &mut Taking<'_>) -> Result<Took> {
+    fn entry(
+        &self,
+        producer: &str,
+        entry: &Entry,
+        taking: &mut Taking<'_>,
+        options: &FollowOptions,
+    ) -> Result<Took> {
         let Taking { state, done, ahead, .. } = taking;
         let Some(object) = &entry.object else {
             done.failures.push(entry.clone());
             return Ok(Took::Done);
         };
-        let name = file_name(producer, entry, state);
+        let name = file_name(producer, entry, state, options);
         let there = state.files.get(&name).is_some_and(|have| have.checksum == object.checksum);
         let path = self.folder.join(&name);
         if there && path.exists() {
             done.failures.extend(entry.failure.is_some().then(|| entry.clone()));
             return Ok(Took::Done);
         }
-        match self.fetch(object, &path, ahead) {
-            Ok(Some(moved)) => done.bytes += moved,
+        match self.fetch(object, &path, ahead, options) {
+            Ok(Some((moved, Ok(())))) => done.bytes += moved,
+            Ok(Some((_, Err(e)))) if e.kind() == ErrorKind::Cancelled => return Err(e),
+            Ok(Some((_, Err(e)))) => {
+                done.troubles.push(e);
+                return Ok(Took::Later);
+            }
             // Replaced by a later state, or withdrawn, between the index and this: the next pass sees that.
             Ok(None) => {
                 let place = self.group.objects.location(&object.key);
@@ -202,9 +237,15 @@ impl Follower {
         Ok(Took::Done)
     }
 
-    /// Puts a result's bytes under a name when they are there and right; how many were moved, or none where the object is
-    /// gone.
-    fn fetch(&self, object: &ObjectRef, path: &Path, ahead: &Ahead<'_>) -> Result<Option<u64>> {
+    /// Puts a result's bytes, or what is made of them, under a name when they are there and right; how many were moved, and whether
+    /// something was made of them, or none where the object is gone.
+    fn fetch(
+        &self,
+        object: &ObjectRef,
+        path: &Path,
+        ahead: &Ahead<'_>,
+        options: &FollowOptions,
+    ) -> Result<Option<(u64, Result<()>)>> {
         let begin = object.offset;
         if begin.checked_add(object.size).is_none_or(|end| i64::try_from(end).is_err()) {
             let (place, size) = (self.group.objects.location(&object.key), object.size);
@@ -240,10 +281,15 @@ impl Follower {
             let message = format!("'{place}' is damaged: its checksum is not the one that was put");
             return Err(Error::new(ErrorKind::CorruptFile, message));
         }
+        if let Some(convert) = &options.convert {
+            local::told("writing", path, aside.file().and_then(|file| file.flush()))?;
+            // What came goes when `aside` does.
+            return Ok(Some((moved, convert.convert(&aside.path(), path))));
+        }
         // The state is in the folder, and waits for the names that were given in it before.
         let published = if folder == self.folder { aside.publish_bytes() } else { aside.publish(true) };
         local::told("writing", path, published)?;
-        Ok(Some(moved))
+        Ok(Some((moved, Ok(()))))
     }
 }
 
@@ -281,9 +327,9 @@ enum Took {
 }
 
 /// The name of an answer in the folder: its own, which that of another producer or step never takes.
-fn file_name(producer: &str, entry: &Entry, state: &State) -> String {
-    let suffix = Format::named(&entry.format).ok().and_then(|f| f.suffixes().first().copied());
-    let suffix = suffix.unwrap_or("bin");
+fn file_name(producer: &str, entry: &Entry, state: &State, options: &FollowOptions) -> String {
+    let own = || Format::named(&entry.format).ok().and_then(|f| f.suffixes().first().copied());
+    let suffix = options.kept_as().or_else(own).unwrap_or("bin");
     let step = names::of_file(&entry.step.name);
     let stem = step.strip_suffix(".nc").or_else(|| step.strip_suffix(".h5")).unwrap_or(&step);
     let of_producer = format!("{step}-{producer}");

@@ -60,7 +60,7 @@ pub(crate) fn pass(
     let mut done = Vec::with_capacity(followers.len());
     for some in followers.chunks(TOGETHER) {
         let (_locks, states): (Vec<Lock>, Vec<State>) =
-            some.iter().map(Follower::enter).collect::<Result<Vec<_>>>()?.into_iter().unzip();
+            some.iter().map(|one| one.enter(options)).collect::<Result<Vec<_>>>()?.into_iter().unzip();
         // After the locks: what another process took before is not taken again from an index of before.
         let mut seen = Seen::of(group, user, some)?;
         // Whatever a listing says: of whom something was taken, there may be more.

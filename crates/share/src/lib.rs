@@ -60,7 +60,7 @@ mod zones;
 pub use asks::Asking;
 pub use calibrate::{CalibrateOptions, Calibration, Rate, calibrate};
 pub use fetch::{FetchOptions, Fetched};
-pub use follow::{FollowOptions, Followed, Follower};
+pub use follow::{Convert, FollowOptions, Followed, Follower};
 pub use followers::Followers;
 pub use group::{Group, GroupOptions};
 pub use json::plan_json;

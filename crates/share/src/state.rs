@@ -25,6 +25,9 @@ pub(crate) struct State {
     pub user: String,
     /// Which of the user's asks.
     pub ask: String,
+    /// What the names of its files end with, where these are not kept as they come.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    kept_as: Option<String>,
     /// Of each producer the epoch of its index, and the first serial that is not here.
     pub through: Through,
     /// The files, by their names in the folder.
@@ -70,6 +73,22 @@ impl State {
             return Err(Error::new(ErrorKind::InvalidValue, message).hint("take another folder"));
         }
         Ok(state)
+    }
+
+    /// Has the folder kept as files (or directories) whose names end so, as its first pass had it.
+    ///
+    /// # Errors
+    /// `invalid-value` for a folder that is kept otherwise: files of before would stay beside what takes their place.
+    pub fn keep_as(&mut self, folder: &Path, suffix: Option<&str>) -> Result<()> {
+        let is_new = self.through.is_empty() && self.files.is_empty();
+        if is_new || self.kept_as.as_deref() == suffix {
+            self.kept_as = suffix.map(str::to_owned);
+            return Ok(());
+        }
+        let said = |suffix: Option<&str>| suffix.map_or("as they come".to_owned(), |s| format!("as '.{s}'"));
+        let (is, asked) = (said(self.kept_as.as_deref()), said(suffix));
+        let message = format!("the files of '{}' are kept {is}, not {asked}", folder.display());
+        Err(Error::new(ErrorKind::InvalidValue, message).hint("take another folder, for an ask of its own"))
     }
 
     /// Keeps it.

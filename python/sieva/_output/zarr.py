@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import struct
 import warnings
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from sieva._interrupt import uninterrupted
 from sieva._output.grid import write_arrays
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -26,6 +28,13 @@ _CHUNK_BYTES = 8 << 20
 
 def write(query: Query, path: Path, layout: Layout | None = None) -> None:
     """Write the rows of a query to a directory."""
+    with created(path) as group:
+        write_arrays(query, ZarrContainer(group), layout)
+
+
+@contextmanager
+def created(path: Path) -> Iterator[Any]:
+    """Make a group in a directory, to be written in the block."""
     zarr = required("zarr", "Zarr")
     with warnings.catch_warnings():
         # zarr-python tells at each use that texts of any length are not in the specification yet.
@@ -33,7 +42,7 @@ def write(query: Query, path: Path, layout: Layout | None = None) -> None:
         warnings.filterwarnings("ignore", message=".*does not have a Zarr V3 specification.*")
         with uninterrupted():
             group = zarr.create_group(path, zarr_format=3, overwrite=True)
-        write_arrays(query, ZarrContainer(group), layout)
+        yield group
 
 
 class ZarrContainer:
@@ -52,6 +61,9 @@ class ZarrContainer:
             shape = tuple(dims[name] or 0 for name in variable.dims)
             is_text = variable.dtype == object
             attributes = {name: plain(value) for name, value in variable.attrs.items()}
+            if is_text:
+                # Of netCDF's characters: readers would decode once more what is text already.
+                attributes.pop("_Encoding", None)
             if not is_text and variable.fill is not None:
                 attributes["_FillValue"] = encoded_fill(variable.fill, variable.dtype)
             self.arrays[variable.name] = self.group.create_array(

@@ -1,0 +1,49 @@
+"""Formats that a consumer has in a folder and no object of a group has: made here, of the files that come."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sieva import errors
+from sieva._printable import shown
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from pathlib import Path
+
+    from sieva.share import Ask
+
+# Formats of asks whose files have arrays.
+_ARRAYS = ("netcdf", "hdf5")
+
+
+def converter(kind: str, name: str, asks: Iterable[Ask]) -> tuple[str, Callable[[Path, Path], None]]:
+    """Return what names end with in a format, and what makes such a one of a file.
+
+    Parameters
+    ----------
+    kind
+        The format.
+    name, asks
+        What is followed, among all that is asked for.
+
+    Raises
+    ------
+    InvalidValue
+        There is no such format, or it is not made of what is asked for.
+    """
+    if kind != "zarr":
+        raise errors.InvalidValue(
+            f"format={kind!r}: expected 'zarr'", "others are asked for: sieva share ask --format"
+        )
+    asked = next((ask.format for ask in asks if ask.name == name), None)
+    if asked is not None and asked not in _ARRAYS:
+        raise errors.InvalidValue(
+            f"no Zarr is made of {asked}, as {shown(name)} is asked for",
+            f"ask for it as {' or '.join(_ARRAYS)}: sieva share ask --format netcdf",
+        )
+    from sieva._extras import required
+    from sieva._output.zarr_copy import copy
+
+    required("zarr", "Zarr")
+    return kind, copy
