@@ -351,11 +351,18 @@ class Group:
     def plan(self, producer: str, options: dict[str, Any]) -> list[dict[str, Any]]:
         """Return what a pass would make; options are seconds to settle, memory, threads, and the spool."""
 
-    def produce(self, producer: str, options: dict[str, Any]) -> dict[str, Any]:
+    def produce(
+        self, producer: str, options: dict[str, Any], progress: Callable[[int, int], None] | None = None
+    ) -> dict[str, Any]:
         """Make and put what is asked for."""
 
     def follow(
-        self, user: str, ask: str, folder: str, convert: tuple[str, Callable[[Path, Path], None]] | None = None
+        self,
+        user: str,
+        ask: str,
+        folder: str,
+        convert: tuple[str, Callable[[Path, Path], None]] | None = None,
+        progress: Callable[[int, int], None] | None = None,
     ) -> dict[str, Any]:
         """Fetch what is new into a folder; `convert` makes something else of a file that came."""
 
@@ -385,7 +392,12 @@ def unpublish_named(group: Group, user: str, name: str) -> None:
 def list_published(group: Group) -> str:
     """Return what is published as JSON."""
 
-def fetch_named(group: Group, name: str, path: str | os.PathLike[str]) -> tuple[int, int]:
+def fetch_named(
+    group: Group,
+    name: str,
+    path: str | os.PathLike[str],
+    progress: Callable[[int, int], None] | None = None,
+) -> tuple[int, int]:
     """Put what a name leads to into a file; returns its bytes, and how many came."""
 
 def link_named(group: Group, name: str, expires: float) -> tuple[str, bool]:

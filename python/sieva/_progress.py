@@ -40,19 +40,24 @@ def progress_to(progress: bool | Told, title: str, *, is_bytes: bool = True) -> 
 
     from sieva._printable import printable
 
-    with Progress(*_columns(is_bytes), console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(escape(printable(title)), total=None)
-        known = 0
+    bar = Progress(*_columns(is_bytes), console=Console(stderr=True), transient=True)
+    task = bar.add_task(escape(printable(title)), total=None)
+    known = 0
 
-        def told(done: int, total: int) -> None:
-            nonlocal known
-            if total != known:
-                # Another part of the work begins, with a rate of its own.
-                known = total
-                bar.reset(task, total=total)
-            bar.update(task, completed=done)
+    def told(done: int, total: int) -> None:
+        nonlocal known
+        if total != known:
+            # Another part of the work begins, with a rate of its own.
+            known = total
+            bar.reset(task, total=total)
+            # Shown from here on: where there is nothing to do there is no bar.
+            bar.start()
+        bar.update(task, completed=done)
 
+    try:
         yield told
+    finally:
+        bar.stop()
 
 
 def _columns(is_bytes: bool) -> list[ProgressColumn]:

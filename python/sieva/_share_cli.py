@@ -321,7 +321,7 @@ def produce(
     group = group_of(place)
 
     def run() -> Produced:
-        return group.produce(name, **options)
+        return group.produce(name, progress=True, **options)
 
     if once:
         done = run()
@@ -365,7 +365,7 @@ def follow(  # noqa: PLR0917 - a command has as many parameters as options
     group = group_of(place)
 
     def run() -> Followed:
-        return group.follow(ask_name, output, format=kind, user=name)
+        return group.follow(ask_name, output, format=kind, user=name, progress=True)
 
     if once:
         done = run()

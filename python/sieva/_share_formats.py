@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sieva import errors
-from sieva._printable import shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -39,7 +38,7 @@ def converter(kind: str, name: str, asks: Iterable[Ask]) -> tuple[str, Callable[
     asked = next((ask.format for ask in asks if ask.name == name), None)
     if asked is not None and asked not in _ARRAYS:
         raise errors.InvalidValue(
-            f"no Zarr is made of {asked}, as {shown(name)} is asked for",
+            f"no Zarr is made of {asked}, as {name!r} is asked for",
             f"ask for it as {' or '.join(_ARRAYS)}: sieva share ask --format netcdf",
         )
     from sieva._extras import required

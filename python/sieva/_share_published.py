@@ -9,12 +9,16 @@ import tempfile
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sieva import _native, errors
 from sieva._output import format_of
+from sieva._progress import progress_to
 from sieva._query import Query
 from sieva._share_names import this_user
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 # Seconds for which a link is good, where nobody says.
 _EXPIRES = 3600.0
@@ -108,9 +112,9 @@ class Publishing:
     ) -> Published:
         """Put a file, or the result of a query, into the group under a name, in place of what is there.
 
-        It is put as it is: those who have no sieva read it by other tools, or by the address of `link`. Beside
-        one of 4 MiB and more that is HDF5, netCDF or FITS zone maps are put, so that those who query it by its
-        address (`Published.location`) read what they need; not in an encrypted group.
+        It is put as it is: those who have no sieva read it by other tools, or by the address of `link`.
+        Beside one of 4 MiB and more that is HDF5, netCDF or FITS zone maps are put, so that those who query
+        it by its address (`Published.location`) read what they need; not in an encrypted group.
 
         Parameters
         ----------
@@ -156,9 +160,7 @@ class Publishing:
             if format is not None:
                 raise errors.InvalidValue(f"format={format!r} of a file, which is put as it is")
             path = os.fspath(what)
-            done = _native.publish_file(
-                self._native, who, name or Path(path).name, path, seconds, zone_maps
-            )
+            done = _native.publish_file(self._native, who, name or Path(path).name, path, seconds, zone_maps)
         return Published._of(json.loads(done))
 
     def unpublish(self, name: str, *, user: str | None = None) -> None:
@@ -175,7 +177,13 @@ class Publishing:
         """Return what is published, in order of users and names."""
         return [Published._of(known) for known in json.loads(_native.list_published(self._native))]
 
-    def fetch(self, name: str, path: str | os.PathLike[str] | None = None) -> Path:
+    def fetch(
+        self,
+        name: str,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        progress: bool | Callable[[int, int], None] = False,
+    ) -> Path:
         """Put what a name leads to into a file, when all of it is here and right.
 
         One that was stopped is gone on with: what came until then lies beside the file.
@@ -187,6 +195,9 @@ class Publishing:
             producer's file.
         path
             The file; by default as the name ends, in this directory.
+        progress
+            True shows a bar on stderr, if that is a terminal; a function is called with the bytes that are
+            here, and all of them.
 
         Returns
         -------
@@ -203,7 +214,8 @@ class Publishing:
             The bytes are not those that were put.
         """
         target = Path(path) if path is not None else Path(_last(name))
-        _native.fetch_named(self._native, name, target)
+        with progress_to(progress, f"fetching {target.name}") as told:
+            _native.fetch_named(self._native, name, target, told)
         return target
 
     def link(self, name: str, *, expires: float = _EXPIRES) -> Link:

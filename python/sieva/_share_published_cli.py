@@ -68,7 +68,7 @@ def fetch(place: str, name: str, output: str | None) -> None:
 
     What was stopped is gone on with.
     """
-    say(str(group_of(place).fetch(name, output)))
+    say(str(group_of(place).fetch(name, output, progress=True)))
 
 
 @click.command()

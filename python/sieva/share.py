@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sieva import _native, errors
+from sieva._progress import progress_to
 from sieva._share_files import code_bytes, document_text
 from sieva._share_formats import converter
 from sieva._share_names import this_host, this_user
@@ -32,7 +33,7 @@ from sieva._share_published import Link, Published, Publishing
 from sieva._share_store import Calibrated, calibrate
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
 __all__ = [
     "Ask",
@@ -377,6 +378,7 @@ class Group(Publishing):
         prices: tuple[float, float, float] | None = None,
         threads: int | None = None,
         spool: str | os.PathLike[str] | None = None,
+        progress: bool | Callable[[int, int], None] = False,
     ) -> Produced:
         """Make and put all that is asked for and not there yet, delete what nobody needs any more: one pass.
 
@@ -402,6 +404,9 @@ class Group(Publishing):
             By default one for each core.
         spool
             Where results are kept until they are put; by default where temporary files are.
+        progress
+            True shows a bar on stderr, if that is a terminal; a function is called with the answers that are
+            there, and those that the pass has to give, from any thread.
 
         Returns
         -------
@@ -426,7 +431,9 @@ class Group(Publishing):
             object_size=object_size,
             prices=prices,
         )
-        return Produced(**self._native.produce(self._producer(producer), options))
+        name = self._producer(producer)
+        with progress_to(progress, "answering", is_bytes=False) as told:
+            return Produced(**self._native.produce(name, options, told))
 
     def follow(
         self,
@@ -435,6 +442,7 @@ class Group(Publishing):
         *,
         format: str | None = None,  # noqa: A002 - as everywhere
         user: str | None = None,
+        progress: bool | Callable[[int, int], None] = False,
     ) -> Followed:
         """Fetch the answers to an ask that are not in a folder yet: one pass.
 
@@ -447,11 +455,13 @@ class Group(Publishing):
         folder
             Where the files go, one of each step; it is made, and is for this ask alone.
         format
-            ``zarr``: of each file a Zarr v3 hierarchy is made here, a directory that has its name when all of it
-            is there; what is asked for is netcdf or hdf5 then. None: the files as they come. A folder stays as it
-            was begun.
+            ``zarr``: of each file a Zarr v3 hierarchy is made here, a directory that has its name when all of
+            it is there; what is asked for is netcdf or hdf5 then. None: the files as they come. A folder
+            stays as it was begun.
         user
             Whose ask; by default the user of this process.
+        progress
+            As of `produce`, with bytes.
 
         Returns
         -------
@@ -462,12 +472,13 @@ class Group(Publishing):
         FileNotFoundError
             Nothing is asked for by that name.
         ValueError
-            The folder is that of another ask or format, another process keeps it, or there is no Zarr of what is
-            asked for.
+            The folder is that of another ask or format, another process keeps it, or there is no Zarr of
+            what is asked for.
         """
         who = user or this_user()
         convert = None if format is None else converter(format, name, self.asks(who))
-        return Followed._of(self._native.follow(who, name, os.fspath(folder), convert))
+        with progress_to(progress, f"fetching {name}") as told:
+            return Followed._of(self._native.follow(who, name, os.fspath(folder), convert, told))
 
     def follow_many(
         self, folders: Mapping[str, str | os.PathLike[str]], *, user: str | None = None

@@ -12,7 +12,7 @@ use sieva_share::{FetchOptions, PublishOptions};
 use crate::errors::to_python;
 use crate::interrupt::interruptible;
 use crate::query::Query;
-use crate::share::{Group, asked, unprintable};
+use crate::share::{Group, asked, looked_on, unprintable};
 
 /// Publishes a file; returns what was published as JSON.
 #[pyfunction]
@@ -70,9 +70,19 @@ pub fn list_published(py: Python<'_>, group: &Group) -> PyResult<String> {
 
 /// Puts what a name leads to into a file; returns its bytes, and how many came.
 #[pyfunction]
-pub fn fetch_named(py: Python<'_>, group: &Group, name: &str, path: PathBuf) -> PyResult<(u64, u64)> {
-    let options = FetchOptions::default();
-    let done = interruptible(py, &options.cancel, || group.0.fetch(name, &path, &options))?;
+#[pyo3(signature = (group, name, path, progress=None))]
+pub fn fetch_named(
+    py: Python<'_>,
+    group: &Group,
+    name: &str,
+    path: PathBuf,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<(u64, u64)> {
+    let mut options = FetchOptions::default();
+    let cancel = Arc::clone(&options.cancel);
+    let teller = looked_on(progress, &cancel, &mut options.progress);
+    let done = interruptible(py, &cancel, || group.0.fetch(name, &path, &options));
+    let done = teller.outcome(done)?;
     Ok((done.size, done.came))
 }
 

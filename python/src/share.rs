@@ -10,12 +10,13 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use sieva::{Error, ErrorKind};
 use sieva_share::{
-    Asking, CalibrateOptions, Config, Convert, FollowOptions, Followed, Follower, Followers, GroupKey, GroupOptions,
-    Packing, PlannedStep, Prices, Producer, ProducerOptions, Rate,
+    Asking, CalibrateOptions, Config, Convert, FollowOptions, Followed, Follower, Followers, GroupKey,
+    GroupOptions, OnProgress, Packing, PlannedStep, Prices, Producer, ProducerOptions, Rate,
 };
 
 use crate::errors::to_python;
 use crate::foreign::native_error;
+use crate::index::{Teller, tell};
 use crate::interrupt::interruptible;
 use crate::query::price_dict;
 
@@ -177,14 +178,18 @@ impl Group {
         PyList::new(py, steps)
     }
 
+    #[pyo3(signature = (producer, options, progress=None))]
     fn produce<'py>(
         &self,
         py: Python<'py>,
         producer: &str,
         options: Options,
+        progress: Option<Py<PyAny>>,
     ) -> PyResult<Bound<'py, PyDict>> {
-        let (options, cancel) = pass_options(options)?;
-        let done = interruptible(py, &cancel, || Producer::open(&self.0, producer)?.pass(&options))?;
+        let (mut options, cancel) = pass_options(options)?;
+        let teller = looked_on(progress, &cancel, &mut options.progress);
+        let done = interruptible(py, &cancel, || Producer::open(&self.0, producer)?.pass(&options));
+        let done = teller.outcome(done)?;
         let out = PyDict::new(py);
         out.set_item("steps", done.steps)?;
         out.set_item("answers", done.entries)?;
@@ -200,7 +205,7 @@ impl Group {
         Ok(out)
     }
 
-    #[pyo3(signature = (user, ask, folder, convert=None))]
+    #[pyo3(signature = (user, ask, folder, convert=None, progress=None))]
     fn follow<'py>(
         &self,
         py: Python<'py>,
@@ -208,12 +213,15 @@ impl Group {
         ask: &str,
         folder: PathBuf,
         convert: Option<(String, Py<PyAny>)>,
+        progress: Option<Py<PyAny>>,
     ) -> PyResult<Bound<'py, PyDict>> {
         let cancel = Arc::new(AtomicBool::new(false));
         let convert = convert.map(|(suffix, call)| Arc::new(Converter { suffix, call }) as Arc<dyn Convert>);
-        let options = FollowOptions { cancel: Arc::clone(&cancel), convert };
-        let done = interruptible(py, &cancel, || Follower::new(&self.0, user, ask, &folder)?.pass(&options))?;
-        followed_dict(py, done)
+        let cancelled = Arc::clone(&cancel);
+        let mut options = FollowOptions { cancel: cancelled, convert, ..FollowOptions::default() };
+        let teller = looked_on(progress, &cancel, &mut options.progress);
+        let done = interruptible(py, &cancel, || Follower::new(&self.0, user, ask, &folder)?.pass(&options));
+        followed_dict(py, teller.outcome(done)?)
     }
 
     fn follow_many<'py>(
@@ -229,6 +237,20 @@ impl Group {
         let done = interruptible(py, &cancel, || Followers::new(&self.0, user, &wanted)?.pass(&options))?;
         done.into_iter().map(|one| followed_dict(py, one)).collect()
     }
+}
+
+/// Has a function of Python told how far something is; no function looks on at nothing.
+pub(crate) fn looked_on(
+    progress: Option<Py<PyAny>>,
+    cancel: &Arc<AtomicBool>,
+    on: &mut OnProgress,
+) -> Teller {
+    let is_wanted = progress.is_some();
+    let (teller, told) = tell(progress, cancel);
+    if is_wanted {
+        *on = OnProgress::new(told);
+    }
+    teller
 }
 
 /// Has Python make something else of a file that came.
@@ -308,6 +330,7 @@ fn pass_options(given: Options) -> PyResult<(ProducerOptions, Arc<AtomicBool>)> 
         bp_worker: given.bp_worker,
         spool: given.spool,
         cancel: Arc::clone(&cancel),
+        ..ProducerOptions::default()
     };
     Ok((options, cancel))
 }

@@ -58,6 +58,7 @@ class Logged:
         raise AssertionError(f"the log {self.log} does not have the last request")
 
     def mark(self):
+        """Return where the log ends now."""
         self.sent(0)
         return self.log.stat().st_size
 

@@ -93,9 +93,9 @@ impl ProduceOptions {
             prices,
             object_size: some(this.object_size),
             threads: Some(this.threads as usize).filter(|&threads| threads > 0),
-            bp_worker: default.bp_worker,
-            spool: spool.map_or(default.spool, Into::into),
-            cancel: stop.map_or(default.cancel, |stop| Arc::clone(&stop.0)),
+            spool: spool.map_or_else(|| default.spool.clone(), Into::into),
+            cancel: stop.map_or_else(|| Arc::clone(&default.cancel), |stop| Arc::clone(&stop.0)),
+            ..default
         })
     }
 }

@@ -60,7 +60,8 @@ pub unsafe extern "C" fn sieva_group_fetch(
             let (name, path) = (given::text(name, "name")?, given::text(path, "path")?);
             (of(group)?, name, path, stop.as_ref())
         };
-        let options = FetchOptions { cancel: stop.map_or_else(Arc::default, |stop| Arc::clone(&stop.0)) };
+        let cancel = stop.map_or_else(Arc::default, |stop| Arc::clone(&stop.0));
+        let options = FetchOptions { cancel, ..FetchOptions::default() };
         group.fetch(name, path, &options).map(drop)
     })
 }

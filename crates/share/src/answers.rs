@@ -88,6 +88,7 @@ impl Pass<'_> {
             done.entries += 1;
             done.failed += u64::from(failed);
         }
+        self.meter.add(1);
         Ok(())
     }
 

@@ -11,6 +11,7 @@ use sieva_store::objects::Link;
 use crate::group::Group;
 use crate::names;
 use crate::partial::Partial;
+use crate::progress::OnProgress;
 use crate::record::{Entry, ObjectRef};
 
 /// How often something that is replaced while it is fetched is looked for again.
@@ -19,6 +20,8 @@ const CHANGES: usize = 5;
 /// How something is fetched.
 #[derive(Clone, Debug, Default)]
 pub struct FetchOptions {
+    /// Who is told of the bytes that are here.
+    pub progress: OnProgress,
     /// Stops it when it is set; the next one goes on.
     pub cancel: Arc<AtomicBool>,
 }
@@ -140,7 +143,10 @@ impl Group {
 
     fn fill(&self, partial: &mut Partial, object: &ObjectRef, options: &FetchOptions) -> Result<u64> {
         let place = self.objects.location(&object.key);
+        let meter = options.progress.begin(object.size);
         let mut more = |at: u64, out: &mut [u8]| {
+            // What was here since a time before counts, too.
+            meter.reach(at);
             if options.cancel.load(Ordering::Relaxed) {
                 return Err(Error::new(ErrorKind::Cancelled, "fetching was interrupted"));
             }
@@ -150,7 +156,9 @@ impl Group {
                     .hint("it was deleted meanwhile, or its publisher was stopped before it was put: have it published again")),
             }
         };
-        match partial.fill(object.size, &object.checksum, &mut more) {
+        let filled = partial.fill(object.size, &object.checksum, &mut more);
+        meter.reach(object.size);
+        match filled {
             Err(e) if e.kind() == ErrorKind::CorruptFile => {
                 let message = format!("'{place}' is damaged: {}", e.message());
                 Err(Error::new(ErrorKind::CorruptFile, message).hint("have it published again"))

@@ -18,6 +18,7 @@ use crate::group::Group;
 use crate::lock::Lock;
 use crate::made::{PIECE, digest};
 use crate::names;
+use crate::progress::{Meter, OnProgress};
 use crate::record::{self, Answers, Entry, MemberRecord, ObjectRef};
 use crate::state::{Have, State};
 
@@ -40,6 +41,8 @@ pub trait Convert: Send + Sync {
 /// How a pass is made.
 #[derive(Clone, Default)]
 pub struct FollowOptions {
+    /// Who is told of the bytes that are here, of those that are new.
+    pub progress: OnProgress,
     /// What is made of the files; `None`: they are kept as they come.
     pub convert: Option<Arc<dyn Convert>>,
     /// Stops the pass when it is set.
@@ -126,12 +129,11 @@ impl Follower {
         seen: &Seen,
         state: &mut State,
         done: &mut Followed,
-        options: &FollowOptions,
-        ahead: &Ahead<'_>,
+        fetching: &Fetching<'_>,
     ) -> Result<()> {
-        let mut taking = Taking { state, done, ahead, unkept: (0, 0) };
+        let mut taking = Taking { state, done, fetching, unkept: (0, 0) };
         let taken = seen.producers().try_for_each(|producer| {
-            match self.take(producer, seen, &mut taking, options) {
+            match self.take(producer, seen, &mut taking) {
                 // What one producer put wrongly does not keep from what others put.
                 Err(e) if record::is_of_record(&e) => {
                     taking.done.troubles.push(e);
@@ -163,22 +165,16 @@ impl Follower {
     }
 
     /// Takes what a producer put, in order, as far as it can be had.
-    fn take(
-        &self,
-        producer: &str,
-        seen: &Seen,
-        taking: &mut Taking<'_>,
-        options: &FollowOptions,
-    ) -> Result<()> {
+    fn take(&self, producer: &str, seen: &Seen, taking: &mut Taking<'_>) -> Result<()> {
         if seen.answers(producer, &self.ask)?.is_none() {
             taking.unkept.0 += usize::from(taking.state.through.remove(producer).is_some());
         }
         let Some((answers, entries)) = self.new_of(producer, seen, taking.state)? else { return Ok(()) };
         for entry in entries {
-            if options.cancel.load(Ordering::Relaxed) {
+            if taking.fetching.options.cancel.load(Ordering::Relaxed) {
                 return Err(Error::new(ErrorKind::Cancelled, "the pass was interrupted"));
             }
-            match self.entry(producer, entry, taking, options)? {
+            match self.entry(producer, entry, taking)? {
                 Took::Done => {
                     let next = (answers.epoch, entry.serial.saturating_add(1));
                     taking.state.through.insert(producer.to_owned(), next);
@@ -190,26 +186,21 @@ impl Follower {
         Ok(())
     }
 
-    fn entry(
-        &self,
-        producer: &str,
-        entry: &Entry,
-        taking: &mut Taking<'_>,
-        options: &FollowOptions,
-    ) -> Result<Took> {
-        let Taking { state, done, ahead, .. } = taking;
+    fn entry(&self, producer: &str, entry: &Entry, taking: &mut Taking<'_>) -> Result<Took> {
+        let Taking { state, done, fetching, .. } = taking;
         let Some(object) = &entry.object else {
             done.failures.push(entry.clone());
             return Ok(Took::Done);
         };
-        let name = file_name(producer, entry, state, options);
+        let name = file_name(producer, entry, state, fetching.options);
         let there = state.files.get(&name).is_some_and(|have| have.checksum == object.checksum);
         let path = self.folder.join(&name);
         if there && path.exists() {
+            fetching.meter.add(object.size);
             done.failures.extend(entry.failure.is_some().then(|| entry.clone()));
             return Ok(Took::Done);
         }
-        match self.fetch(object, &path, ahead, options) {
+        match self.fetch(object, &path, fetching) {
             Ok(Some((moved, Ok(())))) => done.bytes += moved,
             Ok(Some((_, Err(e)))) if e.kind() == ErrorKind::Cancelled => return Err(e),
             Ok(Some((_, Err(e)))) => {
@@ -243,9 +234,9 @@ impl Follower {
         &self,
         object: &ObjectRef,
         path: &Path,
-        ahead: &Ahead<'_>,
-        options: &FollowOptions,
+        fetching: &Fetching<'_>,
     ) -> Result<Option<(u64, Result<()>)>> {
+        let Fetching { options, ahead, meter } = fetching;
         let begin = object.offset;
         if begin.checked_add(object.size).is_none_or(|end| i64::try_from(end).is_err()) {
             let (place, size) = (self.group.objects.location(&object.key), object.size);
@@ -262,6 +253,7 @@ impl Follower {
         };
         let moved = if let Some(bytes) = ahead.part(object) {
             put(bytes)?;
+            meter.add(object.size);
             ahead.moved()
         } else {
             let mut at = 0;
@@ -272,6 +264,7 @@ impl Follower {
                     return Ok(None);
                 }
                 put(&piece[..n])?;
+                meter.add(n as u64);
                 at += n as u64;
             }
             object.size
@@ -293,11 +286,18 @@ impl Follower {
     }
 }
 
+/// How what a pass wants is fetched.
+pub(crate) struct Fetching<'f> {
+    pub options: &'f FollowOptions,
+    pub ahead: Ahead<'f>,
+    pub meter: &'f Meter,
+}
+
 /// What a pass of a follower is doing.
 struct Taking<'t> {
     state: &'t mut State,
     done: &'t mut Followed,
-    ahead: &'t Ahead<'t>,
+    fetching: &'t Fetching<'t>,
     /// Files, and bytes of them, that the state was not kept for.
     unkept: (usize, u64),
 }

@@ -9,7 +9,7 @@ use sieva::{Error, ErrorKind, Result};
 
 use crate::ahead::{Ahead, MOST_AHEAD};
 use crate::at_once;
-use crate::follow::{FollowOptions, Followed, Follower};
+use crate::follow::{Fetching, FollowOptions, Followed, Follower};
 use crate::group::Group;
 use crate::lock::{self, Lock};
 use crate::names;
@@ -72,14 +72,17 @@ pub(crate) fn pass(
         let mut taken: Vec<Option<Taken>> = both.iter().map(|_| None).collect();
         let wanted: Vec<Vec<&ObjectRef>> =
             both.iter().map(|(follower, state)| wanted(&seen, follower, state)).collect();
+        let size = wanted.iter().flatten().map(|object| object.size).fold(0, u64::saturating_add);
+        let meter = options.progress.begin(size);
         for numbers in portions(&wanted) {
-            let ahead =
-                Ahead::fetch(&*group.objects, numbers.iter().flat_map(|&n| wanted[n].clone()).collect())?;
+            let together = numbers.iter().flat_map(|&n| wanted[n].clone()).collect();
+            let ahead = Ahead::fetch(&*group.objects, together)?;
+            let fetching = Fetching { options, ahead, meter: &meter };
             let some = at_once::map(group.objects.at_once(), &numbers, |&number| {
                 let (follower, state) = &both[number];
                 let (mut state, mut one, mut outcome) = (state.clone(), Followed::default(), Ok(()));
                 if !stopped.load(Ordering::Relaxed) {
-                    outcome = follower.take_all(&seen, &mut state, &mut one, options, &ahead);
+                    outcome = follower.take_all(&seen, &mut state, &mut one, &fetching);
                     stopped.fetch_or(outcome.is_err(), Ordering::Relaxed);
                 }
                 Ok((state, one, outcome))

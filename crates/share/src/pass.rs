@@ -9,6 +9,7 @@ use crate::collect::{Member, Numbers};
 use crate::names;
 use crate::pack::Model;
 use crate::produce::{Producer, ProducerOptions, Trouble};
+use crate::progress::Meter;
 use crate::record::{self, Ask, Entry, IndexRecord, ProducerRecord, Step};
 use crate::scan;
 use crate::steps::{self, Found};
@@ -40,6 +41,8 @@ pub(crate) struct Pass<'p> {
     pub troubles: Vec<Trouble>,
     /// What was made for these before.
     kept: Vec<IndexRecord>,
+    /// The answers of the pass.
+    pub meter: Meter,
 }
 
 impl<'p> Pass<'p> {
@@ -94,6 +97,7 @@ impl<'p> Pass<'p> {
             gone,
             troubles,
             kept,
+            meter: Meter::default(),
         })
     }
 

@@ -17,6 +17,7 @@ use crate::lock::{self, Lock};
 use crate::names;
 use crate::pack::{Model, Packing};
 use crate::pass::{Pass, Wanted};
+use crate::progress::OnProgress;
 use crate::record::{self, ProducerRecord, VERSION};
 use crate::scan::{self, PlannedStep, Scan};
 use crate::steps::{self, Found};
@@ -59,6 +60,8 @@ pub struct ProducerOptions {
     pub bp_worker: Vec<OsString>,
     /// Where results are kept until they are put.
     pub spool: PathBuf,
+    /// Who is told of the answers that are there, of all that the pass has to give.
+    pub progress: OnProgress,
     /// Stops the pass when it is set.
     pub cancel: Arc<AtomicBool>,
 }
@@ -110,6 +113,7 @@ impl Default for ProducerOptions {
             threads: None,
             bp_worker: Vec::new(),
             spool: std::env::temp_dir(),
+            progress: OnProgress::default(),
             cancel: Arc::default(),
         }
     }
@@ -259,7 +263,12 @@ impl Producer {
         pass.put_indexes()?;
         done.deleted = sweep(&self.group, &self.name, pass.indexes())? + self.group.sweep_published()?;
         let mut turns = Turns::new(options.ask_time, pass.member_count());
-        for found in std::mem::take(&mut pass.ready).into_values() {
+        let ready = std::mem::take(&mut pass.ready);
+        if options.progress.is_wanted() {
+            let wanted = |found: &Found| pass.wanting(&found.step).len() as u64;
+            pass.meter = options.progress.begin(ready.values().map(wanted).sum());
+        }
+        for found in ready.into_values() {
             pass.step(&found, &mut turns, &mut done)?;
         }
         Ok(done)

@@ -39,7 +39,7 @@ def copy(source: Path, target: Path) -> None:
     with replacing(target, is_directory=True) as aside, sieva.open(source) as opened, created(aside) as group:
         container = ZarrContainer(group)
         arrays = {name: opened[name] for name in opened}
-        lengths = {
+        lengths: dict[str, int | None] = {
             dim: length
             for array in arrays.values()
             for dim, length in zip(array.dims, array.shape, strict=True)
