@@ -427,6 +427,10 @@ class Query:
         """Write the rows to a directory of Zarr v3; layouts as in `to_xarray`."""
         self._write(path, "zarr", layout)
 
+    def to_bp(self, path: str | os.PathLike[str], layout: Layout | None = None) -> None:
+        """Write the rows to a BP5 directory of ADIOS2, in one step; layouts as in `to_xarray`."""
+        self._write(path, "bp", layout)
+
     def to_parquet(self, path: str | os.PathLike[str]) -> None:
         """Write the rows to a Parquet file."""
         self._write(path, "parquet")

@@ -264,7 +264,7 @@ def test_foreign_directories_are_not_replaced(ocean, tmp_path):
     query = ocean.query(CONDITION, ["TEMP"])
     (tmp_path / "photos").mkdir()
     (tmp_path / "photos" / "cat.jpg").write_text("meow")
-    with pytest.raises(errors.InvalidValue, match="something else than Zarr"):
+    with pytest.raises(errors.InvalidValue, match="something else than Zarr or BP"):
         query.to_zarr(tmp_path / "photos")
     query.to_zarr(tmp_path / "out.zarr")
     query.to_zarr(tmp_path / "out.zarr")

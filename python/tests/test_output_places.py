@@ -170,7 +170,7 @@ def test_rows_go_through_a_pipe(files, kind):
     assert len(got[0]) > 0
 
 
-@pytest.mark.parametrize("kind", ["parquet", "netcdf", "hdf5", "zarr"])
+@pytest.mark.parametrize("kind", ["parquet", "netcdf", "hdf5", "zarr", "bp"])
 def test_a_pipe_is_not_replaced_by_a_file(files, kind):
     os.mkfifo("pipe")
     query = sieva.open("f0.nc").query("v > 1")

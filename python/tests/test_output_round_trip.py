@@ -13,6 +13,12 @@ import zarr
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+try:
+    import adios2
+except ImportError:
+    adios2 = None
+needs_adios2 = pytest.mark.skipif(adios2 is None, reason="adios2 is not installed")
+
 INTEGERS = ["i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8"]
 FLOATS = ["f2", "f4", "f8"]
 # Integers whose default fill values, and their neighbours as float64, are among the extremes.
@@ -50,6 +56,8 @@ def read_back(kind, path):
         array = zarr.open_group(path, mode="r")["x"]
         fill, values = array.attrs.get("_FillValue"), array[...]
         fill = array.fill_value if fill is not None else None
+    elif kind == "bp":
+        return read_bp(path)
     elif kind == "netcdf":
         with netCDF4.Dataset(path) as file:
             file.set_auto_maskandscale(False)
@@ -61,6 +69,23 @@ def read_back(kind, path):
     return [None if v == fill or v != v else v.item() for v in values]  # noqa: PLR0124
 
 
+def read_bp(path):
+    """Return values of x as ADIOS2 reads them, None where there is none."""
+    adios = adios2.Adios()
+    io = adios.declare_io("reader")
+    engine = io.open(str(path), adios2.bindings.Mode.ReadRandomAccess)
+    variable = io.inquire_variable("x")
+    kinds = {"float": "f4", "double": "f8"}
+    values = np.zeros(variable.shape(), kinds.get(variable.type(), variable.type().removesuffix("_t")))
+    if values.size:
+        engine.get(variable, values, adios2.bindings.Mode.Sync)
+    attribute = io.inquire_attribute("x/_FillValue")
+    fill = None if attribute is None else attribute.data()
+    engine.close()
+    fill = None if fill is None else np.atleast_1d(fill)[0]
+    return [None if v == fill or v != v else v.item() for v in values]  # noqa: PLR0124
+
+
 def same(a, b):
     if a is None or b is None:
         return a is b
@@ -68,7 +93,17 @@ def same(a, b):
 
 
 @pytest.mark.parametrize(
-    "kind", ["netcdf", "hdf5", "zarr", "parquet", "csv", "netcdf columns", "hdf5 columns"]
+    "kind",
+    [
+        "netcdf",
+        "hdf5",
+        "zarr",
+        pytest.param("bp", marks=needs_adios2),
+        "parquet",
+        "csv",
+        "netcdf columns",
+        "hdf5 columns",
+    ],
 )
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(column=columns(), layout=st.sampled_from(["grid", "points"]))
@@ -93,7 +128,7 @@ def test_a_column_comes_back(tmp_path, kind, column, layout):
     if kind == "csv" and values.dtype.kind == "f":
         # The shortest text that is the value again, in its own width.
         got = [None if v is None else np.float32(v).item() if values.dtype != "f8" else v for v in got]
-    if layout == "grid" and kind in {"netcdf", "hdf5", "zarr"}:
+    if layout == "grid" and kind in {"netcdf", "hdf5", "zarr", "bp"}:
         # The box around the hits: every second place is empty.
         assert all(v is None for v in got[1::2])
         got = got[::2]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from sieva import _native, errors
 from sieva._gridftp.address import asked
 from sieva._gridftp.transfer import download
-from sieva._output import COLUMN_FORMATS
+from sieva._output import COLUMN_FORMATS, DIRECTORIES
 from sieva._query import BATCH_ROWS, Query
 
 if TYPE_CHECKING:
@@ -192,8 +192,8 @@ class RemoteQuery(Query):
 
     def is_sent(self, kind: str, layout: Layout | None) -> bool:
         """Return whether the server makes such a file, in columns; raise where there can be none."""
-        if kind == "zarr":
-            self._refuse("the format zarr", f"servers send {', '.join(COLUMN_FORMATS)}")
+        if kind in DIRECTORIES:
+            self._refuse(f"the format {kind}", f"servers send {', '.join(COLUMN_FORMATS)}")
         if layout not in (None, "columns"):
             self._refuse(f"the layout {layout}", "rows come as a list along obs; name idx(dim) in SELECT")
         return layout == "columns" or kind in ("netcdf", "hdf5")

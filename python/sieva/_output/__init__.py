@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 # The formats that the engine writes, by name: all of them as a list of columns or of rows.
 _ENGINE = {row["name"]: row for row in _native.formats()}
-# Formats of arrays, which have layouts: each is a module of this package. The engine has no Zarr, which is a
-# directory.
-ARRAY_FORMATS = ("netcdf", "hdf5", "zarr")
+# Formats of arrays, which have layouts: each is a module of this package. The engine writes no directories.
+DIRECTORIES = ("zarr", "bp")
+ARRAY_FORMATS = ("netcdf", "hdf5", *DIRECTORIES)
 FORMATS = (*_ENGINE, *(kind for kind in ARRAY_FORMATS if kind not in _ENGINE))
 # Formats of the layout columns.
 COLUMN_FORMATS = tuple(_ENGINE)
@@ -32,7 +32,7 @@ DEFLATED_FORMATS = tuple(kind for kind, row in _ENGINE.items() if row["deflatabl
 # What can go to a pipe; the others are written in several places at once, or need a file.
 STREAMS = tuple(kind for kind, row in _ENGINE.items() if row["for_pipes"])
 SUFFIXES = {f".{suffix}": kind for kind, row in _ENGINE.items() for suffix in row["suffixes"]}
-SUFFIXES[".zarr"] = "zarr"
+SUFFIXES |= {f".{kind}": kind for kind in DIRECTORIES}
 
 
 def format_of(path: Path) -> str | None:
@@ -98,7 +98,7 @@ def write_file(
         with written_through(path) as out:
             write_rows(query, kind, out)
         return
-    with replacing(path, is_directory=kind == "zarr") as aside:
+    with replacing(path, is_directory=kind in DIRECTORIES) as aside:
         if layout == "columns":
             from sieva._output.columns import write as write_columns
 

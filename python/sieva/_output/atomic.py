@@ -15,8 +15,8 @@ from sieva import errors
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# What tells a directory that we, or another writer of Zarr, made; the last one of a table of references.
-_OURS = ("zarr.json", ".zgroup", ".zarray", ".zmetadata")
+# What tells a directory that we or another writer made: Zarr, the fourth in a table of references, and BP.
+_OURS = ("zarr.json", ".zgroup", ".zarray", ".zmetadata", "md.idx")
 
 
 @contextmanager
@@ -32,7 +32,7 @@ def replacing(path: Path, *, is_directory: bool = False) -> Iterator[Path]:
     ----------
     path
         The name in the end. A link is replaced, never followed. A directory there is replaced only by a
-        directory, and only if it is a Zarr store; devices, pipes and sockets are not replaced.
+        directory, and only if it is a Zarr store or a BP file; devices, pipes and sockets are not replaced.
     is_directory
         Whether it is one that is written.
 
@@ -94,7 +94,7 @@ def _check(path: Path, *, is_directory: bool) -> None:
         raise errors.InvalidValue(f"cannot write {str(path)!r}: it is a directory")
     if any(path.iterdir()) and not any((path / name).exists() for name in _OURS):
         raise errors.InvalidValue(
-            f"cannot write {str(path)!r}: it is a directory of something else than Zarr",
+            f"cannot write {str(path)!r}: it is a directory of something else than Zarr or BP",
             "choose another name, or remove it",
         )
 
