@@ -348,8 +348,8 @@ def produce(
 @click.option(
     "--format",
     "kind",
-    type=click.Choice(["zarr"]),
-    help="Make a Zarr hierarchy of each file, asked for as netcdf or hdf5; by default files as they come.",
+    type=click.Choice(["bp", "zarr"]),
+    help="Make such a directory of each file, asked for as netcdf or hdf5; by default files as they come.",
 )
 @_as("user")
 def follow(  # noqa: PLR0917 - a command has as many parameters as options

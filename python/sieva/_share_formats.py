@@ -5,6 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sieva import errors
+from sieva._extras import required
+from sieva._output import DIRECTORIES
+from sieva._output.copied import copier
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -14,6 +17,7 @@ if TYPE_CHECKING:
 
 # Formats of asks whose files have arrays.
 _ARRAYS = ("netcdf", "hdf5")
+_PACKAGES = {"zarr": ("zarr", "Zarr", "zarr"), "bp": ("adios2", "BP", "adios")}
 
 
 def converter(kind: str, name: str, asks: Iterable[Ask]) -> tuple[str, Callable[[Path, Path], None]]:
@@ -31,18 +35,16 @@ def converter(kind: str, name: str, asks: Iterable[Ask]) -> tuple[str, Callable[
     InvalidValue
         There is no such format, or it is not made of what is asked for.
     """
-    if kind != "zarr":
+    if kind not in DIRECTORIES:
         raise errors.InvalidValue(
-            f"format={kind!r}: expected 'zarr'", "others are asked for: sieva share ask --format"
+            f"format={kind!r}: expected {' or '.join(map(repr, DIRECTORIES))}",
+            "others are asked for: sieva share ask --format",
         )
     asked = next((ask.format for ask in asks if ask.name == name), None)
     if asked is not None and asked not in _ARRAYS:
         raise errors.InvalidValue(
-            f"no Zarr is made of {asked}, as {name!r} is asked for",
+            f"no {kind} is made of {asked}, as {name!r} is asked for",
             f"ask for it as {' or '.join(_ARRAYS)}: sieva share ask --format netcdf",
         )
-    from sieva._extras import required
-    from sieva._output.zarr_copy import copy
-
-    required("zarr", "Zarr")
-    return kind, copy
+    required(*_PACKAGES[kind])
+    return kind, copier(kind)

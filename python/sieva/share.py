@@ -455,9 +455,9 @@ class Group(Publishing):
         folder
             Where the files go, one of each step; it is made, and is for this ask alone.
         format
-            ``zarr``: of each file a Zarr v3 hierarchy is made here, a directory that has its name when all of
-            it is there; what is asked for is netcdf or hdf5 then. None: the files as they come. A folder
-            stays as it was begun.
+            ``zarr`` or ``bp``: a Zarr v3 hierarchy or BP of ADIOS2 is made here of each file, a directory
+            that has its name when all of it is there; what is asked for is netcdf or hdf5 then. None: the
+            files as they come. A folder stays as it was begun.
         user
             Whose ask; by default the user of this process.
         progress
@@ -472,8 +472,8 @@ class Group(Publishing):
         FileNotFoundError
             Nothing is asked for by that name.
         ValueError
-            The folder is that of another ask or format, another process keeps it, or there is no Zarr of
-            what is asked for.
+            The folder is that of another ask or format, another process keeps it, or there is no such
+            format of what is asked for.
         """
         who = user or this_user()
         convert = None if format is None else converter(format, name, self.asks(who))

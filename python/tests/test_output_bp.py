@@ -1,9 +1,12 @@
 """Results as BP of ADIOS2: grids and points as ADIOS2 and sieva read them, and what BP has no place for."""
 
+import shutil
+
 import h5py
 import numpy as np
 import pytest
 import sieva
+import sieva.share
 from sieva import errors
 from sieva.cli import main
 
@@ -96,3 +99,34 @@ def test_texts_are_refused_and_a_source_is_not_written_to(source, tmp_path):
     (tmp_path / "photos" / "cat.jpg").write_text("meow")
     with pytest.raises(errors.InvalidValue, match="something else than Zarr or BP"):
         opened.query("T > 500").to_bp(tmp_path / "photos")
+
+
+def test_a_followers_folder_is_kept_in_directories(source, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    (tmp_path / "steps").mkdir()
+    shutil.copy(source, tmp_path / "steps" / "one.h5")
+    group = sieva.share.create(tmp_path / "group", tmp_path / "steps", producer="model")
+    group.ask("hot", "SELECT T, idx(x) AS i, T > 595 AS most WHERE T > 590 OR T > 1e9", user="ada")
+    group.ask("names", "SELECT name", user="ada")
+    group.produce(settle=0)
+    (done,) = group.follow("hot", tmp_path / "hot", user="ada", format="bp").files
+    assert done == tmp_path / "hot" / "one.bp"
+    shutil.copy(source, tmp_path / "steps" / "two.h5")
+    group.produce(settle=0)
+    command = ["share", "follow", str(tmp_path / "group"), "hot", "-o", str(tmp_path / "hot"), "--once"]
+    with pytest.raises(SystemExit) as ended:
+        main([*command, "--as", "ada", "--format", "bp"])
+    assert ended.value.code == 0
+    with h5py.File(source) as file:
+        values = file["T"][()]
+    hit = values > 590
+    for name in ("one", "two"):
+        again = sieva.open(tmp_path / "hot" / f"{name}.bp")
+        assert again["T"][:].tolist() == values[hit].tolist()
+        assert again["i"][:].tolist() == np.nonzero(hit)[1].tolist()
+        assert again["most"][:].tolist() == (values[hit] > 595).tolist()
+        assert again["T"].attrs["units"] == "K"
+    # Texts are no array of BP: the result waits, and is told.
+    names = group.follow("names", tmp_path / "names", user="ada", format="bp")
+    assert [type(error) for error in names.troubles] == [errors.Unsupported] * 2
+    assert names.files == []

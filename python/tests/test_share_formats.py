@@ -10,7 +10,8 @@ import sieva
 import sieva.share
 import zarr
 from sieva import errors
-from sieva._output import zarr_copy
+from sieva._output import copied
+from sieva._output import zarr as zarr_output
 
 SQL = "SELECT T, N, U, S, P, T * 2 AS x, T > 3 AS b"
 
@@ -81,11 +82,11 @@ def test_a_folder_of_hierarchies_has_what_a_folder_of_files_has(step, tmp_path, 
 
 
 def test_large_arrays_are_made_piece_by_piece(tmp_path, monkeypatch):
-    monkeypatch.setattr(zarr_copy, "_PIECE", 1000)
+    monkeypatch.setattr(copied, "_PIECE", 1000)
     values = np.random.default_rng(3).normal(size=(2357, 3)).astype("f8")
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file["v"], file["one"] = values, np.float32(7)
-    zarr_copy.copy(tmp_path / "a.h5", tmp_path / "a.zarr")
+    copied.copier("zarr")(tmp_path / "a.h5", tmp_path / "a.zarr")
     opened = zarr.open_group(tmp_path / "a.zarr", mode="r")
     assert np.array_equal(opened["v"][...], values)
     assert opened["one"][...] == np.float32(7)
@@ -97,16 +98,16 @@ def test_what_cannot_be_made_is_told_and_nothing_half_is_there(step, tmp_path, m
     group.ask("all", SQL, user="ada")
     group.produce(settle=0)
     folder = tmp_path / "folder"
-    with pytest.raises(errors.InvalidValue, match="no Zarr is made of csv, as 'table' is asked for"):
+    with pytest.raises(errors.InvalidValue, match="no zarr is made of csv, as 'table' is asked for"):
         group.follow("table", folder, format="zarr", user="ada")
-    with pytest.raises(errors.InvalidValue, match="expected 'zarr'"):
-        group.follow("all", folder, format="bp", user="ada")
+    with pytest.raises(errors.InvalidValue, match="expected 'zarr' or 'bp'"):
+        group.follow("all", folder, format="xls", user="ada")
 
     def full(*_):
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(zarr_copy.ZarrContainer, "write", full)
+        patch.setattr(zarr_output.ZarrContainer, "write", full)
         done = group.follow("all", folder, format="zarr", user="ada")
     assert done.files == []
     assert ["No space left on device" in str(e) for e in done.troubles] == [True]

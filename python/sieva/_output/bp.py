@@ -7,6 +7,7 @@ all are there. The names of a variable's dimensions are among its attributes, wh
 from __future__ import annotations
 
 import tempfile
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -18,6 +19,8 @@ from sieva._interrupt import uninterrupted
 from sieva._output.grid import write_arrays
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
     from sieva._output.variable import Variable
@@ -31,10 +34,17 @@ DIMENSIONS = "_ARRAY_DIMENSIONS"
 
 def write(query: Query, path: Path, layout: Layout | None = None) -> None:
     """Write the rows of a query to a directory."""
+    with opened(path) as container:
+        write_arrays(query, container, layout)
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[BpContainer]:
+    """Give a container, which is written to a directory in the end."""
     required("adios2", "BP", extra="adios")
     with tempfile.TemporaryDirectory(dir=path.parent) as spool:
         container = BpContainer(Path(spool))
-        write_arrays(query, container, layout)
+        yield container
         with uninterrupted():
             container.save(path)
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _PACKING = ("scale_factor", "add_offset", "_Unsigned", "valid_range", "valid_min", "valid_max")
 _REPLACED = ("_FillValue", "missing_value", "coordinates")
 # What HDF5 and netCDF keep in attributes for themselves.
-_INTERNAL = ("DIMENSION_LIST", "REFERENCE_LIST", "CLASS", "NAME", "DIMENSION_LABELS")
+INTERNAL = ("DIMENSION_LIST", "REFERENCE_LIST", "CLASS", "NAME", "DIMENSION_LABELS")
 # netCDF's default fill values, by numpy's type.
 _FILLS = {
     "int8": -127,
@@ -74,7 +74,7 @@ class Container(Protocol):
 
 def kept_attrs(attrs: dict[str, Any], *, decoded: bool) -> dict[str, Any]:
     """Return the attributes that are true of the output's values."""
-    dropped = {*_INTERNAL, *_REPLACED, *(_PACKING if decoded else ())}
+    dropped = {*INTERNAL, *_REPLACED, *(_PACKING if decoded else ())}
     return {
         name: value
         for name, value in attrs.items()

@@ -28,13 +28,13 @@ _CHUNK_BYTES = 8 << 20
 
 def write(query: Query, path: Path, layout: Layout | None = None) -> None:
     """Write the rows of a query to a directory."""
-    with created(path) as group:
-        write_arrays(query, ZarrContainer(group), layout)
+    with opened(path) as container:
+        write_arrays(query, container, layout)
 
 
 @contextmanager
-def created(path: Path) -> Iterator[Any]:
-    """Make a group in a directory, to be written in the block."""
+def opened(path: Path) -> Iterator[ZarrContainer]:
+    """Give a new group in a directory as a container."""
     zarr = required("zarr", "Zarr")
     with warnings.catch_warnings():
         # zarr-python tells at each use that texts of any length are not in the specification yet.
@@ -42,7 +42,7 @@ def created(path: Path) -> Iterator[Any]:
         warnings.filterwarnings("ignore", message=".*does not have a Zarr V3 specification.*")
         with uninterrupted():
             group = zarr.create_group(path, zarr_format=3, overwrite=True)
-        yield group
+        yield ZarrContainer(group)
 
 
 class ZarrContainer:
@@ -61,9 +61,6 @@ class ZarrContainer:
             shape = tuple(dims[name] or 0 for name in variable.dims)
             is_text = variable.dtype == object
             attributes = {name: plain(value) for name, value in variable.attrs.items()}
-            if is_text:
-                # Of netCDF's characters: readers would decode once more what is text already.
-                attributes.pop("_Encoding", None)
             if not is_text and variable.fill is not None:
                 attributes["_FillValue"] = encoded_fill(variable.fill, variable.dtype)
             self.arrays[variable.name] = self.group.create_array(
