@@ -27,6 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import scibox_consumers
 import scibox_functions
 import scibox_gts
+import scibox_images
 import scibox_links
 import scibox_page
 import scibox_parts
@@ -138,6 +139,19 @@ def figure_12(run: Run) -> Result:
         return scibox_gts.measure(store, links, run.data, run.scratch, **size)
 
 
+def figure_13(run: Run) -> Result:
+    """Measure how soon consumers have the spectra of images, by code at the source."""
+    options = {"images": run.scale.images, "seed": run.seed}
+    cells = []
+    with scibox_store.running(run.stores[0], run.scratch) as store:
+        for transforming in run.scale.transforming:
+            cells += scibox_images.measure(
+                store, run.data, run.scratch, transforming, run.scale.looking, options=options
+            )
+            run.say(scibox_images.told(cells[-len(run.scale.looking) :]))
+    return {"cells": cells}
+
+
 def figure_14(run: Run) -> Result:
     """Measure what a PUT and a GET of Swift are made of."""
     with scibox_store.running("swift", run.scratch) as store:
@@ -162,6 +176,7 @@ FIGURES: dict[str, Callable[[Run], Result]] = {
     "fig10": figure_10,
     "fig11": figure_11,
     "fig12": figure_12,
+    "fig13": figure_13,
     "fig14": figure_14,
     "fig15": figure_15,
 }

@@ -9,6 +9,7 @@ from typing import Any
 
 import marks
 import scibox_page_gts
+import scibox_page_images
 import scibox_page_parts
 import scibox_page_producers
 import scibox_page_sizes
@@ -25,6 +26,7 @@ FIGURES: dict[str, Callable[[Result], Made]] = {
     "fig10": scibox_page_producers.page_10,
     "fig11": scibox_page_sizes.page_11,
     "fig12": scibox_page_gts.page,
+    "fig13": scibox_page_images.page,
     "fig14": scibox_page_parts.page_14,
     "fig15": scibox_page_parts.page_15,
 }

@@ -28,6 +28,12 @@ class Scale:
         The file of figure 12 (the paper: 908).
     each
         Consumers of each of its three sites (the paper: 10).
+    images
+        Of figure 13 (the paper: 10,000).
+    transforming
+        Producers that transform them (the paper: 1 to 32).
+    looking
+        Consumers of them (the paper: 1 to 16).
     objects
         Of figure 14.
     reduced
@@ -53,6 +59,9 @@ class Scale:
     checked: int = 50
     restart: float = 28.4
     each: int = 10
+    images: int = 48
+    transforming: tuple[int, ...] = (1, 2, 4)
+    looking: tuple[int, ...] = (1, 4, 16)
     objects: tuple[float, ...] = (1, 2, 4, 8, 16, 32, 64, 128)
     reduced: tuple[float, ...] = (8, 16, 32, 64, 128)
     runs: int = 3
@@ -74,6 +83,9 @@ SCALES = {
         checked=8,
         restart=0.5,
         each=2,
+        images=3,
+        transforming=(2,),
+        looking=(1, 2),
         objects=(0.1, 0.2),
         reduced=(0.1, 0.2),
         runs=1,
@@ -91,6 +103,9 @@ SCALES = {
         asked=(100, 200, 400),
         checked=20,
         restart=7.1,
+        images=12,
+        transforming=(1, 2),
+        looking=(1, 4),
         objects=(1, 4, 16),
         reduced=(4, 16),
         runs=3,
@@ -106,6 +121,9 @@ SCALES = {
         produced=12.75,
         checked=200,
         restart=908.0,
+        images=400,
+        transforming=(1, 2, 4, 8, 16, 32),
+        looking=(1, 2, 4, 8, 16),
         reduced=(64, 128, 256, 512, 1024, 1536),
         merged=256.0,
         parts=(2, 4, 8, 16, 32, 64, 128, 256),

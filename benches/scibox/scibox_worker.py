@@ -2,8 +2,8 @@
 """A producer or consumer as a process of its own: it gets ready, says so, and works when it is told to.
 
 Usage: scibox_worker.py JOB, a JSON document of what is to be done: ``produce`` a pass of a group, ``put``
-whole variables as the stock system does, ``follow`` asks of a user, ``fetch`` an object, or ``upload``
-data as objects of a size.
+whole variables as the stock system does, ``follow`` asks of a user, ``fetch`` an object, ``transform``
+images, or ``upload`` data as objects of a size.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import scibox_gts
+import scibox_images
 import scibox_ours as ours
 import scibox_stock as stock
 import sieva.share
@@ -51,7 +52,7 @@ def follow(job: Result) -> Callable[[], Result]:
 
     def fetched() -> int:
         done = group.follow_many({name: folder / name for name in job["names"]}, user=job["user"]).values()
-        if any(len(one.files) != 1 or one.failures or one.troubles for one in done):
+        if any(len(one.files) != job.get("files", 1) or one.failures or one.troubles for one in done):
             raise SystemExit(f"{job['user']}: {done}")
         return sum(one.bytes for one in done)
 
@@ -75,6 +76,25 @@ def fetch(job: Result) -> Callable[[], Result]:
     return work
 
 
+def transform(job: Result) -> Callable[[], Result]:
+    """Get ready to fetch images, and to transform each."""
+    objects, folder = Objects(job["place"]), Path(job["folder"])
+    folder.mkdir(parents=True, exist_ok=True)
+
+    def image(key: str, size: int) -> float:
+        path = folder / Path(key).name
+        stock.fetch(objects, key, size, path)
+        spectra, seconds = ours.timed(lambda: scibox_images.transformed(path))
+        path.with_suffix(".bin").write_bytes(spectra.tobytes())
+        return seconds
+
+    def work() -> Result:
+        with ThreadPoolExecutor(ours.AT_ONCE) as pool:
+            return {"then": sum(pool.map(lambda one: image(*one), job["images"]))}
+
+    return work
+
+
 def upload(job: Result) -> Callable[[], Result]:
     """Get ready to put data as objects of a size."""
     objects, data, size = Objects(job["place"]), Path(job["path"]).read_bytes(), job["size"]
@@ -93,6 +113,7 @@ JOBS: dict[str, Callable[[Result], Callable[[], Result]]] = {
     "put": put,
     "follow": follow,
     "fetch": fetch,
+    "transform": transform,
     "upload": upload,
 }
 
