@@ -42,19 +42,25 @@ def _confine() -> None:
         (resource.RLIMIT_FSIZE, 0),
         (resource.RLIMIT_AS, MEMORY),
     ):
-        hard = resource.getrlimit(which)[1]
-        least = most if hard == resource.RLIM_INFINITY else min(most, hard)
+        least = _allowed(which, most)
         resource.setrlimit(which, (least, least))
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(_NO_NEW_PRIVS, 1, 0, 0, 0) or libc.prctl(_DUMPABLE, 0, 0, 0, 0):
         raise SystemExit("cannot give up privileges")
 
 
+def _allowed(which: int, most: int) -> int:
+    """Return a limit, or that of the user where it is lower."""
+    hard = resource.getrlimit(which)[1]
+    return most if hard == resource.RLIM_INFINITY else min(most, hard)
+
+
 def _grant() -> None:
     """Grant more processor time than this process has used: at the limit the system ends it."""
     used = resource.getrusage(resource.RUSAGE_SELF)
     most = int(used.ru_utime + used.ru_stime) + SECONDS + 1
-    resource.setrlimit(resource.RLIMIT_CPU, (most, resource.getrlimit(resource.RLIMIT_CPU)[1]))
+    hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
+    resource.setrlimit(resource.RLIMIT_CPU, (_allowed(resource.RLIMIT_CPU, most), hard))
 
 
 def _serve(requests: int, answers: int) -> None:

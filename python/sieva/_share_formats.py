@@ -20,7 +20,9 @@ _ARRAYS = ("netcdf", "hdf5")
 _PACKAGES = {"zarr": ("zarr", "Zarr", "zarr"), "bp": ("adios2", "BP", "adios")}
 
 
-def converter(kind: str, name: str, asks: Iterable[Ask]) -> tuple[str, Callable[[Path, Path], None]]:
+def converter(
+    kind: str, name: str, asks: Iterable[Ask]
+) -> tuple[str, Callable[[str | Path, str | Path], None]]:
     """Return what names end with in a format, and what makes such a one of a file.
 
     Parameters

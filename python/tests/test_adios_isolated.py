@@ -136,6 +136,14 @@ def test_the_worker_gave_up_what_it_does_not_need(path):
     assert "NoNewPrivs:\t1" in Path(f"/proc/{file._process.pid}/status").read_text()
 
 
+def test_a_lower_limit_of_the_user_stays(path):
+    program = "import sieva, sys; print(len(sieva.open(sys.argv[1], isolated=True)))"
+    limited = f"ulimit -t {_adios_worker.SECONDS}; exec '{sys.executable}' -c '{program}' '{path}'"
+    done = subprocess.run(["/bin/sh", "-c", limited], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout
+
+
 def test_secrets_of_the_environment_are_not_the_workers(path, monkeypatch):
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
     file = _adios_isolated.IsolatedFile(path, [path])

@@ -126,7 +126,7 @@ def test_a_followers_folder_is_kept_in_directories(source, tmp_path, monkeypatch
         assert again["i"][:].tolist() == np.nonzero(hit)[1].tolist()
         assert again["most"][:].tolist() == (values[hit] > 595).tolist()
         assert again["T"].attrs["units"] == "K"
-    # Texts are no array of BP: the result waits, and is told.
+    # Texts are no array of BP: the results wait, and the first one is told.
     names = group.follow("names", tmp_path / "names", user="ada", format="bp")
-    assert [type(error) for error in names.troubles] == [errors.Unsupported] * 2
+    assert [type(error) for error in names.troubles] == [errors.Unsupported]
     assert names.files == []

@@ -94,7 +94,9 @@ def on_terminal(words):
                 return
 
     reader = threading.Thread(target=read)
-    with subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=theirs) as run:
+    null = subprocess.DEVNULL
+    environment = {**os.environ, "TERM": "xterm"}
+    with subprocess.Popen(words, stdin=null, stdout=null, stderr=theirs, env=environment) as run:
         os.close(theirs)
         reader.start()
         assert run.wait(120) == 0

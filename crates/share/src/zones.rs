@@ -8,7 +8,7 @@ use std::fs::File;
 use std::path::Path;
 
 use sieva::{BuildOptions, CarriedZoneMaps, ErrorKind, Result};
-use sieva_store::objects::Objects;
+use sieva_store::objects::{Body, Objects};
 
 use crate::publish::Still;
 

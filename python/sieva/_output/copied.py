@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +13,6 @@ from sieva._output.variable import INTERNAL, Variable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
     from sieva._array import Array
     from sieva._output.variable import Container
@@ -24,7 +24,7 @@ _PIECE = 1 << 20
 _ENCODING = "_Encoding"
 
 
-def copier(kind: str) -> Callable[[Path, Path], None]:
+def copier(kind: str) -> Callable[[str | Path, str | Path], None]:
     """Return what makes a directory of a netCDF or HDF5 file: its path, and that of the directory.
 
     The directory has its name when all of it is there; one of that name is replaced. Packing, fill values and
@@ -37,11 +37,11 @@ def copier(kind: str) -> Callable[[Path, Path], None]:
     """
     module: Any = importlib.import_module(f"sieva._output.{kind}")
 
-    def copy(source: Path, target: Path) -> None:
+    def copy(source: str | Path, target: str | Path) -> None:
         import sieva
 
         with (
-            replacing(target, is_directory=True) as aside,
+            replacing(Path(target), is_directory=True) as aside,
             sieva.open(source) as opened,
             module.opened(aside) as container,
         ):

@@ -201,7 +201,7 @@ impl Source {
         })
     }
 
-    fn build(
+    pub(super) fn build(
         &self,
         arrays: &[usize],
         options: &BuildOptions,

@@ -110,9 +110,8 @@ fn all_crashes(produce: Pass) {
 
 #[test]
 fn a_store_that_lists_late_delays_and_loses_nothing() {
-    for pass in [(produce as _, "csv"), (produce_carrying as _, "hdf5")] {
-        all_late(pass);
-    }
+    let passes: [Pass; 2] = [(produce, "csv"), (produce_carrying, "hdf5")];
+    passes.into_iter().for_each(all_late);
 }
 
 fn all_late(produce: Pass) {
