@@ -193,6 +193,8 @@ def list_(place: str, as_json: bool, as_xml: bool) -> None:
             say(f"    {_array_text(array)}")
         if len(arrays) > _SHOWN:
             say(f"    and {len(arrays) - _SHOWN} more: --json has all")
+        if producer["schema"] is None and not steps:
+            say("    its files and arrays are known after the first pass: sieva share produce")
 
 
 def _schema_of(group: Group, producer: str) -> dict[str, Any] | None:

@@ -54,7 +54,9 @@ def sieva_share(*args, check=True):
 def test_commands_lead_from_a_directory_to_a_folder(place):
     group = place / "group"
     sieva_share("create", group, place / "steps", "--as", "model")
-    assert "run.0000" not in sieva_share("list", group).stdout
+    listed = sieva_share("list", group).stdout
+    assert "run.0000" not in listed
+    assert "known after the first pass: sieva share produce" in listed
     for user in ("ada", "bob"):
         sieva_share("ask", group, "hot", "SELECT T WHERE T > 990", "--format", "parquet", "--as", user)
     planned = sieva_share("plan", group, "--settle", "0s").stdout
@@ -67,6 +69,7 @@ def test_commands_lead_from_a_directory_to_a_folder(place):
     assert np.array_equal(pq.read_table(path)["T"].to_numpy(), values[values > 990])
     listed = sieva_share("list", group).stdout
     assert "1 file" in listed
+    assert "known after" not in listed
     assert "T  float32 (z 20, y 30, x 40)" in listed
     told = json.loads(sieva_share("status", group, "--json").stdout)
     assert [(one["user"], one["answered"], len(one["waiting"])) for one in told["asks"]] == [
