@@ -13,7 +13,7 @@ from sieva import errors
 from sieva._cli_types import MemoryType
 from sieva._memory import size_text
 from sieva._printable import say
-from sieva._share_cli_types import Duration, given_key, group_of, place_argument
+from sieva._share_cli_types import Duration, command, given_key, group_of, place_argument
 from sieva._share_planned import consumers_of
 from sieva._share_published_cli import fetch, link, publish, show_published, unpublish
 
@@ -99,7 +99,7 @@ def create(  # noqa: PLR0917 - a command has as many parameters as options
     said = f"shares {', '.join(sources)}" if sources else "has no producer yet"
     say(f"the group at {place} {said}", err=True)
     if sources:
-        say(f"answer what is asked: sieva share produce {place}", err=True)
+        say(f"answer what is asked: {command('produce', place, as_=name)}", err=True)
 
 
 @share.command()
@@ -152,7 +152,7 @@ def ask(  # noqa: PLR0917 - a command has as many parameters as options
     for one in asks:
         say(f"{one.name}: {one.sql}", err=True)
     named = asks[0].name if len(asks) == 1 else "NAME"
-    say(f"keep a folder current: sieva share follow {place} {named} -o DIR", err=True)
+    say(f"keep a folder current: {command('follow', place, named, '-o DIR', as_=name)}", err=True)
 
 
 @share.command()
@@ -275,7 +275,8 @@ def _show_planned(step: PlannedStep) -> None:
         if not result.given:
             say("        for others to compare with")
     for user, ask_name, error in step.refused:
-        say(f"    {user}/{ask_name} cannot be asked: {error}")
+        hint = f" ({error.hint})" if error.hint else ""
+        say(f"    {user}/{ask_name} cannot be asked: {error}{hint}")
 
 
 @share.command()
@@ -415,6 +416,8 @@ def _repeat(run: Callable[[], Any], show: Callable[[Any], None], interval: float
                 raise
             pause = min(max(2 * pause, 1.0), max(interval, _LONGEST_PAUSE))
             say(f"sieva: {error}; tried again in {pause:.0f} s", err=True)
+            if error.hint:
+                say(f"hint: {error.hint}", err=True)
         time.sleep(pause)
 
 
@@ -432,7 +435,7 @@ def _show_produced(done: Produced) -> None:
             err=True,
         )
     for step, error in done.troubles:
-        say(f"sieva: {step}: {error}", err=True)
+        _show_trouble(error, f"{step}: ")
 
 
 def _show_followed(done: Followed) -> None:
@@ -441,7 +444,13 @@ def _show_followed(done: Followed) -> None:
     for step, code, message in done.failures:
         say(f"sieva: {step}: {message} [{code}]", err=True)
     for error in done.troubles:
-        say(f"sieva: {error}", err=True)
+        _show_trouble(error)
+
+
+def _show_trouble(error: errors.SievaError, where: str = "") -> None:
+    say(f"sieva: {where}{error}", err=True)
+    if error.hint:
+        say(f"hint: {error.hint}", err=True)
 
 
 def _count(n: float, what: str) -> str:

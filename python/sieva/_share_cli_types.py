@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -53,6 +55,26 @@ def given_key() -> str | None:
     """Return the file of the key that the command was given."""
     path: str | None = click.get_current_context().meta.get(_KEY)
     return path
+
+
+def has_key() -> bool:
+    """Return whether a key is given: that of an encrypted group, as groups without encryption take none."""
+    return bool(given_key() or os.environ.get("SIEVA_SHARE_KEY"))
+
+
+def command(name: str, place: str, *words: str, **options: str | None) -> str:
+    """Return a command of ``sieva share`` for a message, with the key that this one was given.
+
+    Parameters
+    ----------
+    name, place, *words
+        The command, and its arguments; of words that are placeholders the capitals.
+    **options
+        Options that are repeated where they were given: ``user=None`` is not.
+    """
+    given = [(option, value) for option, value in {**options, "key": given_key()}.items() if value]
+    said = [word for option, value in given for word in (f"--{option.rstrip('_')}", shlex.quote(value))]
+    return " ".join(["sieva share", name, shlex.quote(place), *words, *said])
 
 
 def group_of(place: str) -> Group:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import shlex
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from sieva import errors
 from sieva._memory import size_text
 from sieva._printable import say
-from sieva._share_cli_types import Duration, group_of, place_argument
+from sieva._share_cli_types import Duration, command, group_of, has_key, place_argument
 
 if TYPE_CHECKING:
     from sieva.share import Published
@@ -37,17 +40,24 @@ def publish(  # noqa: PLR0917 - a command has as many parameters as options
 ) -> None:
     """Put FILE as it is, or what SQL gives of it, under a name: also for those who have no sieva."""
     import sieva
+    from sieva._output import format_of
 
     if sql is None and kind is not None:
         raise click.UsageError("--format is that of a result: a file is put as it is")
-    if sql is not None and name is None:
+    if sql is not None and not name:
         raise click.UsageError("a result has a name: --as warm.nc")
+    if sql is not None and name and kind is None and format_of(Path(name)) is None:
+        raise errors.InvalidValue(f"{name!r} ends as no format does", "say one: --format netcdf")
     group = group_of(place)
     what = file if sql is None else sieva.open(file).sql(sql)
     done = group.publish(what, name, format=kind, keep=keep, zone_maps=not no_zone_maps, user=user)
     say(done.location)
-    say(f"take it back: sieva share unpublish {place} {done.name}", err=True)
-    say(f"a link for those without a key: sieva share link {place} {done.user}/{done.name}", err=True)
+    say(f"take it back: {command('unpublish', place, shlex.quote(done.name), user=user)}", err=True)
+    named = shlex.quote(f"{done.user}/{done.name}")
+    if has_key():
+        say(f"get it elsewhere: {command('fetch', place, named)}", err=True)
+    else:
+        say(f"a link for those without a key: {command('link', place, named)}", err=True)
 
 
 @click.command()

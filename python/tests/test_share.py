@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 import sieva
 import sieva.share
-from sieva import errors
+from sieva import _share_cli, errors
 
 
 @pytest.fixture
@@ -261,6 +261,14 @@ def test_what_cannot_be_is_told(place):
         assert text in done.stderr
     with pytest.raises(errors.InvalidValue, match="is no name of a user"):
         sieva.share.open_group(group).ask("a", "SELECT T", user="../x")
+
+
+def test_troubles_of_a_pass_are_told_with_what_can_be_done(capsys):
+    trouble = errors.make("unsupported", "the C library of ADIOS2 is not found", "set SIEVA_ADIOS2")
+    _share_cli._show_produced(sieva.share.Produced(0, 0, 0, 0, 0, 0, 0, 0, [("a.bp", trouble)]))
+    _share_cli._show_followed(sieva.share.Followed([], 0, [], [trouble]))
+    said = "the C library of ADIOS2 is not found\nhint: set SIEVA_ADIOS2\n"
+    assert capsys.readouterr().err == f"sieva: a.bp: {said}sieva: {said}"
 
 
 def test_an_answer_that_is_an_error_reaches_who_asked(place):

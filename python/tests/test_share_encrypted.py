@@ -1,6 +1,7 @@
 """Encrypted groups by commands and in Python, in a directory, on moto and on a real Swift."""
 
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -98,3 +99,24 @@ def test_commands_take_the_key_by_a_file_or_the_environment(steps, tmp_path):
         assert (done.returncode, said in done.stderr) == (1, True), done.stderr
         assert by_text[-20:-1] not in done.stderr
     assert {path: path.read_bytes() for path in group.rglob("*") if path.is_file()} == before
+
+
+def test_commands_that_are_named_do_what_they_say(steps, tmp_path):
+    group, key = tmp_path / "a group", tmp_path / "key"
+    made = sieva_share("create", group, steps, "--as", "model", "--encrypt", "--key", key)
+    assert f"sieva share produce '{group}' --as model --key {key}" in made.stderr
+    asked = sieva_share("ask", group, "mean", "SELECT avg(T) AS mean", "--as", "ada", "--key", key)
+    assert f"sieva share follow '{group}' mean -o DIR --as ada --key {key}" in asked.stderr
+    for command in (made.stderr, asked.stderr):
+        words = shlex.split(command.splitlines()[-1].partition("sieva share ")[2])
+        once = ["--once", *(["--settle", "0s"] if words[0] == "produce" else [])]
+        sieva_share(*(str(tmp_path / "mean") if word == "DIR" else word for word in words), *once)
+    assert list((tmp_path / "mean").glob("*.nc"))
+    path = steps / "run.h5"
+    done = sieva_share("publish", group, path, "--user", "ada", SIEVA_SHARE_KEY=str(key))
+    # Links to what is encrypted there are none.
+    assert f"sieva share fetch '{group}' ada/run.h5" in done.stderr
+    assert "link" not in done.stderr
+    back = shlex.split(done.stderr.splitlines()[0].partition("sieva share ")[2])
+    assert back == ["unpublish", str(group), "run.h5", "--user", "ada"]
+    sieva_share(*back, SIEVA_SHARE_KEY=str(key))

@@ -119,6 +119,8 @@ def test_commands_publish_list_fetch_and_take_back(data, tmp_path):
     sieva_share("create", group)
     done = sieva_share("publish", group, path, "--as", "a.h5", "--keep", "7d", "--user", "ada")
     assert done.stdout.strip() == str(group / "published/ada/a.h5")
+    assert f"sieva share unpublish {group} a.h5 --user ada\n" in done.stderr
+    assert f"sieva share link {group} ada/a.h5\n" in done.stderr
     sieva_share("publish", group, path, "SELECT T WHERE T > 995", "--as", "b.csv", "--user", "ada")
     for command in ("list", "status"):
         shown = sieva_share(command, group).stdout
@@ -152,7 +154,7 @@ def test_commands_publish_list_fetch_and_take_back(data, tmp_path):
         (["{path}", "--user", "a/b"], 1, "is no name of a user"),
         (["{path}", "--format", "csv"], 2, "a file is put as it is"),
         (["{path}", "SELECT T"], 2, "a result has a name"),
-        (["{path}", "SELECT T", "--as", "x.none"], 1, "ends as no format does"),
+        (["{path}", "SELECT T", "--as", "x.none"], 1, "say one: --format netcdf"),
         (["{path}", "SELECT none", "--as", "x.csv"], 1, "none"),
         (["{path}", "--keep", "soon"], 2, "is no duration"),
         (["{path}", "--keep", "0s"], 1, "expected seconds above 0"),
