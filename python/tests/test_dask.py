@@ -26,7 +26,11 @@ import sieva.dask  # noqa: E402 - what it needs was looked for
 
 def cluster_of(workers):
     return distributed.LocalCluster(
-        n_workers=workers, threads_per_worker=1, host="127.0.0.1", dashboard_address=None, silence_logs=50
+        n_workers=workers,
+        threads_per_worker=1,
+        host="127.0.0.1",
+        dashboard_address="127.0.0.1:0",
+        silence_logs=50,
     )
 
 
@@ -40,6 +44,28 @@ def cluster():
 def client(cluster):
     with distributed.Client(cluster, set_as_default=False) as client:
         yield client
+
+
+@pytest.fixture
+def mortal():
+    """Return a client whose workers may be killed: how soon they are replaced is nobody else's matter."""
+    with cluster_of(2) as cluster, distributed.Client(cluster, set_as_default=False) as client:
+        yield client
+
+
+def replaced(client, pids):
+    """Wait until a worker that is gone was replaced."""
+    until = time.monotonic() + 300
+    while time.monotonic() < until:
+        try:
+            now = set(client.run(os.getpid).values())
+        except OSError:
+            # The scheduler has not noticed yet.
+            now = set()
+        if len(now) == len(pids) and now != pids:
+            return True
+        time.sleep(0.1)
+    return False
 
 
 @pytest.fixture(autouse=True)
@@ -168,20 +194,20 @@ def test_nothing_is_gathered_on_the_scheduler(ocean, client, cluster, monkeypatc
     assert asked == [1]
 
 
-def test_a_killed_worker_costs_a_retry(ocean, client):
-    src = sieva.dask.open(ocean, client, learn=False)
+def test_a_killed_worker_costs_a_retry(ocean, mortal):
+    src = sieva.dask.open(ocean, mortal, learn=False)
     here = sieva.open(ocean, learn=False).query("sqrt(TEMP + 3) > 2 AND SALT > 0", select=["TEMP"])
-    pids = client.run(os.getpid)
+    pids = list(mortal.run(os.getpid).values())
     batches = src.query("sqrt(TEMP + 3) > 2 AND SALT > 0", select=["TEMP"]).batches(500)
     first = next(batches)
-    os.kill(next(iter(pids.values())), signal.SIGKILL)
+    os.kill(pids[0], signal.SIGKILL)
     rest = [batch.column(0).to_pylist() for batch in batches]
     found = [*first.column(0).to_pylist(), *(v for column in rest for v in column)]
     assert found == here.to_arrow().column(0).to_pylist()
     killed = src.query("TEMP > 4", select=["TEMP"])
-    os.kill(next(iter(client.run(os.getpid).values())), signal.SIGKILL)
+    assert replaced(mortal, set(pids))
+    os.kill(next(iter(mortal.run(os.getpid).values())), signal.SIGKILL)
     assert killed.count() == sieva.open(ocean).query("TEMP > 4").count()
-    client.wait_for_workers(2)
 
 
 def _late(dask_worker):
@@ -254,19 +280,16 @@ def _armed(mark):
     _work.Worker.execute = failing
 
 
-def test_a_worker_that_is_killed_in_a_build_costs_a_retry(client, tmp_path):
+def test_a_worker_that_is_killed_in_a_build_costs_a_retry(mortal, tmp_path):
     path, mark = tmp_path / "x.h5", tmp_path / "mark"
     x = np.random.default_rng(4).normal(size=600_000).astype("f4")
     with h5py.File(path, "w") as file:
         file["x"] = x
-    pids = set(client.run(os.getpid).values())
-    client.run(_armed, mark)
-    report = sieva.dask.open(path, client, learn=False).build_index("x", kinds=["bitmap", "sorted"])
+    pids = set(mortal.run(os.getpid).values())
+    mortal.run(_armed, mark)
+    report = sieva.dask.open(path, mortal, learn=False).build_index("x", kinds=["bitmap", "sorted"])
     assert mark.exists()
-    client.wait_for_workers(2)
-    # Who is gone was replaced; who is left is as before, for those who come after.
-    assert set(client.run(os.getpid).values()) != pids
-    client.restart()
+    assert replaced(mortal, pids)
     found = sieva.open(path, learn=False)
     (array,) = found.index_status().arrays
     assert (array.with_bitmap, report.replicas_built) == (array.regions, 1)

@@ -271,6 +271,7 @@ fn is_absent(e: &io::Error) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::RangedRead;
 
     fn scratch(name: &str) -> PathBuf {
         let dir = std::env::temp_dir().join(format!("sieva-objects-{name}-{}", std::process::id()));
