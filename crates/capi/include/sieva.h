@@ -12,7 +12,7 @@
  *              too little room the result is SIEVA_ERROR_INVALID_VALUE, the message says what is needed, and nothing
  *              is written. Output parameters are set on success only, unless said otherwise.
  *   Handles    sieva_source, sieva_query, sieva_plan, sieva_tasks, sieva_merge, sieva_selection, sieva_request, sieva_result, sieva_stream, sieva_stop,
- *              sieva_catalog, sieva_objects, sieva_search and sieva_group are freed by their own function, in any order: a query keeps its source
+ *              sieva_catalog, sieva_objects, sieva_search, sieva_group and sieva_step are freed by their own function, in any order: a query keeps its source
  *              open, a selection its query's, a search its catalog. Freeing NULL does nothing; NULL elsewhere is
  *              SIEVA_ERROR_INVALID_VALUE.
  *   Texts      are UTF-8 with a closing NUL.
@@ -155,6 +155,7 @@ typedef struct sieva_catalog sieva_catalog;
 typedef struct sieva_objects sieva_objects;
 typedef struct sieva_search sieva_search;
 typedef struct sieva_group sieva_group;
+typedef struct sieva_step sieva_step;
 
 /* An object. What it points to is valid as long as the handle that it is of. */
 typedef struct sieva_object {
@@ -973,6 +974,45 @@ SIEVA_API int32_t sieva_group_plan(const sieva_group *group, const char *produce
  * producer; invalid-value while another process of this machine is it; cancelled. */
 SIEVA_API int32_t sieva_group_produce(const sieva_group *group, const char *producer, const sieva_produce_options *options, sieva_produced *produced);
 
+/* A step of a program: arrays in its memory, of which what is asked of a group is made without a file on the way. name: as of a file, and
+ * another one for each step; one of the name of an earlier step takes its place. *step is to be freed by sieva_step_free(). */
+SIEVA_API int32_t sieva_step_create(const char *name, sieva_step **step);
+SIEVA_API void sieva_step_free(sieva_step *step);
+
+/* Adds an array to a step by its path (group/name), without values yet. type: enum sieva_type. shape: rank lengths, outermost first;
+ * rank 0 is a single value. dims: rank names, by which arrays line up; NULL: those of one group line up by length. Errors: invalid-value
+ * for a path that is there, more than memory has, and one dimension of two lengths when the step is produced. */
+SIEVA_API int32_t sieva_step_array(sieva_step *step, const char *path, int32_t type, uint32_t rank, const uint64_t *shape, const char *const *dims);
+
+/* Adds values of an array of a step: those of the box from start on, of count values along each dimension, in C order; both NULL: of all
+ * of it. Blocks cover the array, and do not overlap. Numbers are not copied: they stay as they are until the step is freed, or was
+ * produced for the last time; texts (const char *const *) are. Errors: unknown-array; invalid-value for a box that does not lie in the array. */
+SIEVA_API int32_t sieva_step_block(sieva_step *step, const char *path, const uint64_t *start, const uint64_t *count, const void *values);
+
+/* Adds an attribute of a step, in place of one of that name: of the array or the group that its name begins with (T/units), else of all of
+ * it. values: count of that type; texts as const char *const *. units, _FillValue, scale_factor mean what they mean in files. */
+SIEVA_API int32_t sieva_step_attribute(sieva_step *step, const char *name, int32_t type, uint64_t count, const void *values);
+
+/* Says why something of a step is no array: who asks for it is told "'path' why". Errors: invalid-value for the path of an array. */
+SIEVA_API int32_t sieva_step_leave_out(sieva_step *step, const char *path, const char *why);
+
+/* Says that a producer gives steps of memory; it is then no longer one of files. Errors: invalid-value for what is no name, and while
+ * another process of this machine is it. */
+SIEVA_API int32_t sieva_group_register(const sieva_group *group, const char *producer);
+
+/* Makes and puts all that is asked of a step, before it returns; what cannot be made of it is answered by an error, as there is no later
+ * pass in which it could. Of options settle_ms means nothing. options and produced may be NULL. Errors: file-not-found where there is no such
+ * producer; invalid-value for what is no name of a step, blocks that overlap or leave something out, and while another process of this
+ * machine is the producer; of the store, after which it may be called again; cancelled. */
+SIEVA_API int32_t sieva_group_produce_step(const sieva_group *group, const char *producer, const sieva_step *step, const sieva_produce_options *options, sieva_produced *produced);
+
+/* Says that a producer has no more steps, until it is registered again. */
+SIEVA_API int32_t sieva_group_end(const sieva_group *group, const char *producer);
+
+/* Whether a producer has no more steps, by sieva_group_end(): *over is 1 or 0; NULL: all that there are, of which there is at least one. What
+ * was put before that is all there. */
+SIEVA_API int32_t sieva_group_is_over(const sieva_group *group, const char *producer, int32_t *over);
+
 /* What a pass of a follower did. New fields will come at the end, so start with SIEVA_FOLLOWED_INIT. */
 typedef struct sieva_followed {
     uint64_t size;     /* sizeof(sieva_followed) */
@@ -988,6 +1028,10 @@ typedef struct sieva_followed {
  * alone. stop and followed may be NULL. Errors: file-not-found for who is no member, and what is not asked; invalid-value for the folder
  * of another ask; cancelled. */
 SIEVA_API int32_t sieva_group_follow(const sieva_group *group, const char *user, const char *name, const char *folder, const sieva_stop *stop, sieva_followed *followed);
+
+/* The path of file number index (from 0 on) that the last pass of a follower through this handle put into the folder, in the order in which
+ * a producer put them. text, capacity and needed as in sieva_source_schema(). Errors: invalid-value beyond the last one. */
+SIEVA_API int32_t sieva_group_followed(const sieva_group *group, uint64_t index, char *text, uint64_t capacity, uint64_t *needed);
 
 /* What the last pass through this handle could not do, and the answers that are errors, as JSON: of each the file, the error's code and what
  * it says. */

@@ -1,7 +1,8 @@
 //! Groups: what members ask for.
 
 use std::ffi::c_char;
-use std::sync::Mutex;
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
 
 use sieva::Result;
 use sieva_share::{Asking, Group, GroupOptions, Producer};
@@ -15,11 +16,31 @@ pub struct GroupHandle {
     pub(crate) group: Group,
     /// What the last pass could not do, as JSON.
     pub(crate) troubles: Mutex<String>,
+    /// The files that the last pass of a follower put into its folder, in order.
+    files: Mutex<Vec<PathBuf>>,
 }
 
 impl GroupHandle {
     fn new(group: Group) -> Box<Self> {
-        Box::new(Self { group, troubles: Mutex::new("[]".to_owned()) })
+        Box::new(Self { group, troubles: Mutex::new("[]".to_owned()), files: Mutex::default() })
+    }
+
+    /// Keeps the files of a pass.
+    pub(crate) fn took(&self, files: Vec<PathBuf>) {
+        *self.files.lock().unwrap_or_else(PoisonError::into_inner) = files;
+    }
+
+    /// One of the files of the last pass.
+    ///
+    /// # Errors
+    /// `invalid-value` for the number of none.
+    pub(crate) fn file(&self, index: u64) -> Result<String> {
+        let files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = usize::try_from(index).ok().and_then(|index| files.get(index));
+        let path = found.ok_or_else(|| {
+            invalid(format!("no file {index}: the last pass of this handle put {}", files.len()))
+        })?;
+        Ok(path.to_string_lossy().into_owned())
     }
 }
 
@@ -190,7 +211,12 @@ pub unsafe extern "C" fn sieva_group_status(
 ///
 /// # Safety
 /// A pointer that is not NULL must lead to so many texts.
-unsafe fn texts(pointer: *const *const c_char, count: u64, what: &str, one: &str) -> Result<Vec<String>> {
+pub(crate) unsafe fn texts(
+    pointer: *const *const c_char,
+    count: u64,
+    what: &str,
+    one: &str,
+) -> Result<Vec<String>> {
     // SAFETY: the caller's promise.
     let pointers = unsafe { given::values(pointer, count, what) }?;
     // SAFETY: as above.

@@ -67,7 +67,7 @@ impl ProduceOptions {
     ///
     /// # Safety
     /// A pointer that is not NULL must lead to as many bytes as its first field says; its handle must be live.
-    unsafe fn read(pointer: *const Self) -> Result<ProducerOptions> {
+    pub(crate) unsafe fn read(pointer: *const Self) -> Result<ProducerOptions> {
         // SAFETY: the caller's promise.
         let (this, spool, stop) = unsafe {
             let this = given::growing(pointer, Self::DEFAULT, "sieva_produce_options")?;
@@ -180,22 +180,8 @@ pub unsafe extern "C" fn sieva_group_produce(
             (handle, name, options, size_of_given(produced, "produced", size_of::<Produced>())?)
         };
         let done = Producer::open(&handle.group, name)?.pass(&options)?;
-        let troubles = done.troubles.iter().map(|t| told(&t.step, t.error.kind().code(), t.error.message()));
-        handle.tell(serde_json::Value::Array(troubles.collect()).to_string());
-        let out = Produced {
-            size,
-            steps: done.steps,
-            answers: done.entries,
-            failed: done.failed,
-            objects: done.objects,
-            bytes: done.bytes,
-            deleted: done.deleted,
-            waiting: done.waiting,
-            deferred: done.deferred,
-            troubles: done.troubles.len() as u64,
-        };
         // SAFETY: as above.
-        unsafe { give(out, produced, size) };
+        unsafe { give(handle.produced(&done, size), produced, size) };
         Ok(())
     })
 }
@@ -234,9 +220,28 @@ pub unsafe extern "C" fn sieva_group_follow(
             failures: done.failures.len() as u64,
             troubles: done.troubles.len() as u64,
         };
+        handle.took(done.files);
         // SAFETY: as above.
         unsafe { give(out, followed, size) };
         Ok(())
+    })
+}
+
+/// `sieva_group_followed`
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sieva_group_followed(
+    group: *const GroupHandle,
+    index: u64,
+    text: *mut c_char,
+    capacity: u64,
+    needed: *mut u64,
+) -> i32 {
+    guarded(|| {
+        // SAFETY: the promises of sieva.h.
+        let handle = unsafe { given::handle(group, "group") }?;
+        let path = handle.file(index)?;
+        // SAFETY: as above.
+        unsafe { given::put_text(&path, text, capacity, needed) }
     })
 }
 
@@ -258,6 +263,24 @@ pub unsafe extern "C" fn sieva_group_troubles(
 }
 
 impl GroupHandle {
+    /// What a pass did, for a struct of so many bytes; what it could not do is kept for who asks.
+    pub(crate) fn produced(&self, done: &sieva_share::Produced, size: u64) -> Produced {
+        let troubles = done.troubles.iter().map(|t| told(&t.step, t.error.kind().code(), t.error.message()));
+        self.tell(serde_json::Value::Array(troubles.collect()).to_string());
+        Produced {
+            size,
+            steps: done.steps,
+            answers: done.entries,
+            failed: done.failed,
+            objects: done.objects,
+            bytes: done.bytes,
+            deleted: done.deleted,
+            waiting: done.waiting,
+            deferred: done.deferred,
+            troubles: done.troubles.len() as u64,
+        }
+    }
+
     fn tell(&self, troubles: String) {
         *self.troubles.lock().unwrap_or_else(PoisonError::into_inner) = troubles;
     }
@@ -271,7 +294,7 @@ fn told(step: &str, code: &str, message: &str) -> serde_json::Value {
 ///
 /// # Safety
 /// A pointer that is not NULL must lead to as many bytes as its first field says.
-unsafe fn size_of_given<T>(pointer: *const T, what: &str, known: usize) -> Result<u64> {
+pub(crate) unsafe fn size_of_given<T>(pointer: *const T, what: &str, known: usize) -> Result<u64> {
     if pointer.is_null() {
         return Ok(0);
     }
@@ -288,7 +311,7 @@ unsafe fn size_of_given<T>(pointer: *const T, what: &str, known: usize) -> Resul
 ///
 /// # Safety
 /// A pointer that is not NULL must be valid for writing `size` bytes.
-unsafe fn give<T: Copy>(result: T, to: *mut T, size: u64) {
+pub(crate) unsafe fn give<T: Copy>(result: T, to: *mut T, size: u64) {
     if !to.is_null() {
         let known = (size as usize).min(size_of::<T>());
         // SAFETY: the caller's promise; both are at least so long.

@@ -15,6 +15,7 @@ pub mod given;
 pub mod group;
 pub mod group_passes;
 mod group_published;
+pub mod group_step;
 pub mod guard;
 pub mod histogram;
 pub mod index;

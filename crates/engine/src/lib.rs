@@ -81,7 +81,9 @@ pub use session::{Session, SessionOptions, SessionStats};
 pub use shared_manifest::SharedManifest;
 pub use sieva_catalog::Catalog;
 pub use sieva_format::decoding::{Decoding, Number};
-pub use sieva_format::foreign::{ForeignArray, ForeignReader, ForeignSource, ForeignStore};
+pub use sieva_format::foreign::{
+    ForeignArray, ForeignReader, ForeignSource, ForeignStore, Loan, MemoryArrays, MemoryValues,
+};
 /// Reference sets of kerchunk.
 pub use sieva_format::manifest::kerchunk;
 pub use sieva_format::physical::{Share, SubCorrelation, ranks};

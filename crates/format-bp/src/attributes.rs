@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::c_char;
 use std::ptr::null_mut;
 
+use sieva_format::foreign::owner_of;
 use sieva_format::schema::{Attr, AttrValue};
 use sieva_types::{DType, Result};
 
@@ -33,23 +34,11 @@ pub fn attributes(
             AttrValue::Other("cannot be read".into())
         });
         let path = name.trim_matches('/');
-        let owner = owner(path, owners);
+        let owner = owner_of(path, owners);
         let own = path[owner.len()..].trim_start_matches('/').to_string();
         found.entry(owner.to_string()).or_default().push((own, value));
     }
     found
-}
-
-/// The longest beginning of a path that is an array or a group.
-fn owner<'a>(path: &'a str, owners: &BTreeSet<&str>) -> &'a str {
-    let mut owner = path;
-    while let Some((before, _)) = owner.rsplit_once('/') {
-        owner = before;
-        if owners.contains(owner) {
-            return owner;
-        }
-    }
-    ""
 }
 
 fn value(file: &File, api: &Api, attribute: Handle) -> Result<AttrValue> {

@@ -1,11 +1,11 @@
 //! What is in a BP file: variables as arrays, groups, attributes.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::Path;
 
 use sieva_format::decoding::Decoding;
-use sieva_format::foreign::{ForeignArray, ForeignSource, ForeignStore};
-use sieva_format::schema::{ArrayInfo, Dimension, GroupInfo, Naming, Schema, StorageInfo};
+use sieva_format::foreign::{ForeignArray, ForeignSource, ForeignStore, Places, groups_of};
+use sieva_format::schema::{ArrayInfo, GroupInfo, Schema, StorageInfo};
 use sieva_store::guard::Gate;
 use sieva_types::{DType, Error, ErrorKind, Result};
 
@@ -74,14 +74,14 @@ fn describe(file: &File, api: &Api) -> Result<Described> {
         let attrs = attrs.remove(group).unwrap_or_default();
         schema.groups.push(GroupInfo { path: group.into(), attrs });
     }
-    let (mut places, mut arrays) = (BTreeMap::new(), Vec::with_capacity(found.len()));
+    let (mut places, mut arrays) = (Places::default(), Vec::with_capacity(found.len()));
     for (path, variable) in &found {
         let block = (tells_blocks && variable.steps == steps).then(|| block_shape(file, api, variable));
-        let dims = dims_of(path, variable, steps, &mut schema.dims, &mut places);
+        let dims = dims_of(path, variable, steps, &mut places);
         schema.arrays.push(ArrayInfo {
             path: path.clone(),
             dtype: variable.dtype,
-            shape: dims.iter().map(|&d| schema.dims[d].len).collect(),
+            shape: dims.iter().map(|&d| places.len_of(d)).collect(),
             dims,
             attrs: attrs.remove(path).unwrap_or_default(),
             enum_names: Vec::new(),
@@ -91,6 +91,7 @@ fn describe(file: &File, api: &Api) -> Result<Described> {
         });
         arrays.push(ForeignArray { block: block.flatten() });
     }
+    schema.dims = places.into_dims();
     Ok(Described { schema, arrays, variables: found.into_iter().collect() })
 }
 
@@ -126,40 +127,14 @@ fn variables(file: &File, api: &Api, schema: &mut Schema) -> Result<Vec<(String,
     Ok(found)
 }
 
-/// The groups that a path implies, without the root.
-fn groups_of(path: &str) -> impl Iterator<Item = &str> {
-    path.match_indices('/').map(|(end, _)| &path[..end])
-}
-
-/// The dimensions of an array; those that are new are added.
-///
-/// BP names none but steps: arrays of one group share dimensions by length, an array's own of one length are told apart
-/// by their order. Arrays that are not in every step have steps of their own.
-fn dims_of(
-    path: &str,
-    variable: &Variable,
-    all_steps: usize,
-    dims: &mut Vec<Dimension>,
-    places: &mut BTreeMap<String, usize>,
-) -> Vec<usize> {
-    let mut place = |path: String, len: u64, unlimited: bool| {
-        *places.entry(path.clone()).or_insert_with(|| {
-            let name = path.rsplit('/').next().unwrap_or_default().to_string();
-            let naming = if unlimited { Naming::File } else { Naming::Length };
-            dims.push(Dimension { name, path, len, unlimited, naming, coordinate: None });
-            dims.len() - 1
-        })
-    };
+/// The dimensions of an array; those that are new are added. BP names none but steps; arrays that are not in every step have
+/// steps of their own.
+fn dims_of(path: &str, variable: &Variable, all_steps: usize, places: &mut Places) -> Vec<usize> {
     let mut own = Vec::with_capacity(variable.shape.len() + 1);
     if variable.has_steps() {
         let name = if variable.steps == all_steps { STEP.into() } else { format!("{path}.{STEP}") };
-        own.push(place(name, variable.steps as u64, true));
+        own.push(places.steps(name, variable.steps as u64));
     }
-    let prefix = path.rsplit_once('/').map_or(String::new(), |(group, _)| format!("{group}/"));
-    for (d, &len) in variable.shape.iter().enumerate() {
-        let twins = variable.shape[..d].iter().filter(|&&other| other == len).count();
-        let twin = if twins == 0 { String::new() } else { format!("_{twins}") };
-        own.push(place(format!("{prefix}dim_{len}{twin}"), len, false));
-    }
+    own.extend(places.by_length(path, &variable.shape));
     own
 }

@@ -14,7 +14,7 @@ use crate::pass::{Pass, Wanted};
 use crate::produce::{Produced, Trouble};
 use crate::record::{Ask, Entry, Failure, ObjectRef, Step};
 use crate::scan::{self, Scan, Unit};
-use crate::steps::Found;
+use crate::steps::{Found, Place};
 use crate::turns::{Turns, in_turn};
 
 /// Characters of an error that are kept.
@@ -36,7 +36,7 @@ impl Pass<'_> {
         if wanting.is_empty() {
             return Ok(());
         }
-        let source = match scan::open(&found.path, &self.producer.session, &self.limits) {
+        let source = match scan::open(&found.place, &self.producer.session, &self.limits) {
             Ok(source) => source,
             Err(error) => {
                 self.limits.check()?;
@@ -63,7 +63,8 @@ impl Pass<'_> {
                 let answers = self.put(&made, &members, done)?;
                 for ((unit, _), answer) in made.iter().zip(answers) {
                     match answer {
-                        Err(error) if is_passing(&error) => {
+                        // What is in memory now is not there for the next pass.
+                        Err(error) if is_passing(&error) && matches!(found.place, Place::File(_)) => {
                             done.troubles.push(Trouble { step: found.step.name.clone(), error });
                         }
                         answer => {

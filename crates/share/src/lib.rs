@@ -38,6 +38,7 @@ mod key;
 mod lock;
 mod made;
 mod names;
+mod offer;
 mod pack;
 mod partial;
 mod pass;

@@ -46,17 +46,24 @@ pub(crate) struct Pass<'p> {
 }
 
 impl<'p> Pass<'p> {
-    /// Looks what there is and who asks. Nothing is written.
-    pub fn begin(producer: &'p Producer, options: &'p ProducerOptions) -> Result<Self> {
+    /// Looks what there is, or takes what is offered in its place, and who asks. Nothing is written.
+    pub fn begin(
+        producer: &'p Producer,
+        options: &'p ProducerOptions,
+        offered: Option<Found>,
+    ) -> Result<Self> {
         let (group, name) = (&producer.group, &*producer.name);
         let mut record = group.producer(name)?.ok_or_else(|| {
             Error::new(ErrorKind::FileNotFound, format!("the producer '{name}' is registered no longer"))
         })?;
         let put = record::bytes(&record)?;
-        let found = steps::find(&record.sources, options.settle)?;
+        let is_offered = offered.is_some();
+        let found =
+            offered.map_or_else(|| steps::find(&record.sources, options.settle), |one| Ok(vec![one]))?;
         let waiting = found.iter().filter(|f| !f.settled).count() as u64;
         record.number(found.iter().map(|f| f.step.id.as_str()));
-        let settled = found.iter().filter(|f| f.settled);
+        // What is offered was not there before for anybody.
+        let settled = found.iter().filter(|f| f.settled && !is_offered);
         let ready = settled.filter_map(|f| record.numbers.get(&f.step.id).copied()).collect();
         let numbers = Numbers { numbering: record.numbering, ready };
         // A listing may be late: those that something was put for are asked for by name.
@@ -106,14 +113,17 @@ impl<'p> Pass<'p> {
         let (group, name) = (&self.producer.group, &self.producer.name);
         if let Some(newest) = self.ready.values().max_by_key(|found| found.modified)
             && self.record.described.as_ref() != Some(&newest.step.id)
-            && let Ok(source) = scan::open(&newest.path, &self.producer.session, &self.limits)
+            && let Ok(source) = scan::open(&newest.place, &self.producer.session, &self.limits)
             // What cannot be described can be asked all the same.
             && let Ok(schema) = source.schema_json()
         {
             group.objects.put(&names::schema(name), &schema.into_bytes())?;
             self.record.described = Some(newest.step.id.clone());
         }
-        self.record.steps = self.ready.values().map(|f| f.step.clone()).collect();
+        // Between two steps from memory there is none, and the last one is still the newest.
+        if !self.ready.is_empty() || !self.record.sources.is_empty() {
+            self.record.steps = self.ready.values().map(|f| f.step.clone()).collect();
+        }
         let asking = self.members.iter().filter(|member| !member.asks.is_empty());
         self.record.given.extend(asking.map(|member| member.user.clone()));
         for user in &self.gone {

@@ -164,16 +164,22 @@ impl Producer {
     /// # Errors
     /// `invalid-value` for what is no name, and sources that cannot be; `file-not-found`; those of the store.
     pub fn register<S: AsRef<str>>(group: &Group, name: &str, sources: &[S]) -> Result<Self> {
-        names::check("a producer", name)?;
         let sources = checked(sources)?;
         let absolute = |source: &String| {
             let path = std::path::absolute(source);
             path.map(|p| p.to_string_lossy().into_owned()).map_err(|e| Error::io(format!("'{source}'"), &e))
         };
-        let sources = sources.iter().map(absolute).collect::<Result<Vec<_>>>()?;
+        Self::registered(group, name, sources.iter().map(absolute).collect::<Result<Vec<_>>>()?)
+    }
+
+    /// A producer of these sources, of none where its steps come from memory.
+    pub(crate) fn registered(group: &Group, name: &str, sources: Vec<String>) -> Result<Self> {
+        names::check("a producer", name)?;
         let producer = Self::new(group, name);
         let _alone = producer.alone()?;
-        let mut record = group.producer(name)?.unwrap_or_else(|| ProducerRecord {
+        let known = group.producer(name)?;
+        let is_new = known.is_none();
+        let mut record = known.unwrap_or_else(|| ProducerRecord {
             version: VERSION,
             sources: Vec::new(),
             steps: Vec::new(),
@@ -182,9 +188,10 @@ impl Producer {
             numbers: BTreeMap::new(),
             next: 0,
             numbering: millis(),
+            over: false,
         });
-        if record.sources != sources {
-            record.sources = sources;
+        if is_new || record.sources != sources || record.over {
+            (record.sources, record.over) = (sources, false);
             record::write(&*group.objects, &names::producer(name), &record)?;
         }
         Ok(producer)
@@ -225,7 +232,7 @@ impl Producer {
     /// # Errors
     /// Those of the store and of prices.
     pub fn plan(&self, options: &ProducerOptions) -> Result<Vec<PlannedStep>> {
-        let pass = Pass::begin(self, options)?;
+        let pass = Pass::begin(self, options, None)?;
         let mut planned = Vec::new();
         for found in pass.ready.values() {
             let wanting = pass.wanting(&found.step);
@@ -238,7 +245,7 @@ impl Producer {
 
     fn plan_step(&self, pass: &Pass<'_>, found: &Found, wanting: &[Wanted]) -> Result<PlannedStep> {
         let who: Vec<(String, String)> = wanting.iter().map(|&wanted| pass.who(wanted)).collect();
-        let source = match scan::open(&found.path, &self.session, &pass.limits) {
+        let source = match scan::open(&found.place, &self.session, &pass.limits) {
             Ok(source) => source,
             Err(e) => {
                 let refused = who.into_iter().map(|(user, ask)| (user, ask, e.clone())).collect();
@@ -256,13 +263,17 @@ impl Producer {
     /// `invalid-value` while another process of this machine is the producer; those of the store; `cancelled`.
     pub fn pass(&self, options: &ProducerOptions) -> Result<Produced> {
         let _alone = self.alone()?;
-        let mut pass = Pass::begin(self, options)?;
+        self.run(Pass::begin(self, options, None)?, options.ask_time)
+    }
+
+    /// A pass that was begun, in which a member has so much time until the others have their turns.
+    pub(crate) fn run(&self, mut pass: Pass<'_>, turn: Option<Duration>) -> Result<Produced> {
         let troubles = std::mem::take(&mut pass.troubles);
         let mut done = Produced { waiting: pass.waiting, troubles, ..Produced::default() };
         pass.register()?;
         pass.put_indexes()?;
         done.deleted = sweep(&self.group, &self.name, pass.indexes())? + self.group.sweep_published()?;
-        let mut turns = Turns::new(options.ask_time, pass.member_count());
+        let mut turns = Turns::new(turn, pass.member_count());
         let ready = std::mem::take(&mut pass.ready);
         if options.progress.is_wanted() {
             let wanted = |found: &Found| pass.wanting(&found.step).len() as u64;
@@ -274,7 +285,7 @@ impl Producer {
         Ok(done)
     }
 
-    fn alone(&self) -> Result<Lock> {
+    pub(crate) fn alone(&self) -> Result<Lock> {
         Lock::take(&lock::path_of(&[&self.group.name(), &self.name])?, || {
             let message = format!("another process is the producer '{}' of this group", self.name);
             Error::new(ErrorKind::InvalidValue, message).hint("wait for it, or be another one: --as NAME")

@@ -181,6 +181,9 @@ pub(crate) struct ProducerRecord {
     pub next: u64,
     /// Another one where numbers begin again.
     pub numbering: u64,
+    /// Whether no step comes any more.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub over: bool,
 }
 record!(ProducerRecord, "a producer", MOST);
 

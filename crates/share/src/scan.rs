@@ -19,6 +19,7 @@ use crate::asks::check_ask;
 use crate::code::Running;
 use crate::made::Made;
 use crate::record::{Ask, Step};
+use crate::steps::Place;
 use crate::watch::Limits;
 
 /// A result that some want: a plan in a format.
@@ -45,24 +46,33 @@ pub(crate) struct Scan {
     pub refused: Vec<(usize, Error)>,
 }
 
-/// Opens a step for questions that others wrote: they reach this file and what is kept beside it, and no other.
+/// Opens a step for questions that others wrote: they reach this step and what is kept beside it, and nothing else.
 ///
 /// # Errors
 /// Those of opening.
-pub(crate) fn open(path: &Path, session: &Session, limits: &Limits) -> Result<Source> {
+pub(crate) fn open(place: &Place, session: &Session, limits: &Limits) -> Result<Source> {
+    let path = match place {
+        Place::Memory(source) => return Ok(source.clone()),
+        Place::File(path) => path,
+    };
     let mut beside = path.as_os_str().to_owned();
     beside.push(".sieva");
+    let mut options = reaching(&[path, Path::new(&beside)], session, &limits.cancel);
+    if !limits.bp_worker.is_empty() && sieva::is_bp_file(path, &options.gate)? {
+        options.isolated = limits.bp_worker.clone();
+    }
+    Source::open(path, &options)
+}
+
+/// Options for a source whose questions reach these paths alone.
+pub(crate) fn reaching(paths: &[&Path], session: &Session, cancel: &Arc<AtomicBool>) -> OpenOptions {
     let mut allowed = AllowList::default();
-    allowed.add_path(path);
-    allowed.add_path(Path::new(&beside));
+    paths.iter().for_each(|path| allowed.add_path(path));
     let allowed =
         allowed.with_hint("a question to a group reaches the step that it is asked of, and nothing else");
     let gate = Gate::of(Arc::new(allowed));
-    let cancel = Arc::clone(&limits.cancel);
-    let session = session.clone();
-    let is_isolated = !limits.bp_worker.is_empty() && sieva::is_bp_file(path, &gate)?;
-    let isolated = if is_isolated { limits.bp_worker.clone() } else { Vec::new() };
-    Source::open(path, &OpenOptions { gate, cancel, session, isolated, ..OpenOptions::default() })
+    let (cancel, session) = (Arc::clone(cancel), session.clone());
+    OpenOptions { gate, cancel, session, ..OpenOptions::default() }
 }
 
 impl Scan {

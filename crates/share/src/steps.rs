@@ -5,7 +5,7 @@ use std::fs::{self, Metadata};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use sieva::{Error, ErrorKind, Result, local};
+use sieva::{Error, ErrorKind, Result, Source, local};
 use sieva_store::name_of;
 
 use crate::record::Step;
@@ -13,15 +13,29 @@ use crate::record::Step;
 /// The most files of one producer.
 const MOST: usize = 1 << 20;
 
+/// Where a step is.
+#[derive(Clone)]
+pub(crate) enum Place {
+    File(PathBuf),
+    /// In the memory of a program, which waits for the end of the pass.
+    Memory(Source),
+}
+
 /// A step and where it is.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct Found {
-    pub path: PathBuf,
+    pub place: Place,
     pub step: Step,
     /// Whether it was left alone for so long that it is taken to be complete.
     pub settled: bool,
     /// When it was changed last.
     pub modified: SystemTime,
+}
+
+impl std::fmt::Debug for Found {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:?}, settled {}", self.step, self.settled)
+    }
 }
 
 /// What a file looks like from the outside; of a hierarchy all of its files together.
@@ -46,15 +60,12 @@ pub(crate) fn find(sources: &[String], settle: Duration) -> Result<Vec<Found>> {
             let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
             let step = Step { id: id(&name, &looks), size: looks.size, name: name.clone() };
             let settled = is_settled(looks.modified, settle);
-            let new = Found { path: path.clone(), step, settled, modified: looks.modified };
-            if let Some(old) = found.insert(name.clone(), new)
-                && old.path != path
+            let new = Found { place: Place::File(path.clone()), step, settled, modified: looks.modified };
+            if let Some(Found { place: Place::File(old), .. }) = found.insert(name.clone(), new)
+                && old != path
             {
-                let message = format!(
-                    "two files are called '{name}': '{}' and '{}'",
-                    old.path.display(),
-                    path.display()
-                );
+                let message =
+                    format!("two files are called '{name}': '{}' and '{}'", old.display(), path.display());
                 return Err(Error::new(ErrorKind::InvalidValue, message)
                     .hint("share them as two producers: sieva share create --as NAME"));
             }

@@ -34,6 +34,7 @@ int main(int argc, char **argv)
     test_index(argv[1]);
     test_made(argv[1]);
     test_sharing(argv[1]);
+    test_steps(argv[1]);
     printf("%d failures\n", failures);
     return failures > 0;
 }

@@ -72,5 +72,6 @@ void test_all_started(const char *path);
 void test_index(const char *path);
 void test_made(const char *path);
 void test_sharing(const char *path);
+void test_steps(const char *path);
 
 #endif

@@ -6,7 +6,7 @@ use std::process::Command;
 use crate::toolchain::{C99, has, header, libraries, root, run, scratch};
 
 /// Names of types in Rust and in C; the longer first where one is the head of another.
-const NAMES: [(&str, &str); 42] = [
+const NAMES: [(&str, &str); 43] = [
     ("SessionHandle", "sieva_session"),
     ("SessionGiven", "sieva_session_options"),
     ("SessionDid", "sieva_session_stats"),
@@ -25,6 +25,7 @@ const NAMES: [(&str, &str); 42] = [
     ("ObjectsHandle", "sieva_objects"),
     ("SearchHandle", "sieva_search"),
     ("GroupHandle", "sieva_group"),
+    ("StepHandle", "sieva_step"),
     ("ProduceOptions", "sieva_produce_options"),
     ("Produced", "sieva_produced"),
     ("Followed", "sieva_followed"),

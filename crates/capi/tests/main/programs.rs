@@ -21,6 +21,7 @@ fn suite() -> Vec<PathBuf> {
         "started.c",
         "made.c",
         "sharing.c",
+        "steps.c",
         "index.c",
     ];
     files.map(|f| root().join("tests/c").join(f)).to_vec()
@@ -131,6 +132,26 @@ fn the_example_of_sharing_compiles_and_runs() {
     once(on, "group", &folder);
     let rows = std::fs::read_to_string(folder.join("ocean.csv")).unwrap();
     assert_eq!(rows.lines().count(), 1 + warm);
+    if has("valgrind") {
+        once(checked, "checked", &dir.join("again"));
+    }
+}
+
+#[test]
+fn the_example_of_steps_compiles_and_runs() {
+    let dir = scratch("steps");
+    let program = dir.join("steps");
+    compile(&[root().join("examples/steps.c")], Link::Shared, &program);
+    let sql = "SELECT max(T) AS most, count(*) AS n WHERE idx(y) < 2 AND idx(x) >= 25";
+    let once = |command: fn(&Path, &Path) -> Command, group: &str, folder: &Path| {
+        let mut command = command(&program, &dir.join(group));
+        assert_eq!(run(command.arg(sql).arg(folder)), "3 files, 0 errors\n");
+        for step in 0..3 {
+            let rows = std::fs::read_to_string(folder.join(format!("heat.00000{step}.csv"))).unwrap();
+            assert_eq!(rows, format!("most,n\n{}.0,50\n", 1000 * step + 99));
+        }
+    };
+    once(on, "group", &dir.join("folder"));
     if has("valgrind") {
         once(checked, "checked", &dir.join("again"));
     }

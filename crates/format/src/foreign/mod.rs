@@ -5,6 +5,8 @@
 //! description that contradicts itself is an error and nothing worse.
 
 mod blocks;
+mod memory;
+mod naming;
 mod store;
 
 use std::collections::HashSet;
@@ -18,6 +20,8 @@ use crate::layout::{Layout, Placement, c_strides};
 use crate::schema::{ArrayInfo, Schema};
 use crate::source::BlockBounds;
 use crate::{ArraySource, LibraryReader};
+pub use memory::{Loan, MemoryArrays, MemoryValues};
+pub use naming::{Places, groups_of, owner_of};
 pub use store::ForeignStore;
 
 /// What fills the boxes of a source's arrays; called from many threads at once.

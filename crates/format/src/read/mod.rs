@@ -10,7 +10,7 @@ mod flight;
 mod hits;
 mod kept;
 mod parts;
-mod strided;
+pub(crate) mod strided;
 mod texts;
 mod together;
 mod unwritten;

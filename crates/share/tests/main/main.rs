@@ -9,6 +9,7 @@ mod interleavings;
 mod limits;
 mod many;
 mod memory;
+mod offered;
 mod packs;
 mod published;
 mod whole;
