@@ -19,7 +19,7 @@ RUST_SOURCES := $(shell find crates python/src -type f \( -name '*.rs' -o -name 
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup build demo services valgrind libhdf5 install uninstall gridftp gridftp-packages mpi mpi-packages slurm-packages striped-packages prepared test test-rust test-python conformance lint cargo-deny advisories \
+.PHONY: help setup build demo services valgrind libhdf5 install uninstall gridftp gridftp-packages mpi mpi-packages adios2 slurm-packages striped-packages prepared test test-rust test-python conformance lint cargo-deny advisories \
 	bench bench-check bench-kernels bench-objects bench-fasm bench-groups bench-regret bench-many bench-read-many bench-catalog bench-remote bench-memory sds pdc hila hila-packages scibox scibox-packages sdquery fuzz mutants mutants-isolated clean
 
 help: ## list the targets
@@ -93,6 +93,11 @@ mpi: build ## compile the library for MPI programs, its Fortran modules and exam
 	cargo build --release --locked -p sieva-capi -p sieva-python
 	@set -e; for mpicc in $(MPICCS); do $(MAKE) --no-print-directory -C plugins/mpi MPICC=$$mpicc all tests; done
 
+# With the headers of the package adios2 in .venv, or ADIOS2=PREFIX.
+adios2: build ## compile the engine for ADIOS2, its examples and tests
+	cargo build --release --locked -p sieva-capi -p sieva-python
+	$(MAKE) --no-print-directory -C plugins/adios2 all tests
+
 # One more than there are cores, up to four: many tests wait for servers that they start.
 WORKERS := $(shell n=$$(nproc 2>/dev/null || echo 2); echo $$((n < 4 ? n + 1 : 4)))
 
@@ -139,6 +144,7 @@ prepared: build services ## what the tests of the package run beside it: plug-in
 	@$(MAKE) --no-print-directory striped-packages || echo 'striped file systems: not there; their tests are skipped' >&2
 	@if $(MAKE) --no-print-directory mpi-packages; then $(MAKE) --no-print-directory mpi; \
 	else echo 'mpi: not there; its tests are skipped' >&2; fi
+	@$(MAKE) --no-print-directory adios2 || echo 'adios2: not built; the tests of the engine are skipped' >&2
 
 lint: build ## formatting, lints, types and the repository's own checks
 	$(BIN)/ruff check

@@ -58,7 +58,7 @@ impl Producer {
             modified: SystemTime::now(),
         };
         // Nobody waits for a next pass, so that nobody takes the time of others away by not doing so.
-        self.run(Pass::begin(self, options, Some(found))?, None)
+        self.run(Pass::begin(self, options, Some(found))?, None, &options.progress)
     }
 
     /// Says that no step comes any more, until the producer is registered again.

@@ -263,11 +263,11 @@ impl Producer {
     /// `invalid-value` while another process of this machine is the producer; those of the store; `cancelled`.
     pub fn pass(&self, options: &ProducerOptions) -> Result<Produced> {
         let _alone = self.alone()?;
-        self.run(Pass::begin(self, options, None)?, options.ask_time)
+        self.run(Pass::begin(self, options, None)?, options.ask_time, &options.progress)
     }
 
     /// A pass that was begun, in which a member has so much time until the others have their turns.
-    pub(crate) fn run(&self, mut pass: Pass<'_>, turn: Option<Duration>) -> Result<Produced> {
+    pub(crate) fn run(&self, mut pass: Pass<'_>, turn: Option<Duration>, progress: &Progress) -> Result<Produced> {
         let troubles = std::mem::take(&mut pass.troubles);
         let mut done = Produced { waiting: pass.waiting, troubles, ..Produced::default() };
         pass.register()?;
@@ -275,9 +275,9 @@ impl Producer {
         done.deleted = sweep(&self.group, &self.name, pass.indexes())? + self.group.sweep_published()?;
         let mut turns = Turns::new(turn, pass.member_count());
         let ready = std::mem::take(&mut pass.ready);
-        if options.progress.is_wanted() {
+        if progress.is_wanted() {
             let wanted = |found: &Found| pass.wanting(&found.step).len() as u64;
-            pass.meter = options.progress.begin(ready.values().map(wanted).sum());
+            pass.meter = progress.begin(ready.values().map(wanted).sum());
         }
         for found in ready.into_values() {
             pass.step(&found, &mut turns, &mut done)?;
