@@ -29,12 +29,14 @@ def environment(place):
 
 
 def config(path, **ios):
-    """Write an XML with the engine for each IO: ``io={parameter: value}``."""
+    """Write an XML with the engine for each IO, ``io={parameter: value}``; another one by ``engine``."""
     lines = ['<?xml version="1.0"?>', "<adios-config>"]
     for io, given in ios.items():
-        parameters = {"PluginName": "sieva", "PluginLibrary": "sieva_adios2", **given}
+        engine = given.get("engine", "Plugin")
+        own = {"PluginName": "sieva", "PluginLibrary": "sieva_adios2"} if engine == "Plugin" else {}
+        parameters = own | {key: value for key, value in given.items() if key != "engine"}
         said = [f"<parameter key={quoteattr(k)} value={quoteattr(str(v))}/>" for k, v in parameters.items()]
-        lines += [f'<io name="{io}"><engine type="Plugin">', *said, "</engine></io>"]
+        lines += [f'<io name="{io}"><engine type="{engine}">', *said, "</engine></io>"]
     path.write_text("\n".join([*lines, "</adios-config>"]))
     return path
 
