@@ -267,7 +267,12 @@ impl Producer {
     }
 
     /// A pass that was begun, in which a member has so much time until the others have their turns.
-    pub(crate) fn run(&self, mut pass: Pass<'_>, turn: Option<Duration>, progress: &Progress) -> Result<Produced> {
+    pub(crate) fn run(
+        &self,
+        mut pass: Pass<'_>,
+        turn: Option<Duration>,
+        progress: &OnProgress,
+    ) -> Result<Produced> {
         let troubles = std::mem::take(&mut pass.troubles);
         let mut done = Produced { waiting: pass.waiting, troubles, ..Produced::default() };
         pass.register()?;
