@@ -208,7 +208,7 @@ fn inputs(schema: &Schema) -> Result<Vec<Input>> {
 type Column<'b> = (Cow<'b, [u8]>, Option<Vec<u8>>);
 
 /// Hands a batch over.
-fn push(run: &mut sieva_usercode::Run<'_>, batch: &RecordBatch) -> Result<()> {
+fn push(run: &mut sieva_usercode::Run, batch: &RecordBatch) -> Result<()> {
     let columns: Vec<Column<'_>> =
         batch.columns().iter().map(|column| bytes(column.as_ref())).collect::<Result<_>>()?;
     let slices: Vec<Slice<'_>> =

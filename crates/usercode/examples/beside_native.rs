@@ -4,7 +4,7 @@
 
 use std::error::Error;
 use std::fmt::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
@@ -79,11 +79,8 @@ fn checksum(bytes: &[u8]) -> u64 {
     })
 }
 
-/// The checksum of an answer, and the milliseconds of each repetition.
-type Timed = (u64, Vec<f64>);
-
-/// Of each case the checksum and the milliseconds of each repetition, natively.
-fn native(repetitions: usize, folder: &Path) -> Result<Vec<Timed>, Box<dyn Error>> {
+/// The program that runs a case natively once, by its number: it prints a checksum of the answer and the milliseconds.
+fn program(folder: &Path) -> Result<PathBuf, Box<dyn Error>> {
     let mut text = String::from(
         "#include <math.h>\n#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n#include <time.h>\n\
          static double now(void) { struct timespec t; clock_gettime(CLOCK_MONOTONIC, &t); return t.tv_sec * 1e3 + t.tv_nsec * 1e-6; }\n",
@@ -95,16 +92,18 @@ fn native(repetitions: usize, folder: &Path) -> Result<Vec<Timed>, Box<dyn Error
             case.native
         )?;
     }
-    writeln!(text, "typedef long (*function)(const double *, double *, long);\nint main(void) {{")?;
-    writeln!(text, "long n = {ROWS}; double *x = malloc(n * 8); unsigned long s = 1;")?;
+    writeln!(
+        text,
+        "typedef long (*function)(const double *, double *, long);\nint main(int argc, char **argv) {{"
+    )?;
+    writeln!(text, "long n = {ROWS}; double *x = malloc(n * 8); unsigned long s = 1; (void)argc;")?;
     text.push_str("for (long i = 0; i < n; i++) { s = s * 6364136223846793005UL + 1442695040888963407UL; x[i] = (double)(s >> 40) * (100.0 / 16777216.0); }\n");
     let names: Vec<String> = (0..CASES.len()).map(|n| format!("f{n}")).collect();
     writeln!(text, "function all[] = {{{}}};", names.join(","))?;
-    writeln!(text, "for (int c = 0; c < {}; c++) for (int r = 0; r < {repetitions}; r++) {{", CASES.len())?;
     text.push_str(
-        "double start = now(); double *out = malloc(n * 8); long m = all[c](x, out, n); double took = now() - start;\n\
+        "double start = now(); double *out = malloc(n * 8); long m = all[atoi(argv[1])](x, out, n); double took = now() - start;\n\
          unsigned long sum = 0; for (long i = 0; i < m; i++) { unsigned long b; memcpy(&b, out + i, 8); sum = (sum << 1 | sum >> 63) + b; }\n\
-         printf(\"%d %lu %f\\n\", c, sum, took); free(out); } return 0; }\n",
+         printf(\"%lu %f\\n\", sum, took); return 0; }\n",
     );
     let (source, program) = (folder.join("native.c"), folder.join("native"));
     std::fs::write(&source, text)?;
@@ -113,16 +112,14 @@ fn native(repetitions: usize, folder: &Path) -> Result<Vec<Timed>, Box<dyn Error
     if !made.success() {
         return Err("cc failed".into());
     }
-    let printed = String::from_utf8(Command::new(&program).output()?.stdout)?;
-    let mut results = vec![(0, Vec::new()); CASES.len()];
-    for line in printed.lines() {
-        let mut words = line.split(' ');
-        let mut next = || words.next().ok_or("a line of three words");
-        let (case, sum, took): (usize, u64, f64) = (next()?.parse()?, next()?.parse()?, next()?.parse()?);
-        results[case].0 = sum;
-        results[case].1.push(took);
-    }
-    Ok(results)
+    Ok(program)
+}
+
+/// The checksum of a case, and its milliseconds, natively.
+fn native(program: &Path, case: usize) -> Result<(u64, f64), Box<dyn Error>> {
+    let printed = String::from_utf8(Command::new(program).arg(case.to_string()).output()?.stdout)?;
+    let (sum, took) = printed.trim().split_once(' ').ok_or("a line of two words")?;
+    Ok((sum.parse()?, took.parse()?))
 }
 
 fn median(times: &mut [f64]) -> (f64, f64, f64) {
@@ -134,14 +131,22 @@ fn main() -> Result<(), Box<dyn Error>> {
     let repetitions = std::env::args().nth(1).map_or(Ok(9), |text| text.parse())?;
     let folder = std::env::temp_dir().join(format!("sieva-beside-native-{}", std::process::id()));
     std::fs::create_dir_all(&folder)?;
-    let native = native(repetitions, &folder);
+    let compared = compared(&folder, repetitions);
     std::fs::remove_dir_all(&folder)?;
+    compared
+}
+
+fn compared(folder: &Path, repetitions: usize) -> Result<(), Box<dyn Error>> {
+    let program = program(folder)?;
     let (data, inputs) = (values(), [Input { name: "x".to_owned(), element: Element::F64 }]);
     println!("| function | compile, ms | sieva, ms (least to most) | cc -O2, ms (least to most) | ratio |");
     println!("|---|---|---|---|---|");
-    for (case, (sum, mut other)) in CASES.iter().zip(native?) {
-        let (mut compiles, mut times) = (Vec::new(), Vec::new());
+    for (number, case) in CASES.iter().enumerate() {
+        let (mut compiles, mut times, mut other) = (Vec::new(), Vec::new(), Vec::new());
+        // By turns, so that what else the machine does meets both.
         for _ in 0..repetitions {
+            let (sum, took) = native(&program, number)?;
+            other.push(took);
             let start = Instant::now();
             let function = Function::compile(Code::C(case.code), &inputs)?;
             compiles.push(start.elapsed().as_secs_f64() * 1e3);

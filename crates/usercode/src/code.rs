@@ -1,6 +1,7 @@
 //! Code as a user gives it, and as it is once it was compiled.
 
 use std::fmt;
+use std::sync::Arc;
 
 use sieva_types::{Error, ErrorKind, Result};
 use wasmtime::Module;
@@ -62,18 +63,24 @@ pub(crate) enum Language {
     Wasm,
 }
 
-/// Compiled code, for columns of known types. Cheap to run many times, from any thread.
-pub struct Function {
+/// Compiled code, for columns of known types. Cheap to clone, and to run many times, from any thread.
+#[derive(Clone)]
+pub struct Function(pub(crate) Arc<Compiled>);
+
+/// What there is of compiled code.
+pub(crate) struct Compiled {
     pub(crate) module: Module,
     pub(crate) form: Form,
     pub(crate) language: Language,
     pub(crate) inputs: Vec<Input>,
     pub(crate) emitted: Option<Emitted>,
+    /// More rows are refused.
+    pub(crate) most_rows: u64,
 }
 
 impl fmt::Debug for Function {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Function({:?} of {:?})", self.form, self.inputs)
+        write!(f, "Function({:?} of {:?})", self.0.form, self.0.inputs)
     }
 }
 
@@ -89,7 +96,7 @@ impl Function {
             return Err(Error::new(ErrorKind::InvalidValue, message));
         }
         let inputs = inputs.to_vec();
-        match code {
+        let compiled = match code {
             Code::C(text) => {
                 let compiled = c::compile(text, &inputs)?;
                 let form = match compiled.form {
@@ -97,13 +104,18 @@ impl Function {
                     c::Form::Filter(_) => Form::Filter,
                     c::Form::Proc { .. } => Form::Proc,
                     c::Form::Reduce { merge, .. } => Form::Reduce { merges: merge.is_some() },
+                    c::Form::Stream { .. } => Form::Reduce { merges: false },
                 };
                 // What we emit is valid; that it is, is said where it is not.
                 let module =
                     Module::from_binary(engine(Kind::Own)?, &compiled.emitted.bytes).map_err(|e| {
                         Error::new(ErrorKind::Internal, format!("code was compiled to no module: {e:#}"))
                     })?;
-                Ok(Self { module, form, language: Language::C, inputs, emitted: Some(compiled.emitted) })
+                // Rows of a 'proc' are counted by an int.
+                let counts = matches!(compiled.form, c::Form::Stream { .. });
+                let most_rows = if counts { i32::MAX as u64 } else { u64::MAX };
+                let emitted = Some(compiled.emitted);
+                Compiled { module, form, language: Language::C, inputs, emitted, most_rows }
             }
             Code::Wasm(bytes) => {
                 module::bounded(bytes)?;
@@ -111,31 +123,39 @@ impl Function {
                     Error::new(ErrorKind::Unsupported, format!("the module cannot be compiled: {e:#}"))
                 })?;
                 let form = module::form(&module)?;
-                Ok(Self { module, form, language: Language::Wasm, inputs, emitted: None })
+                Compiled {
+                    module,
+                    form,
+                    language: Language::Wasm,
+                    inputs,
+                    emitted: None,
+                    most_rows: u64::MAX,
+                }
             }
-        }
+        };
+        Ok(Self(Arc::new(compiled)))
     }
 
     /// Begins a run. A function of all rows has to know how many there are; others are told for nothing.
     ///
     /// # Errors
     /// What the code fails of; `memory-limit` where the rows do not fit.
-    pub fn start(&self, rows: u64, limits: &Limits) -> Result<Run<'_>> {
+    pub fn start(&self, rows: u64, limits: &Limits) -> Result<Run> {
         Run::start(self, rows, limits)
     }
 
     /// Whether it selects rows of its columns, rather than giving values of its own.
     pub fn selects(&self) -> bool {
-        self.form == Form::Filter
+        self.0.form == Form::Filter
     }
 
     /// Whether it takes all rows at once, and has to know how many there are before it begins.
     pub fn is_whole(&self) -> bool {
-        self.form == Form::Proc
+        self.0.form == Form::Proc
     }
 
     /// Whether states of several runs can be merged.
     pub fn merges(&self) -> bool {
-        self.form == Form::Reduce { merges: true }
+        self.0.form == Form::Reduce { merges: true }
     }
 }

@@ -7,11 +7,12 @@ mod emit;
 mod expression;
 pub(crate) mod lex;
 mod parse;
+mod stream;
 mod tree;
 mod types;
 
 pub use check::Input;
-pub(crate) use emit::{Emitted, Why, place};
+pub(crate) use emit::{Emitted, ROW_REACHED, ROWS_TOGETHER, Why, place};
 pub(crate) use tree::Form;
 
 use sieva_types::Result;
@@ -29,6 +30,6 @@ pub(crate) fn look(text: &str) -> Result<()> {
 
 /// Compiles a text for columns.
 pub(crate) fn compile(text: &str, inputs: &[Input]) -> Result<Compiled> {
-    let program = check::check(text, inputs)?;
+    let program = stream::streamed(check::check(text, inputs)?);
     Ok(Compiled { emitted: emit::emit(&program), form: program.form })
 }

@@ -139,6 +139,21 @@ pub(crate) struct Program {
 pub(crate) enum Form {
     Map(u32),
     Filter(u32),
-    Proc { function: u32, rows: bool, result: bool },
-    Reduce { init: Option<u32>, step: u32, merge: Option<u32>, finish: u32 },
+    Proc {
+        function: u32,
+        rows: bool,
+        result: bool,
+    },
+    Reduce {
+        init: Option<u32>,
+        step: u32,
+        merge: Option<u32>,
+        finish: u32,
+    },
+    /// A `proc` that goes once through its rows: see `stream`.
+    Stream {
+        init: u32,
+        step: u32,
+        finish: u32,
+    },
 }

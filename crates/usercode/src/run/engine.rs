@@ -1,6 +1,6 @@
 //! The engines that compile, and the clock of those that run.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -12,6 +12,9 @@ use wasmtime::{Config, Engine, OptLevel};
 const STACK: usize = 512 << 10;
 /// How often somebody looks whether a run has taken too long.
 const TICK: Duration = Duration::from_millis(5);
+
+/// Ticks without code that runs after which the clock sleeps: calls often follow one another.
+const PATIENCE: u32 = 20;
 
 /// Where a module comes from.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -42,37 +45,81 @@ pub(crate) fn engine(kind: Kind) -> Result<&'static Engine> {
         .map_err(|e| Error::new(ErrorKind::Unsupported, format!("code cannot be run on this machine: {e}")))
 }
 
-/// Lets a run look at its clock, as long as this lives. A thread of its own, so that a forked process has one, too.
+/// Lets runs look at their clock. A thread of its own that sleeps while no code runs; a process that was forked off has none.
 pub(super) struct Ticker {
-    over: Arc<AtomicBool>,
+    process: u32,
+    of: Arc<Of>,
     thread: Option<JoinHandle<()>>,
 }
 
+#[derive(Default)]
+struct Of {
+    /// Calls of code that have not come back.
+    running: AtomicUsize,
+    /// Whether the thread has to be woken.
+    asleep: AtomicBool,
+    over: AtomicBool,
+}
+
 impl Ticker {
-    pub fn start(engine: &Engine) -> Result<Self> {
-        let over = Arc::new(AtomicBool::new(false));
-        let (engine, ended) = (engine.clone(), Arc::clone(&over));
+    pub fn start(engine: &Engine) -> Result<Arc<Self>> {
+        let of = Arc::new(Of::default());
+        let (engine, told) = (engine.clone(), Arc::clone(&of));
         let ticks = move || {
-            while !ended.load(Ordering::Acquire) {
-                thread::park_timeout(TICK);
-                engine.increment_epoch();
+            let mut idle = 0;
+            while !told.over.load(Ordering::SeqCst) {
+                idle = if told.running.load(Ordering::SeqCst) == 0 { idle + 1 } else { 0 };
+                if idle < PATIENCE {
+                    thread::park_timeout(TICK);
+                    engine.increment_epoch();
+                    continue;
+                }
+                told.asleep.store(true, Ordering::SeqCst);
+                // Who began meanwhile may not have seen that it sleeps.
+                if told.running.load(Ordering::SeqCst) == 0 && !told.over.load(Ordering::SeqCst) {
+                    thread::park();
+                }
+                told.asleep.store(false, Ordering::SeqCst);
+                idle = 0;
             }
         };
         let thread = thread::Builder::new()
             .name("sieva-code-clock".to_owned())
             .spawn(ticks)
             .map_err(|e| Error::io("cannot start a thread for the clock of code", &e))?;
-        Ok(Self { over, thread: Some(thread) })
+        Ok(Arc::new(Self { process: std::process::id(), of, thread: Some(thread) }))
+    }
+
+    /// Whether it ticks in this process.
+    pub fn is_here(&self) -> bool {
+        self.process == std::process::id()
+    }
+
+    /// Ticks while a call runs.
+    pub fn during<R>(&self, call: impl FnOnce() -> R) -> R {
+        self.of.running.fetch_add(1, Ordering::SeqCst);
+        if self.of.asleep.load(Ordering::SeqCst)
+            && let Some(thread) = &self.thread
+        {
+            thread.thread().unpark();
+        }
+        let result = call();
+        self.of.running.fetch_sub(1, Ordering::SeqCst);
+        result
     }
 }
 
 impl Drop for Ticker {
     fn drop(&mut self) {
-        self.over.store(true, Ordering::Release);
-        if let Some(thread) = self.thread.take() {
-            thread.thread().unpark();
-            // It does nothing that could fail.
-            let _ = thread.join();
+        let Some(thread) = self.thread.take() else { return };
+        if !self.is_here() {
+            // It did not come along into this process: there is nothing to wait for.
+            std::mem::forget(thread);
+            return;
         }
+        self.of.over.store(true, Ordering::SeqCst);
+        thread.thread().unpark();
+        // It does nothing that could fail.
+        let _ = thread.join();
     }
 }

@@ -1,6 +1,7 @@
 //! An instance of a module: its memory, its functions, its clock.
 
-use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
@@ -11,6 +12,7 @@ use wasmtime::{
 
 use super::engine::Ticker;
 use super::failure::{self, Ended, Known};
+use crate::c::ROW_REACHED;
 use crate::code::{Function, Language};
 use crate::element::Element;
 use crate::limits::Limits;
@@ -60,15 +62,15 @@ fn thread_time() -> Duration {
     Duration::new(seconds, nanos)
 }
 
-pub(super) struct Guest<'f> {
-    function: &'f Function,
+pub(super) struct Guest {
+    function: Function,
     store: Store<Owned>,
     instance: Instance,
     memory: Memory,
     alloc: TypedFunc<u32, u32>,
     /// Of the time that it may take what is left.
     left: Duration,
-    _ticker: Ticker,
+    ticker: Arc<Ticker>,
 }
 
 /// What a function says comes out.
@@ -80,9 +82,9 @@ pub(super) struct Described {
     pub count: usize,
 }
 
-impl<'f> Guest<'f> {
-    pub fn start(function: &'f Function, limits: &Limits) -> Result<Self> {
-        let engine = function.module.engine();
+impl Guest {
+    pub fn start(function: &Function, limits: &Limits, ticker: Arc<Ticker>) -> Result<Self> {
+        let engine = function.0.module.engine();
         let owned = Owned { limits: limits.clone(), refused: false, until: Duration::ZERO };
         let mut store = Store::new(engine, owned);
         store.limiter(|owned| owned);
@@ -96,9 +98,9 @@ impl<'f> Guest<'f> {
             }
             Ok(UpdateDeadline::Continue(1))
         });
-        let ticker = Ticker::start(engine)?;
         let mut left = limits.time;
-        let made = timed(&mut store, &mut left, |store| Instance::new(store, &function.module, &[]));
+        let made =
+            timed(&ticker, &mut store, &mut left, |store| Instance::new(store, &function.0.module, &[]));
         let made = made.and_then(|instance| {
             let alloc = instance.get_typed_func(&mut store, "sieva_alloc")?;
             let memory = instance.get_memory(&mut store, "memory");
@@ -109,17 +111,40 @@ impl<'f> Guest<'f> {
             Ok(_) => return Err(Error::new(ErrorKind::Internal, "the memory of code is not exported")),
             Err(e) => return Err(failed(&e, &store, function)),
         };
-        Ok(Self { function, store, instance, memory, alloc, left, _ticker: ticker })
+        Ok(Self { function: function.clone(), store, instance, memory, alloc, left, ticker })
+    }
+
+    /// Gives it as much time again.
+    pub fn rewind(&mut self) {
+        self.left = self.store.data().limits.time;
+    }
+
+    /// What ends it from outside from now on.
+    pub fn cancelled_by(&mut self, flag: &Arc<AtomicBool>) {
+        self.store.data_mut().limits.cancel = Arc::clone(flag);
+    }
+
+    /// The row that a text of each row had come to where it failed, or one of those behind it that are done with it.
+    pub fn row_reached(&mut self) -> Option<usize> {
+        let reached = self.instance.get_global(&mut self.store, ROW_REACHED)?;
+        usize::try_from(reached.get(&mut self.store).i32()?).ok()
+    }
+
+    /// Whether its time is over.
+    pub fn is_out_of_time(&self) -> bool {
+        self.left.is_zero()
     }
 
     /// Calls an exported function.
     pub fn call<P: WasmParams, R: WasmResults>(&mut self, name: &str, params: P) -> Result<R> {
         let function = self.instance.get_typed_func::<P, R>(&mut self.store, name);
         let called = match function {
-            Ok(function) => timed(&mut self.store, &mut self.left, |store| function.call(store, params)),
+            Ok(function) => {
+                timed(&self.ticker, &mut self.store, &mut self.left, |store| function.call(store, params))
+            }
             Err(e) => Err(e),
         };
-        called.map_err(|e| failed(&e, &self.store, self.function))
+        called.map_err(|e| failed(&e, &self.store, &self.function))
     }
 
     /// Room for bytes in the memory of the code.
@@ -134,8 +159,8 @@ impl<'f> Guest<'f> {
             return Err(too_much());
         };
         let alloc = self.alloc.clone();
-        let given = timed(&mut self.store, &mut self.left, |store| alloc.call(store, wanted));
-        let address = given.map_err(|e| failed(&e, &self.store, self.function))? as usize;
+        let given = timed(&self.ticker, &mut self.store, &mut self.left, |store| alloc.call(store, wanted));
+        let address = given.map_err(|e| failed(&e, &self.store, &self.function))? as usize;
         if address == 0 {
             return Err(too_much());
         }
@@ -154,12 +179,18 @@ impl<'f> Guest<'f> {
     /// it needs from the end, so many bytes more are there at once. They cost nothing until they are written to.
     pub fn expect(&mut self, more: usize) {
         let left = self.store.data().limits.memory.saturating_sub(self.memory.data_size(&self.store) as u64);
-        let pages = left.min(more as u64) / self.memory.page_size(&self.store);
-        if self.function.language == Language::C {
+        // What comes out is held once more when it is taken.
+        let pages = (left / 2).min(more as u64) / self.memory.page_size(&self.store);
+        if self.function.0.language == Language::C {
             // Where there is no more, the code is told when it asks.
             let _ = self.memory.grow(&mut self.store, pages);
         }
         large::in_large_pages(self.memory.data_mut(&mut self.store));
+    }
+
+    /// Bytes of the memory that it has.
+    pub fn size(&self) -> usize {
+        self.memory.data_size(&self.store)
     }
 
     /// Bytes of the memory, at an address that [`Guest::alloc`] gave.
@@ -235,6 +266,7 @@ impl<'f> Guest<'f> {
 
 /// A call, of which the time counts.
 fn timed<R>(
+    ticker: &Ticker,
     store: &mut Store<Owned>,
     left: &mut Duration,
     call: impl FnOnce(&mut Store<Owned>) -> wasmtime::Result<R>,
@@ -242,13 +274,13 @@ fn timed<R>(
     let before = thread_time();
     store.data_mut().until = before + *left;
     store.set_epoch_deadline(1);
-    let result = call(store);
+    let result = ticker.during(|| call(store));
     *left = left.saturating_sub(thread_time().saturating_sub(before));
     result
 }
 
 fn failed(e: &wasmtime::Error, store: &Store<Owned>, function: &Function) -> Error {
     let owned = store.data();
-    let known = Known { limits: &owned.limits, refused: owned.refused, emitted: function.emitted.as_ref() };
+    let known = Known { limits: &owned.limits, refused: owned.refused, emitted: function.0.emitted.as_ref() };
     failure::of(e, &known)
 }

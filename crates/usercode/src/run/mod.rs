@@ -1,9 +1,13 @@
 //! Compiled code at work: in an instance of its own, under limits.
 
+mod each;
 mod engine;
 mod failure;
 mod guest;
 mod rows;
+mod values;
 
+pub use each::{Each, Wrong};
 pub(crate) use engine::{Kind, engine};
-pub use rows::{Run, Slice, Values};
+pub use rows::Run;
+pub use values::{Slice, Values};

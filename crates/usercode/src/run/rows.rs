@@ -1,8 +1,13 @@
 //! Rows through code: handed over in pieces, what comes out collected.
 
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
 use sieva_types::{Error, ErrorKind, Result, large};
 
-use super::guest::{COLUMN, Guest};
+use super::engine::Ticker;
+use super::guest::{COLUMN, Described, Guest};
+use super::values::{Slice, Values};
 use crate::code::{Function, Language};
 use crate::element::Element;
 use crate::limits::Limits;
@@ -11,58 +16,10 @@ use crate::module::Form;
 /// Bytes that are handed over at once: they stay in the processor's cache.
 const PIECE: usize = 256 << 10;
 
-/// Values of a column, of rows that follow those before.
-#[derive(Clone, Copy, Debug)]
-pub struct Slice<'a> {
-    /// Its values, little-endian.
-    pub data: &'a [u8],
-    /// Of each row a byte, 0 where the value is missing; `None`: none is.
-    pub valid: Option<&'a [u8]>,
-}
-
-/// Values that come out.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Values {
-    /// Their type.
-    pub element: Element,
-    /// The values, little-endian; zero where one is missing.
-    pub data: Vec<u8>,
-    /// As of [`Slice`].
-    pub valid: Option<Vec<u8>>,
-}
-
-impl Values {
-    fn new(element: Element) -> Self {
-        Self { element, data: Vec::new(), valid: None }
-    }
-
-    /// How many there are.
-    pub fn rows(&self) -> usize {
-        self.data.len() / self.element.size()
-    }
-
-    /// Appends values, and which of them are there.
-    fn extend(&mut self, data: &[u8], valid: Option<&[u8]>) {
-        let (before, size) = (self.rows(), self.element.size());
-        self.data.extend_from_slice(data);
-        let missing = valid.filter(|valid| valid.contains(&0));
-        if missing.is_none() && self.valid.is_none() {
-            return;
-        }
-        let rows = self.rows();
-        let mask = self.valid.get_or_insert_with(|| vec![1; before]);
-        mask.extend(valid.unwrap_or_default().iter().map(|v| u8::from(*v != 0)));
-        mask.resize(rows, 1);
-        for row in (before..rows).filter(|row| mask[*row] == 0) {
-            self.data[row * size..(row + 1) * size].fill(0);
-        }
-    }
-}
-
 /// A function at work.
-pub struct Run<'f> {
-    function: &'f Function,
-    guest: Guest<'f>,
+pub struct Run {
+    function: Function,
+    guest: Guest,
     limits: Limits,
     /// Rows in a piece; of a function of all rows all of them.
     piece: usize,
@@ -71,20 +28,33 @@ pub struct Run<'f> {
     places: Vec<(usize, usize)>,
     /// Whether a value was missing, by column.
     missing: Vec<bool>,
-    /// Rows that were handed over to a function of all rows.
+    /// Rows that were handed over.
     rows: usize,
     /// Rows that come, of a function that gives as many.
     announced: u64,
+    /// Whether a filter says of each row whether it stays, rather than giving those that do.
+    says_which: bool,
     out: Vec<Values>,
     mask: Vec<u8>,
 }
 
-impl<'f> Run<'f> {
-    pub(crate) fn start(function: &'f Function, rows: u64, limits: &Limits) -> Result<Self> {
-        let mut guest = Guest::start(function, limits)?;
-        let sizes: Vec<usize> = function.inputs.iter().map(|i| i.element.size()).collect();
+impl Run {
+    pub(crate) fn start(function: &Function, rows: u64, limits: &Limits) -> Result<Self> {
+        let ticker = Ticker::start(function.0.module.engine())?;
+        Self::ticking(function, rows, limits, ticker)
+    }
+
+    /// The same, with a clock that it shares.
+    pub(super) fn ticking(
+        function: &Function,
+        rows: u64,
+        limits: &Limits,
+        ticker: Arc<Ticker>,
+    ) -> Result<Self> {
+        let mut guest = Guest::start(function, limits, ticker)?;
+        let sizes: Vec<usize> = function.0.inputs.iter().map(|i| i.element.size()).collect();
         let of_row = sizes.iter().sum::<usize>() + sizes.len();
-        let is_whole = function.form == Form::Proc;
+        let is_whole = function.0.form == Form::Proc;
         let piece = if is_whole {
             let too_many = || {
                 let message =
@@ -107,18 +77,18 @@ impl<'f> Run<'f> {
             // As much comes out as went in, if values come out.
             guest.expect(piece * of_row);
         }
-        if let Form::Reduce { .. } = function.form {
+        if let Form::Reduce { .. } = function.0.form {
             guest.call::<(), ()>("sieva_init", ())?;
         }
-        let out = match function.form {
-            Form::Filter => function.inputs.iter().map(|i| Values::new(i.element)).collect(),
+        let out = match function.0.form {
+            Form::Filter => function.0.inputs.iter().map(|i| Values::new(i.element)).collect(),
             _ => Vec::new(),
         };
         let missing = vec![false; sizes.len()];
         let limits = limits.clone();
-        let announced = if function.form == Form::Map { rows } else { 0 };
+        let announced = if function.0.form == Form::Map { rows } else { 0 };
         Ok(Self {
-            function,
+            function: function.clone(),
             guest,
             limits,
             piece,
@@ -127,6 +97,7 @@ impl<'f> Run<'f> {
             missing,
             rows: 0,
             announced,
+            says_which: false,
             out,
             mask: Vec::new(),
         })
@@ -138,16 +109,23 @@ impl<'f> Run<'f> {
     /// What the code fails of; `memory-limit` for more than may come out; `invalid-value` for columns of other lengths.
     pub fn push(&mut self, columns: &[Slice<'_>]) -> Result<()> {
         let rows = self.rows_of(columns)?;
-        if self.function.form == Form::Proc {
+        if self.function.0.form == Form::Proc {
             return self.keep(columns, rows);
+        }
+        self.rows = self.rows.saturating_add(rows);
+        if self.rows as u64 > self.function.0.most_rows {
+            let message = format!("more than {} rows, which an int does not count", i32::MAX);
+            return Err(
+                Error::new(ErrorKind::InvalidValue, message).hint("write a reduction: init, step, finish")
+            );
         }
         let mut from = 0;
         while from < rows {
             let to = rows.min(from + self.piece);
             let cut: Vec<Slice<'_>> = columns
                 .iter()
-                .zip(&self.function.inputs)
-                .map(|(c, i)| cut(c, i.element.size(), from, to))
+                .zip(&self.function.0.inputs)
+                .map(|(c, i)| c.cut(i.element.size(), from, to))
                 .collect();
             self.piece_of(&cut, to - from)?;
             from = to;
@@ -155,9 +133,34 @@ impl<'f> Run<'f> {
         Ok(())
     }
 
+    /// The values of these rows alone: of a filter whether a row stays. A value is missing where one that it is of is.
+    pub(super) fn each(&mut self, columns: &[Slice<'_>], cancel: &Arc<AtomicBool>) -> Result<Values> {
+        self.guest.rewind();
+        self.guest.cancelled_by(cancel);
+        self.says_which = true;
+        self.out.clear();
+        self.announced = self.rows_of(columns)? as u64;
+        self.push(columns)?;
+        if self.out.is_empty() {
+            // Of no rows the type is known by asking for none.
+            self.piece_of(&empty(self.places.len()), 0)?;
+        }
+        self.out.pop().ok_or_else(|| Error::new(ErrorKind::Internal, "no values came out of code"))
+    }
+
+    /// Of a text of each row the row that it had come to.
+    pub(super) fn row_reached(&mut self) -> Option<usize> {
+        self.guest.row_reached()
+    }
+
+    /// Whether its time is over.
+    pub(super) fn is_out_of_time(&self) -> bool {
+        self.guest.is_out_of_time()
+    }
+
     /// How many rows these are.
     fn rows_of(&self, columns: &[Slice<'_>]) -> Result<usize> {
-        let inputs = &self.function.inputs;
+        let inputs = &self.function.0.inputs;
         let wrong = |message: String| Err(Error::new(ErrorKind::InvalidValue, message));
         if columns.len() != inputs.len() {
             return wrong(format!("{} columns for code of {}", columns.len(), inputs.len()));
@@ -186,7 +189,7 @@ impl<'f> Run<'f> {
         }
         for (number, column) in columns.iter().enumerate() {
             let (data, valid) = self.places[number];
-            let size = self.function.inputs[number].element.size();
+            let size = self.function.0.inputs[number].element.size();
             self.guest.write(data + at * size, column.data)?;
             match column.valid {
                 Some(mask) if mask.contains(&0) => {
@@ -216,8 +219,12 @@ impl<'f> Run<'f> {
                 self.mask.iter_mut().zip(mask).for_each(|(all, one)| *all &= u8::from(*one != 0));
             }
         }
+        if !self.mask.contains(&0) {
+            // Where all is there, nobody looks row by row.
+            self.mask.clear();
+        }
         // Functions of the text are not called for a row of which a value is missing: the first column says of all.
-        let is_text = self.function.language == Language::C;
+        let is_text = self.function.0.language == Language::C;
         let mut described = Vec::new();
         for (number, column) in columns.iter().enumerate() {
             let (data, place) = self.places[number];
@@ -231,12 +238,12 @@ impl<'f> Run<'f> {
                 self.guest.write(place, mask)?;
             }
             let valid = if mask.is_some() { place } else { 0 };
-            described.push((self.function.inputs[number].element, data, valid));
+            described.push((self.function.0.inputs[number].element, data, valid));
         }
         self.guest.describe(self.columns, &described, rows)?;
         let address = u32::try_from(self.columns).unwrap_or(0);
         let count = u32::try_from(columns.len()).unwrap_or(0);
-        match self.function.form {
+        match self.function.0.form {
             Form::Map => {
                 let result: u32 = self.guest.call("sieva_map", (address, count))?;
                 self.take(result, Some(rows))
@@ -260,12 +267,14 @@ impl<'f> Run<'f> {
         self.check_output(size + of.count)?;
         if self.out.is_empty() {
             let mut values = Values::new(of.element);
-            let most = self.limits.output / of.element.size() as u64;
+            let most = self.limits.output.min(self.room() as u64) / of.element.size() as u64;
             let rows = usize::try_from(self.announced.min(most)).unwrap_or(0).max(of.count);
             values.data = large::with_room(rows * of.element.size());
             self.out.push(values);
         }
-        let is_map_of_text = rows.is_some() && self.function.language == Language::C && !self.mask.is_empty();
+        let room = self.room();
+        let is_map_of_text =
+            rows.is_some() && self.function.0.language == Language::C && !self.mask.is_empty();
         let (Some(data), Some(out)) = (self.guest.bytes(of.data, size), self.out.first_mut()) else {
             return Err(Error::new(ErrorKind::Internal, "what came out of code is gone"));
         };
@@ -279,7 +288,7 @@ impl<'f> Run<'f> {
             0 => None,
             valid => self.guest.bytes(valid, of.count),
         };
-        out.extend(data, valid);
+        out.extend(data, valid, room);
         Ok(())
     }
 
@@ -293,6 +302,9 @@ impl<'f> Run<'f> {
                 Error::new(ErrorKind::InvalidValue, message).hint("a filter gives a byte of each row")
             );
         }
+        if self.says_which {
+            return self.say_which(&of);
+        }
         let mut keep = std::mem::take(&mut self.mask);
         keep.clear();
         keep.extend(self.guest.bytes(of.data, rows).unwrap_or_default().iter().map(|k| u8::from(*k != 0)));
@@ -301,8 +313,9 @@ impl<'f> Run<'f> {
             keep.iter_mut().zip(valid).for_each(|(keep, valid)| *keep &= u8::from(*valid != 0));
         }
         let kept = keep.iter().map(|k| usize::from(*k)).sum::<usize>();
-        let of_row: usize = self.function.inputs.iter().map(|i| i.element.size() + 1).sum();
+        let of_row: usize = self.function.0.inputs.iter().map(|i| i.element.size() + 1).sum();
         self.check_output(kept * of_row)?;
+        let room = self.room() / columns.len().max(1);
         for (column, out) in columns.iter().zip(&mut self.out) {
             let data = match out.element.size() {
                 1 => compressed::<1>(column.data, &keep, kept),
@@ -311,14 +324,40 @@ impl<'f> Run<'f> {
                 _ => compressed::<8>(column.data, &keep, kept),
             };
             let valid = column.valid.map(|mask| compressed::<1>(mask, &keep, kept));
-            out.extend(&data, valid.as_deref());
+            out.extend(&data, valid.as_deref(), room);
         }
         self.mask = keep;
         Ok(())
     }
 
+    /// Takes what a filter says of each row.
+    fn say_which(&mut self, of: &Described) -> Result<()> {
+        let mut out = self.out.pop().unwrap_or_else(|| Values::new(Element::U8));
+        let keep = self.guest.bytes(of.data, of.count).unwrap_or_default();
+        let own = if of.valid == 0 { None } else { self.guest.bytes(of.valid, of.count) };
+        let is_text = self.function.0.language == Language::C && !self.mask.is_empty();
+        out.extend(keep, if is_text { Some(&*self.mask) } else { own }, 0);
+        self.out.push(out);
+        Ok(())
+    }
+
+    /// Bytes that may be held besides those that are.
+    fn room(&self) -> usize {
+        let held = self.guest.size() + self.out.iter().map(Values::held).sum::<usize>();
+        usize::try_from(self.limits.memory).unwrap_or(usize::MAX).saturating_sub(held)
+    }
+
     fn check_output(&self, more: usize) -> Result<()> {
         let there: usize = self.out.iter().map(|v| v.data.len() + v.valid.as_ref().map_or(0, Vec::len)).sum();
+        let held = self.guest.size() + (there + more).max(self.out.iter().map(Values::held).sum());
+        if held as u64 > self.limits.memory {
+            let message = format!(
+                "the code and what comes out of it take {held} bytes, and it may have {} of memory",
+                self.limits.memory
+            );
+            return Err(Error::new(ErrorKind::MemoryLimit, message)
+                .hint("reduce more, ask for fewer values, or raise the memory limit"));
+        }
         if (there + more) as u64 <= self.limits.output {
             return Ok(());
         }
@@ -366,7 +405,7 @@ impl<'f> Run<'f> {
     /// # Errors
     /// As [`Run::push`]; `invalid-value` where rows of that length do not fill the array.
     pub fn finish(mut self, row_length: u64) -> Result<Vec<Values>> {
-        match self.function.form {
+        match self.function.0.form {
             Form::Proc => self.whole(row_length)?,
             Form::Reduce { .. } => {
                 let address: u32 = self.guest.call("sieva_finish", ())?;
@@ -394,7 +433,7 @@ impl<'f> Run<'f> {
             .places
             .iter()
             .zip(&self.missing)
-            .zip(&self.function.inputs)
+            .zip(&self.function.0.inputs)
             .map(|(((data, valid), missing), input)| {
                 (input.element, *data, if *missing { *valid } else { 0 })
             })
@@ -410,11 +449,6 @@ impl<'f> Run<'f> {
 
 fn empty(columns: usize) -> Vec<Slice<'static>> {
     vec![Slice { data: &[], valid: None }; columns]
-}
-
-/// Some rows of a column.
-fn cut<'a>(of: &Slice<'a>, size: usize, from: usize, to: usize) -> Slice<'a> {
-    Slice { data: &of.data[from * size..to * size], valid: of.valid.map(|valid| &valid[from..to]) }
 }
 
 /// The values that are kept: `kept` of them, those of which the byte is 1.

@@ -1,6 +1,8 @@
 //! Code of users, as its callers see it.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+mod each;
+mod examples;
 mod given;
 mod hostile;
 mod language;
@@ -8,3 +10,4 @@ mod math;
 mod modules;
 mod native;
 mod rows;
+mod stream;

@@ -8,7 +8,7 @@ use sieva_usercode::{Code, Element, Function, Input, Limits, Slice, Values};
 use crate::given::{bytes, doubles, input, of_bytes, run};
 
 /// A memory, an allocator that gives one part after the other, and what is added.
-fn module(rest: &str) -> Vec<u8> {
+pub fn module(rest: &str) -> Vec<u8> {
     let text = format!(
         r#"(module
             (memory (export "memory") 1)

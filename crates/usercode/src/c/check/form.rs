@@ -188,7 +188,7 @@ pub(super) fn output(form: &Form, functions: &[Function], output: Element) -> El
         Form::Map(number) => result(number),
         Form::Filter(_) => Element::U8,
         Form::Proc { function, .. } => result(function),
-        Form::Reduce { finish, .. } => result(finish),
+        Form::Reduce { finish, .. } | Form::Stream { finish, .. } => result(finish),
     }
 }
 
@@ -196,6 +196,7 @@ pub(super) fn output(form: &Form, functions: &[Function], output: Element) -> El
 pub(super) fn reached(mut functions: Vec<Function>, form: &Form) -> Vec<Function> {
     let mut open: Vec<u32> = match *form {
         Form::Map(number) | Form::Filter(number) | Form::Proc { function: number, .. } => vec![number],
+        Form::Stream { init, step, finish } => vec![init, step, finish],
         Form::Reduce { init, step, merge, finish } => {
             [init, Some(step), merge, Some(finish)].into_iter().flatten().collect()
         }

@@ -43,7 +43,7 @@ pub(super) struct Code {
 /// Instructions of a loop's body that are worth repeating it.
 const SMALL_BODY: usize = 80;
 /// How often a body is repeated at most.
-const MOST_COPIES: usize = 8;
+pub(super) const MOST_COPIES: usize = 8;
 /// Instructions that a function grows by at most.
 const MOST_REPEATED: usize = 8_000;
 
@@ -77,6 +77,18 @@ impl Code {
         let copies = MOST_COPIES - 1;
         self.repeated += copies * body.len();
         copies
+    }
+
+    /// Where it is, to come back to; locals stay.
+    pub fn here(&self) -> (usize, usize, u32) {
+        (self.ops.len(), self.marks.len(), self.depth)
+    }
+
+    /// Forgets what was added since.
+    pub fn go_back(&mut self, (ops, marks, depth): (usize, usize, u32)) {
+        self.ops.truncate(ops);
+        self.marks.truncate(marks);
+        self.depth = depth;
     }
 
     pub fn local(&mut self, of: ValType) -> u32 {

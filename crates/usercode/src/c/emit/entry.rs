@@ -6,6 +6,7 @@ use super::code::{Code, Op, Why, load, store, val_type};
 use super::function::{Emit, Module, Returns};
 use super::layout::{self, CELL, RESULT};
 use super::operator;
+use super::row::{Lies, Row};
 use crate::c::lex::Pos;
 use crate::c::tree::{Function, Program};
 use crate::c::types::Ty;
@@ -20,6 +21,14 @@ pub(super) enum Rows {
     Filter,
     /// It has none: it is in the state.
     Step,
+    /// The same, and no row is passed over.
+    Stream,
+}
+
+impl Rows {
+    fn puts_out(self) -> bool {
+        matches!(self, Self::Map | Self::Filter)
+    }
 }
 
 /// Bytes of the description of a column.
@@ -38,7 +47,19 @@ pub(super) fn rows(module: &Module<'_>, of: &Function, what: Rows) -> Code {
         columns.push(data);
     }
     let out = code.local(ValType::I32);
-    if what != Rows::Step {
+    if what.puts_out() {
+        // What failed before may have left a frame.
+        code.ops([Op::I32Const(module.layout.stack_high.cast_signed()), Op::GlobalSet(layout::SP)]);
+    }
+    if what == Rows::Stream {
+        code.ops([
+            Op::GlobalGet(layout::COUNT),
+            Op::LocalGet(count),
+            Op::I32Add,
+            Op::GlobalSet(layout::COUNT),
+        ]);
+    }
+    if what.puts_out() {
         code.ops([Op::LocalGet(count), Op::I64ExtendI32U]);
         code.may_fail(Op::Call(module.resize), of.pos, Why::Resize);
         code.ops([Op::GlobalGet(layout::OUT), Op::LocalSet(out)]);
@@ -50,102 +71,25 @@ pub(super) fn rows(module: &Module<'_>, of: &Function, what: Rows) -> Code {
     let row = code.local(ValType::I32);
     let returns = Returns::Inside { value: result.map(|(_, local)| local), depth: 0 };
     let mut emit = Emit::new(module, of, code, returns);
-    if what == Rows::Step && !calls_state(module.program, of) {
+    if !what.puts_out() && !calls_state(module.program, of) {
         emit.kept = Some(std::collections::BTreeMap::new());
     }
     let params: Vec<u32> = of.params.iter().map(|p| emit.code.local(val_type(*p))).collect();
     emit.locals.clone_from(&params);
     emit.declare(params.len());
     emit.open_frame();
-    let row_of = Row { of, what, result, params, columns, valid, row, out };
-    emit.code.ops([Op::Block(BlockType::Empty), Op::Loop(BlockType::Empty)]);
-    let again = emit.code.depth;
-    let from = emit.code.len();
-    row_of.emit(&mut emit, again - 1, count);
-    for _ in 0..emit.code.copies(from) {
-        row_of.emit(&mut emit, again - 1, count);
-    }
-    emit.branch(again);
-    emit.code.ops([Op::End, Op::End]);
+    let row_of = Row::new(&mut emit, of, what, result, params, Lies { columns, valid, row, count, out });
+    row_of.together(&mut emit);
+    row_of.one_by_one(&mut emit);
     emit.write_back();
     emit.close_frame();
     let mut code = emit.code;
-    if what != Rows::Step {
+    if what.puts_out() {
         let element = if what == Rows::Filter { Element::U8 } else { module.program.output };
         describe(&mut code, element, &[Op::LocalGet(out)], &[Op::LocalGet(count)]);
         code.op(Op::I32Const(RESULT.cast_signed()));
     }
     code
-}
-
-/// A row in a loop over rows.
-struct Row<'a> {
-    of: &'a Function,
-    what: Rows,
-    /// The type of its value, and the local that holds it.
-    result: Option<(Element, u32)>,
-    params: Vec<u32>,
-    /// Locals with the addresses of the columns, of their validity, of what comes out, and the number of the row.
-    columns: Vec<u32>,
-    valid: u32,
-    row: u32,
-    out: u32,
-}
-
-impl Row<'_> {
-    /// The next row; there is none where a block is left that was opened at a depth.
-    fn emit(&self, emit: &mut Emit<'_>, leave: u32, count: u32) {
-        let Self { of, what, result, valid, row, out, .. } = *self;
-        emit.code.ops([Op::LocalGet(row), Op::LocalGet(count), Op::I32GeU]);
-        emit.branch_if(leave);
-        emit.code.op(Op::Block(BlockType::Empty));
-        let depth = emit.code.depth;
-        emit.returns = Returns::Inside { value: result.map(|(_, local)| local), depth };
-        skip_missing(emit, valid, row, result, depth);
-        let types = emit.module.program.inputs.iter().zip(&of.params);
-        for ((data, param), (from, to)) in self.columns.iter().zip(&self.params).zip(types) {
-            address(&mut emit.code, *data, row, *from);
-            emit.code.op(load(*from, 0));
-            emit.convert(of.pos, *from, *to);
-            emit.code.op(Op::LocalSet(*param));
-        }
-        emit.steps(&of.body);
-        if result.is_some() {
-            emit.code.may_fail(Op::Unreachable, of.pos, Why::NoReturn);
-        }
-        emit.code.op(Op::End);
-        match (what, result) {
-            (Rows::Map, Some((element, local))) => {
-                address(&mut emit.code, out, row, element);
-                emit.code.op(Op::LocalGet(local));
-                emit.one_nan(element);
-                emit.code.op(store(element, 0));
-            }
-            (Rows::Filter, Some((element, local))) => {
-                address(&mut emit.code, out, row, Element::U8);
-                emit.code.ops([
-                    Op::LocalGet(local),
-                    zero(element),
-                    operator::binary(crate::c::ast::Binary::NotEq, element),
-                ]);
-                emit.code.op(store(Element::U8, 0));
-            }
-            _ => {}
-        }
-        emit.code.ops([Op::LocalGet(row), Op::I32Const(1), Op::I32Add, Op::LocalSet(row)]);
-    }
-}
-
-/// Leaves the block of a row whose value is missing; its result is zero.
-fn skip_missing(emit: &mut Emit<'_>, valid: u32, row: u32, result: Option<(Element, u32)>, depth: u32) {
-    emit.code.ops([Op::LocalGet(valid), Op::If(BlockType::Empty)]);
-    emit.code.ops([Op::LocalGet(valid), Op::LocalGet(row), Op::I32Add, load(Element::U8, 0), Op::I32Eqz]);
-    emit.code.op(Op::If(BlockType::Empty));
-    if let Some((element, local)) = result {
-        emit.code.ops([zero(element), Op::LocalSet(local)]);
-    }
-    emit.branch(depth);
-    emit.code.ops([Op::End, Op::End]);
 }
 
 /// Whether a function calls others that see the state, which then has to be where they look for it.
@@ -166,7 +110,7 @@ fn calls_state(program: &Program, of: &Function) -> bool {
     false
 }
 
-fn zero(element: Element) -> Op {
+pub(super) fn zero(element: Element) -> Op {
     match val_type(element) {
         ValType::I64 => Op::I64Const(0),
         ValType::F32 | ValType::F64 => operator::float(0.0, element),
@@ -174,7 +118,7 @@ fn zero(element: Element) -> Op {
     }
 }
 
-fn address(code: &mut Code, base: u32, row: u32, element: Element) {
+pub(super) fn address(code: &mut Code, base: u32, row: u32, element: Element) {
     code.ops([Op::LocalGet(base), Op::LocalGet(row)]);
     let shift = element.size().trailing_zeros();
     if shift > 0 {

@@ -16,7 +16,9 @@ pub(super) const OUT: u32 = 2;
 pub(super) const OUT_COUNT: u32 = 3;
 pub(super) const OUT_BYTES: u32 = 4;
 pub(super) const COUNT: u32 = 5;
-const INPUTS: u32 = 6;
+/// The row that a function of each row has come to.
+pub(super) const ROW: u32 = 6;
+const INPUTS: u32 = 7;
 
 /// The global with the address of a column.
 pub(super) fn data(column: u32) -> u32 {

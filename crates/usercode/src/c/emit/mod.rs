@@ -6,6 +6,7 @@ mod function;
 mod layout;
 mod memory;
 mod operator;
+mod row;
 mod value;
 
 use std::collections::HashMap;
@@ -26,6 +27,10 @@ use crate::c::tree::{Form, Function, Program};
 use crate::c::types::Ty;
 
 const PAGE: u64 = 1 << 16;
+/// The global with the row that a function of each row has come to.
+pub(crate) const ROW_REACHED: &str = "sieva_row";
+/// So many rows from there on may be done together.
+pub(crate) const ROWS_TOGETHER: usize = code::MOST_COPIES;
 
 /// A module, and which places of the text its instructions come from.
 pub(crate) struct Emitted {
@@ -56,6 +61,9 @@ pub(crate) fn emit(program: &Program) -> Emitted {
     out.exports.export("memory", ExportKind::Memory, 0);
     out.exports.export("sieva_alloc", ExportKind::Func, alloc);
     entries(&module, &mut out);
+    if matches!(program.form, Form::Map(_) | Form::Filter(_)) {
+        out.exports.export(ROW_REACHED, ExportKind::Global, layout::ROW);
+    }
     out.finish(program, &layout)
 }
 
@@ -64,7 +72,8 @@ fn code_of(module: &Module<'_>, number: u32, of: &Function) -> Code {
     let program = module.program;
     let is_called = |by: &Function| by.is_reached && by.called.contains(&number);
     let is_inside = match program.form {
-        Form::Map(n) | Form::Filter(n) | Form::Reduce { step: n, .. } => n == number,
+        Form::Map(n) | Form::Filter(n) => n == number,
+        Form::Reduce { step, .. } | Form::Stream { step, .. } => step == number,
         Form::Proc { .. } => false,
     };
     if !of.is_reached || (is_inside && !program.functions.iter().any(is_called)) {
@@ -86,6 +95,13 @@ fn entries(module: &Module<'_>, out: &mut Sections) {
         Form::Proc { function, rows, result } => {
             let code = entry::proc(module, function, of(function), rows, result);
             out.entry("sieva_proc", i32s(3), i32s(1), code);
+        }
+        Form::Stream { init, step, finish } => {
+            let mut code = Code::new(0);
+            code.may_fail(Op::Call(init), of(init).pos, Why::Call);
+            out.entry("sieva_init", Vec::new(), Vec::new(), code);
+            out.entry("sieva_step", i32s(2), Vec::new(), entry::rows(module, of(step), Rows::Stream));
+            out.entry("sieva_finish", Vec::new(), i32s(1), entry::finish(module, finish, of(finish)));
         }
         Form::Reduce { init, step, merge, finish } => {
             let mut code = Code::new(0);
@@ -152,7 +168,7 @@ impl Sections {
         let mut globals = GlobalSection::new();
         let top = layout.stack_high.cast_signed();
         let columns = 2 * program.inputs.len();
-        for value in [top, top].into_iter().chain(std::iter::repeat_n(0, 4 + columns)) {
+        for value in [top, top].into_iter().chain(std::iter::repeat_n(0, 5 + columns)) {
             let of = GlobalType { val_type: ValType::I32, mutable: true, shared: false };
             globals.global(of, &ConstExpr::i32_const(value));
         }
