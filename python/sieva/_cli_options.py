@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sieva import _native
-from sieva._cli_types import DimsType, MemoryType, SpillType, StorageOptionType, TextType
+from sieva._cli_types import DimsType, FunctionType, MemoryType, SpillType, StorageOptionType, TextType
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,6 +28,7 @@ def _settings(row: _native.OptionRow) -> dict[str, Any]:
         "bytes": {"type": size, "show_default": row["default"]},
         "number": {"type": click.IntRange(min=1), "show_default": row["default"]},
         "dimensions by array": {"type": DimsType(), "multiple": True},
+        "code by name": {"type": FunctionType(), "multiple": True},
         "options by name": {"type": StorageOptionType(), "multiple": True},
         "places": {"metavar": "PLACE", "multiple": True},
         "text": {"type": TextType(), "metavar": "NAME", "show_default": row["default"]},
@@ -62,7 +63,7 @@ def given(how: dict[str, Any]) -> dict[str, Any]:
             continue
         if name.startswith("no_"):
             found[name.removeprefix("no_")] = False
-        elif name in {"dims", "storage_options"}:
+        elif name in {"dims", "functions", "storage_options"}:
             found[name] = dict(value)
         else:
             found[name] = value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import click
@@ -68,6 +69,29 @@ class DimsType(click.ParamType[tuple[str, list[str]]]):
         if not found or not array or not all(dims):
             self.fail(f"{value!r} is not of the form array=name,name", param, ctx)
         return array, dims
+
+
+class FunctionType(click.ParamType[tuple[str, bytes]]):
+    """A function of SQL and the file of its code, such as fahrenheit=fahrenheit.c."""
+
+    name = "name=file"
+
+    def convert(
+        self,
+        value: Any,  # noqa: ANN401 - as click has it
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> tuple[str, bytes]:
+        """Return the name and the code."""
+        if isinstance(value, tuple):
+            return value
+        name, found, path = value.partition("=")
+        if not found or not name or not path:
+            self.fail(f"{value!r} is not of the form name=file", param, ctx)
+        try:
+            return name, Path(path).read_bytes()
+        except OSError as error:
+            self.fail(f"cannot read {printable(path)!r}: {error.strerror}", param, ctx)
 
 
 class StorageOptionType(click.ParamType[tuple[str, Any]]):

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Unpack
 
 from sieva import _native, errors
-from sieva._options import some, takes
+from sieva._options import portable, some, takes
 from sieva._printable import shown
 from sieva._query import Query
 
@@ -59,7 +59,7 @@ class Collection:
             of the object, ``source`` the location of its file. FROM may be left out.
         engine
             Who evaluates the condition: as of `Source.query`. All workers have to reach the catalog.
-        access, fetch, memory, spill, threads, cross
+        access, fetch, memory, spill, threads, cross, functions
             As in `Source.query`. Nothing is spilled so far: rows have no order of their own, and groups stay
             within the limit of memory.
 
@@ -70,13 +70,14 @@ class Collection:
         AmbiguousName
             A name is both: ``tag(NAME)`` is the key, ``"NAME"`` in double quotes the array.
         """
-        native = self._native.sql(text, options)
+        run: Any = portable(options)
+        native = self._native.sql(text, run)
         if engine is None:
             return CollectionQuery(native, self, text)
         from sieva.engines import engine_of
         from sieva.engines._collection import EngineCollectionQuery
 
-        return EngineCollectionQuery(native, self, text, engine_of(engine), {**options})
+        return EngineCollectionQuery(native, self, text, engine_of(engine), run)
 
     @takes("collection_query")
     def query(self, plan: _native.Plan, **options: Unpack[Running]) -> CollectionQuery:
@@ -86,7 +87,7 @@ class Collection:
         ----------
         plan
             Of this collection. What its names are in the objects, each object tells when it is asked.
-        access, fetch, memory, spill, threads, cross
+        access, fetch, memory, spill, threads, cross, functions
             As in `Source.query`.
 
         Raises
@@ -94,7 +95,7 @@ class Collection:
         InvalidValue
             The plan is of another source.
         """
-        return CollectionQuery(self._native.query_plan(plan, options), self, plan.sql())
+        return CollectionQuery(self._native.query_plan(plan, portable(options)), self, plan.sql())
 
     @takes("run_task")
     def run_task(

@@ -180,7 +180,7 @@ def sql(text: str, *, engine: object = None, **options: Unpack[Asking]) -> Query
         ``collection('name')``: see `collection`.
     engine
         As in `Source.query`: who runs it.
-    access, fetch, memory, spill, threads, cross
+    access, fetch, memory, spill, threads, cross, functions
         As in `Source.query`.
     dims, external, valid_range, store, learn, join, isolated, storage_options, catalog, allow, manifest
         As in `open`; of a collection as in `collection`.

@@ -7,14 +7,16 @@ are for type checkers, and a test compares them with the table.
 from __future__ import annotations
 
 import inspect
+import os
+from collections.abc import Mapping
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar
 
 from sieva import _native
 
 if TYPE_CHECKING:
-    import os
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from sieva._catalog import Catalog
 
@@ -31,6 +33,7 @@ class RunningTask(TypedDict, total=False):
     memory: int | str | None
     spill: int | str | None
     threads: int | None
+    functions: Mapping[str, str | bytes | os.PathLike[str]] | None
 
 
 class Running(RunningTask, total=False):
@@ -94,6 +97,29 @@ def names(call: str) -> frozenset[str]:
 def some(call: str, options: Mapping[str, Any]) -> dict[str, Any]:
     """Return those of the options that a call takes."""
     return {name: value for name, value in options.items() if name in names(call)}
+
+
+def portable(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options with the code of functions as text, as other processes get it."""
+    given = options.get("functions")
+    if not isinstance(given, Mapping):
+        return {**options}
+    return {**options, "functions": {name: _text(code) for name, code in given.items()}}
+
+
+def _text(code: object) -> object:
+    """Return code as text; what is no code as it is, for the engine to tell."""
+    if isinstance(code, os.PathLike):
+        try:
+            code = Path(code).read_bytes()
+        except OSError:
+            return code
+    if isinstance(code, bytes) and not code.startswith(b"\0asm"):
+        try:
+            return code.decode()
+        except UnicodeDecodeError:
+            return code
+    return f"wasm:{code.hex()}" if isinstance(code, bytes) else code
 
 
 def _default(row: _native.OptionRow) -> object:

@@ -120,7 +120,7 @@ class Session:
             What those that are evaluated together may take: by default the share of one query.
         threads
             Threads of all; by default as many as the query of them that takes most.
-        access, fetch, spill, cross
+        access, fetch, spill, cross, functions
             As in `Source.query`, for texts.
         dims, external, valid_range, store, learn, join, isolated, storage_options, catalog, allow, manifest
             As in `open`, for texts.

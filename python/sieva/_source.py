@@ -14,7 +14,7 @@ from sieva._histogram import Histogram
 from sieva._index import BuildReport, Calibration, IndexStatus, VerifyReport
 from sieva._index_job import IndexJob
 from sieva._opened import Opened, reopen
-from sieva._options import takes
+from sieva._options import portable, takes
 from sieva._printable import shown
 from sieva._query import Query
 from sieva._schema import Schema
@@ -143,6 +143,9 @@ class Source:
             By default one for each core.
         cross
             Whether arrays that do not line up make a product, each position with each; else it is an error.
+        functions
+            Functions of your own by name: text of the C subset, the bytes of a WebAssembly module, or the
+            path of a file with either. A map gives a value of each row, a filter is a condition.
 
         Returns
         -------
@@ -163,11 +166,12 @@ class Source:
         """
         if isinstance(select, str | Expr):
             raise TypeError(f"select is a list, got {select!r}: write select=[{str(select)!r}]")
+        run: Any = portable(options)
         if isinstance(condition, _native.Plan):
-            return self._query_plan(condition, select, engine, options)
+            return self._query_plan(condition, select, engine, run)
         where = _condition(condition)
         items = None if select is None else [self._item(item) for item in select]
-        return self._by(engine, self._native.query(where, items, options), str(where or ""), options)
+        return self._by(engine, self._native.query(where, items, run), str(where or ""), run)
 
     def _by(self, engine: object, native: _native.Query, text: str, options: Running) -> Query:
         """Return a query that an engine runs; None is this process."""
@@ -195,6 +199,8 @@ class Source:
             The part. Its bytes are enough: ``Task.from_bytes``.
         access, fetch, memory, spill, threads
             As in `query`; they change the time, not the answer.
+        functions
+            Those of the query.
 
         Returns
         -------
@@ -220,10 +226,16 @@ class Source:
             Such as ``"SELECT TEMP, SALT WHERE TEMP > 5"``.
         engine
             As in `query`.
-        access, fetch, memory, spill, threads, cross
+        access, fetch, memory, spill, threads, cross, functions
             As in `query`; ``CROSS`` in the text says the same as `cross`.
+
+        Examples
+        --------
+        >>> f = {"fahrenheit": "double map(double c) { return c * 1.8 + 32; }"}  # doctest: +SKIP
+        >>> q = src.sql("SELECT TEMP WHERE fahrenheit(TEMP) > 77", functions=f)  # doctest: +SKIP
         """
-        return self._by(engine, self._native.sql(text, options), text, options)
+        run: Any = portable(options)
+        return self._by(engine, self._native.sql(text, run), text, run)
 
     def manifest(self) -> bytes:
         """Return what opening this file learnt, for ``sieva.open(path, manifest=...)`` in other processes.

@@ -57,7 +57,7 @@ deflate_option = click.option(
 def run_options(function: Any) -> Any:  # noqa: ANN401 - any command
     """Give a command the options of running a query, and those of opening that matter to it alone."""
     function = options("opening", "valid_range", "store", "learn", "catalog")(function)
-    return options("running", "access", "fetch", "memory", "spill", "threads", "cross")(function)
+    return options("running", "access", "fetch", "memory", "spill", "threads", "cross", "functions")(function)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})

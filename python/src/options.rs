@@ -9,7 +9,7 @@ use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBool, PyDict, PyInt, PyList, PyMapping, PyString};
 use sieva::guard::{AllowList, Gate};
 use sieva::options::{Call, Form, OPTIONS, OptionSpec, Stage, ValueKind, parse_size};
-use sieva::{Access, FetchWay, Learn, OpenOptions, QueryOptions, SharedManifest, Striping};
+use sieva::{Access, FetchWay, Functions, Learn, OpenOptions, QueryOptions, SharedManifest, Striping};
 
 use crate::catalog::Catalog;
 use crate::errors::to_python;
@@ -73,10 +73,46 @@ pub fn query_options(given: Given<'_, '_>, call: Call) -> PyResult<QueryOptions>
             }
             "threads" => out.threads = Some(count(option, &given)?),
             "cross" => out.cross = flag(option, &given)?,
+            "functions" => out.functions = functions(option, &given)?,
             other => return Err(PyTypeError::new_err(format!("{other}= is not read"))),
         }
     }
     Ok(out)
+}
+
+/// Functions by name: text, the bytes of a module, or the path of a file with either. As text, which goes to other processes, a
+/// module is "wasm:" and the hexadecimal digits of its bytes.
+fn functions(option: &OptionSpec, given: &Bound<'_, PyAny>) -> PyResult<Functions> {
+    let expected = "a mapping of names to code: text, bytes or a path";
+    let items = value::<Bound<'_, PyMapping>>(option, given, expected)?.items()?;
+    let mut all = Vec::with_capacity(items.len());
+    for item in items.iter() {
+        let (name, code): (String, Bound<'_, PyAny>) = item.extract()?;
+        let code = if let Ok(text) = code.cast::<PyString>() {
+            bytes_of_text(text.to_str()?)?
+        } else if let Ok(bytes) = code.extract::<PyBackedBytes>() {
+            bytes.to_vec()
+        } else {
+            let path: PathBuf = value(option, &code, expected)?;
+            std::fs::read(&path).map_err(|e| {
+                let what = format!("cannot read the function '{name}' from {}", path.display());
+                to_python(sieva::Error::io(what, &e))
+            })?
+        };
+        all.push((name, code));
+    }
+    Functions::new(all).map_err(to_python)
+}
+
+/// Code in text: a module by its digits.
+fn bytes_of_text(text: &str) -> PyResult<Vec<u8>> {
+    let Some(digits) = text.strip_prefix("wasm:") else { return Ok(text.as_bytes().to_vec()) };
+    let digit = |pair: &[u8]| {
+        let pair = std::str::from_utf8(pair).ok().filter(|pair| pair.len() == 2)?;
+        u8::from_str_radix(pair, 16).ok()
+    };
+    let bytes: Option<Vec<u8>> = digits.as_bytes().chunks(2).map(digit).collect();
+    bytes.ok_or_else(|| PyValueError::new_err("the module of a function is no text of hexadecimal digits"))
 }
 
 /// How a source is opened.

@@ -64,7 +64,7 @@ enum sieva_status {
     SIEVA_ERROR_UNSUPPORTED = 16,         /* a legal feature that is not supported */
     SIEVA_ERROR_LINK_REFUSED = 17,        /* a link out of the file that is not allowed */
     SIEVA_ERROR_MEMORY_LIMIT = 18,        /* the work does not fit into the stated memory limit */
-    SIEVA_ERROR_ARITHMETIC_OVERFLOW = 19, /* integer arithmetic left its range */
+    SIEVA_ERROR_ARITHMETIC_OVERFLOW = 19, /* integer arithmetic left its range; a function of code failed for a row */
     SIEVA_ERROR_CANCELLED = 20,           /* stopped by sieva_cancel() or a sieva_stop */
     SIEVA_ERROR_STALE_SOURCE = 21,        /* the file was changed since it was opened */
     SIEVA_ERROR_NO_INDEX = 22,            /* nothing of the kind that was asked for has been built */
@@ -181,6 +181,13 @@ enum sieva_purpose {
  * called from any thread, by many at once, for as long as a source or what was made of it is open. */
 typedef int32_t (*sieva_may_open)(void *context, int32_t purpose, const char *asked, const char *real);
 
+/* A function that comes as code: a map, which gives a value of each row, or a filter, which is a condition. */
+typedef struct sieva_function {
+    const char *name;    /* how SQL calls it */
+    const uint8_t *code; /* text of the C subset, or a WebAssembly module */
+    uint64_t bytes;      /* how many bytes those are */
+} sieva_function;
+
 /* Options; 0 and NULL are the defaults. New fields will come at the end, so start with SIEVA_OPTIONS_INIT. */
 typedef struct sieva_options {
     uint64_t size;             /* sizeof(sieva_options) */
@@ -217,9 +224,11 @@ typedef struct sieva_options {
     uint64_t manifest_bytes;   /* how many bytes those are */
     const char *striping;      /* where the file's bytes lie: "stripe_size=1MiB,stripe_count=4,stripe_offset=0", "single"; NULL:
                                   what its storage tells */
+    const sieva_function *functions; /* functions of SQL that come as code, function_count of them; they are copied */
+    uint64_t function_count;
 } sieva_options;
 
-#define SIEVA_OPTIONS_INIT { sizeof(sieva_options), 0, 0, 0, NULL, NULL, 0, 0, NULL, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, 0, 0, 0, NULL, NULL, 0, NULL }
+#define SIEVA_OPTIONS_INIT { sizeof(sieva_options), 0, 0, 0, NULL, NULL, 0, 0, NULL, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, 0, 0, 0, NULL, NULL, 0, NULL, NULL, 0 }
 
 /* A flag that ends queries from another thread: those that have it among their options end with the error cancelled soon
  * after it is set, and so do their results and streams. *stop is to be freed by sieva_stop_free(), even before them. */

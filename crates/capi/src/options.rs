@@ -4,7 +4,9 @@ use std::ffi::{c_char, c_void};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use sieva::{Identity, Learn, OpenOptions, QueryOptions, RemoteOptions, Result, SharedManifest, Striping};
+use sieva::{
+    Functions, Identity, Learn, OpenOptions, QueryOptions, RemoteOptions, Result, SharedManifest, Striping,
+};
 
 use crate::given;
 use crate::guard::{self, MayOpen};
@@ -73,6 +75,22 @@ pub struct Options {
     pub manifest_bytes: u64,
     /// Where the bytes of the file lie, or NULL.
     pub striping: *const c_char,
+    /// Functions that come as code, or NULL.
+    pub functions: *const FunctionOf,
+    /// How many they are.
+    pub function_count: u64,
+}
+
+/// `sieva_function`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct FunctionOf {
+    /// Its name in SQL.
+    pub name: *const c_char,
+    /// Text of the C subset, or a WebAssembly module.
+    pub code: *const u8,
+    /// Bytes of it.
+    pub bytes: u64,
 }
 
 impl Options {
@@ -105,6 +123,8 @@ impl Options {
         manifest: std::ptr::null(),
         manifest_bytes: 0,
         striping: std::ptr::null(),
+        functions: std::ptr::null(),
+        function_count: 0,
     };
 
     /// The options of the caller: those that its struct has, and the defaults of the others.
@@ -119,8 +139,28 @@ impl Options {
         unsafe { given::growing(pointer, Self::DEFAULT, "sieva_options") }
     }
 
+    /// The functions that come as code.
+    ///
     /// # Safety
-    /// `stop` must be NULL or a live handle.
+    /// Pointers must lead to as much as is said, texts must end with a NUL.
+    unsafe fn functions(&self) -> Result<Functions> {
+        if self.functions.is_null() && self.function_count == 0 {
+            return Ok(Functions::default());
+        }
+        // SAFETY: the caller's promise.
+        let all = unsafe { given::values(self.functions, self.function_count, "options.functions") }?;
+        let each = all.iter().map(|function| {
+            // SAFETY: as above.
+            let name = unsafe { given::text(function.name, "options.functions[].name") }?;
+            // SAFETY: as above.
+            let code = unsafe { given::values(function.code, function.bytes, "options.functions[].code") }?;
+            Ok((name, code.to_vec()))
+        });
+        Functions::new(each.collect::<Result<Vec<_>>>()?)
+    }
+
+    /// # Safety
+    /// `stop` must be NULL or a live handle; what `functions` needs.
     unsafe fn query(&self) -> Result<QueryOptions> {
         // SAFETY: the caller's promise.
         let stop = unsafe { self.stop.as_ref() };
@@ -133,6 +173,8 @@ impl Options {
             // Servers ask through this, too: what they may write is theirs to say.
             spill: Some(self.spill),
             cross: self.cross != 0,
+            // SAFETY: the caller's promise.
+            functions: unsafe { self.functions() }?,
         })
     }
 }
@@ -270,7 +312,9 @@ mod tests {
             join,
             manifest,
             manifest_bytes,
-            striping
+            striping,
+            functions,
+            function_count
         });
         let options: BTreeSet<&str> =
             all.iter().copied().filter(|f| *f != "size" && !f.starts_with("reserved")).collect();
@@ -290,6 +334,26 @@ mod tests {
         let declared = code.split(';').map(str::trim).filter(|field| !field.is_empty());
         let in_c: Vec<&str> = declared.filter_map(|field| field.rsplit([' ', '*']).next()).collect();
         assert_eq!(in_c, all);
+    }
+
+    #[test]
+    fn functions_are_taken_over_and_wrong_ones_told() {
+        let (name, code) = (c"Warm", "double map(double x) { return x * 1.8 + 32; }");
+        let of = |code: &str, bytes: usize| {
+            let all = [FunctionOf { name: name.as_ptr(), code: code.as_ptr(), bytes: bytes as u64 }];
+            let options = Options { functions: all.as_ptr(), function_count: 1, ..Options::DEFAULT };
+            // SAFETY: all pointers lead to what lives as long.
+            unsafe { query_options(&options) }
+        };
+        assert!(of(code, code.len()).unwrap().functions.identity("warm").is_some());
+        let e = of(code, code.len() - 1).unwrap_err();
+        assert!(e.message().contains("function 'warm'"), "{e}");
+        let none = Options { function_count: 1, ..Options::DEFAULT };
+        // SAFETY: as above.
+        let e = unsafe { query_options(&none) }.unwrap_err();
+        assert!(e.message().contains("options.functions is NULL"), "{e}");
+        // SAFETY: as above.
+        assert!(unsafe { query_options(&Options::DEFAULT) }.unwrap().functions.is_empty());
     }
 
     #[test]

@@ -11,7 +11,7 @@ use sieva_query::parse;
 use sieva_types::{Error, ErrorKind, Result};
 
 use crate::open::Source;
-use crate::query::{Query, QueryOptions};
+use crate::query::{Query, QueryOptions, memory_of_code};
 use crate::session::Turn;
 use crate::subqueries::Subqueries;
 
@@ -106,10 +106,12 @@ impl Query {
                 format!("'{value}' has rows ({got}), the query has rows ({want})"),
             ));
         }
+        let memory = options.memory.unwrap_or_else(|| source.session().query_memory());
         let options = ExecOptions {
             threads: options.threads.unwrap_or_else(|| source.session().threads()).max(1),
-            memory: options.memory.unwrap_or_else(|| source.session().query_memory()),
+            memory,
             room: None,
+            code: memory_of_code(options, memory),
             spill: 0,
             cancel,
             // No condition is evaluated, so that no index is needed; a replica may still give the values.

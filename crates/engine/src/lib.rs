@@ -94,6 +94,7 @@ pub use sieva_format::{ArraySource, BlockBounds};
 pub use sieva_isolate::WorkerLimits;
 pub use sieva_plan::{Plan, SourceRef as PlanSource};
 pub use sieva_query::bind::{column_name, is_time};
+pub use sieva_query::code::Functions;
 pub use sieva_query::exec::{Access, Column, Data, FetchWay, Shared, threads};
 pub use sieva_query::mask::Mask;
 pub use sieva_query::optimizer::{Expected, Price, UNBOUNDED};

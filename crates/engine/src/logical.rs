@@ -11,7 +11,7 @@ use sieva_store::without_secrets;
 use sieva_types::{Error, ErrorKind, Result};
 
 use crate::open::Source;
-use crate::query::{Query, QueryOptions};
+use crate::query::{Query, QueryOptions, functions_of};
 use crate::subqueries::Subqueries;
 
 impl Query {
@@ -111,7 +111,9 @@ impl Source {
         f: impl FnOnce(&BindOptions<'_>) -> Result<Planned>,
     ) -> Result<Planned> {
         let subqueries = |select: &Select| subqueries.planned(self, select, options);
-        f(&BindOptions { valid_range: self.valid_range(), cross: options.cross, subqueries: &subqueries })
+        let functions = &functions_of(self.session(), options);
+        let (valid_range, cross) = (self.valid_range(), options.cross);
+        f(&BindOptions { valid_range, cross, subqueries: &subqueries, functions })
     }
 
     /// The bound query of a plan of this source; what its subqueries give stays open.
@@ -121,7 +123,7 @@ impl Source {
         subqueries: &Subqueries,
         options: &QueryOptions,
     ) -> Result<Bound> {
-        self.lowered_with(plan, &[], &|plan| subqueries.unknown(self, plan, options))
+        self.lowered_with(plan, &[], &|plan| subqueries.unknown(self, plan, options), options)
     }
 
     /// The bound query of a plan of this source with the values of its subqueries, which are run unless they were.
@@ -131,7 +133,7 @@ impl Source {
         subqueries: &Subqueries,
         options: &QueryOptions,
     ) -> Result<Bound> {
-        self.lowered_with(plan, &[], &|plan| subqueries.answered(self, plan, options))
+        self.lowered_with(plan, &[], &|plan| subqueries.answered(self, plan, options), options)
     }
 
     /// The same, with what `subqueries` says of each; `constants` are those of an object of a collection.
@@ -140,8 +142,10 @@ impl Source {
         plan: &Plan,
         constants: &[Answer],
         subqueries: &dyn Fn(&Plan) -> Result<Answer>,
+        options: &QueryOptions,
     ) -> Result<Bound> {
-        lower(self.schema(), plan, &LowerOptions { valid_range: self.valid_range(), subqueries, constants })
+        let (valid_range, functions) = (self.valid_range(), &functions_of(self.session(), options));
+        lower(self.schema(), plan, &LowerOptions { valid_range, subqueries, constants, functions })
     }
 }
 

@@ -15,6 +15,7 @@ use sieva_format::read::ChunkCache;
 use sieva_plan::Plan;
 use sieva_query::ast::{Expr, Literal, Projection, Select, SelectItem};
 use sieva_query::bind::{Body, Bound, Output, Value, column_name};
+use sieva_query::code::Functions;
 use sieva_query::exec::{
     self, Access, Column, ExecOptions, ExecStats, Execution, FetchWay, Gatherer, GroupTable,
 };
@@ -37,6 +38,12 @@ const READ_PIECE: usize = 1 << 20;
 /// Bytes that sorting may write to temporary files, where it is not said.
 const SPILL: u64 = 16 << 30;
 
+/// This share of a query's memory is for instances of functions that came as code (1/8).
+const CODE_SHARE: u64 = 8;
+/// Bytes of memory of an instance, at least and at most.
+const LEAST_OF_CODE: u64 = 4 << 20;
+const MOST_OF_CODE: u64 = 256 << 20;
+
 /// How a query is run.
 #[derive(Clone, Debug, Default)]
 pub struct QueryOptions {
@@ -54,6 +61,8 @@ pub struct QueryOptions {
     pub cancel: Option<Arc<AtomicBool>>,
     /// Whether arrays that do not line up make a product, as by `CROSS`; else they are `unaligned-dimensions`.
     pub cross: bool,
+    /// Functions that came as code, by name. An eighth of the memory is for their instances.
+    pub functions: Functions,
 }
 
 /// A query. Making it reads no values and runs nothing: it is a logical plan, lowered to the arrays of its source. Its
@@ -470,16 +479,35 @@ fn text_of(select: &Select) -> String {
     }
 }
 
+/// Threads and bytes that a query may have.
+fn means(session: &Session, options: &QueryOptions) -> (usize, u64) {
+    let threads = options.threads.unwrap_or_else(|| session.threads()).max(1);
+    (threads, options.memory.unwrap_or_else(|| session.query_memory()))
+}
+
+/// What of a query's memory is for functions that came as code.
+pub(crate) fn memory_of_code(options: &QueryOptions, memory: u64) -> u64 {
+    if options.functions.is_empty() { 0 } else { memory / CODE_SHARE }
+}
+
+/// The functions of a query, each instance with the memory that it may have.
+pub(crate) fn functions_of(session: &Session, options: &QueryOptions) -> Functions {
+    let (threads, memory) = means(session, options);
+    options.functions.within((memory / CODE_SHARE / threads as u64).clamp(LEAST_OF_CODE, MOST_OF_CODE))
+}
+
 fn exec_options(
     session: &Session,
     options: &QueryOptions,
     cancel: &Arc<AtomicBool>,
     cache: &Arc<ChunkCache>,
 ) -> ExecOptions {
+    let (threads, memory) = means(session, options);
     ExecOptions {
-        threads: options.threads.unwrap_or_else(|| session.threads()).max(1),
-        memory: options.memory.unwrap_or_else(|| session.query_memory()),
+        threads,
+        memory,
         room: None,
+        code: memory_of_code(options, memory),
         spill: options.spill.unwrap_or(SPILL),
         cancel: Arc::clone(cancel),
         access: options.access,

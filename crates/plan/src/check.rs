@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use sieva_types::{Error, ErrorKind, Result};
 
 use crate::expr::{Expr, MAX_DEPTH};
+use crate::given::is_function;
 use crate::plan::{Plan, Step};
 
 impl Plan {
@@ -34,7 +35,7 @@ impl Plan {
             }
             match step {
                 Step::Aggregate { keys, calls } => {
-                    if let Some(call) = calls.iter().find(|call| !is_word(&call.function)) {
+                    if let Some(call) = calls.iter().find(|call| !is_function(&call.function)) {
                         return Err(no_word(&call.function));
                     }
                     ids = scanned..scanned + keys.len() + calls.len();
@@ -74,12 +75,6 @@ fn wrong(what: impl Into<String>) -> Error {
     Error::new(ErrorKind::InvalidValue, format!("not a plan: {}", what.into()))
 }
 
-/// Whether a text can say this as the name of a function.
-fn is_word(name: &str) -> bool {
-    name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
-        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
-}
-
 fn no_word(name: &str) -> Error {
     wrong(format!("{name:?} is no name of a function: letters, digits and '_'"))
 }
@@ -93,7 +88,7 @@ fn check_expr(expr: &Expr, ids: &std::ops::Range<usize>, depth: usize) -> Result
             let (first, end) = (ids.start, ids.end);
             Err(wrong(format!("there is no column {}; there are those from {first} to below {end}", id.0)))
         }
-        Expr::Call(function, _) if !is_word(function) => Err(no_word(function)),
+        Expr::Call(function, _) if !is_function(function) => Err(no_word(function)),
         Expr::Subquery(plan) => plan.check_within(depth),
         _ => expr.children().into_iter().try_for_each(|c| check_expr(c, ids, depth)),
     }

@@ -24,9 +24,11 @@
 mod canonical;
 mod check;
 mod expr;
+mod given;
 mod json;
 mod plan;
 mod wire;
 
 pub use expr::{BinaryOp, ColumnId, CompareOp, Expr, Literal, MAX_DEPTH};
+pub use given::{given_name, is_given, written_name};
 pub use plan::{Call, Column, ColumnKind, Output, Plan, Scan, SortKey, SourceRef, Step, Type};

@@ -3,6 +3,7 @@
 pub mod aggregate;
 pub mod ast;
 pub mod bind;
+pub mod code;
 pub mod cost;
 pub mod exec;
 pub mod logical;

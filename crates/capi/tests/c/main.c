@@ -26,6 +26,7 @@ int main(int argc, char **argv)
     test_tasks(source);
     test_misuse(source, argv[1]);
     test_limits(argv[1]);
+    test_functions(argv[1]);
     test_once(argv[1]);
     test_session(argv[1]);
     test_started(argv[1]);

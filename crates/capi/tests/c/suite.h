@@ -65,6 +65,7 @@ void test_plans(const sieva_source *source);
 void test_tasks(const sieva_source *source);
 void test_misuse(const sieva_source *source, const char *path);
 void test_limits(const char *path);
+void test_functions(const char *path);
 void test_once(const char *path);
 void test_session(const char *path);
 void test_started(const char *path);

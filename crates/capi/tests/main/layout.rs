@@ -10,7 +10,7 @@ use sieva_c::describe::{Array, Dim};
 use sieva_c::group_passes::{Followed, PACKING, ProduceOptions, Produced};
 use sieva_c::index_options::{IndexOptions, IndexReport};
 use sieva_c::objects::Object;
-use sieva_c::options::Options;
+use sieva_c::options::{FunctionOf, Options};
 use sieva_c::plan::{Price, Stats};
 use sieva_c::read_many::Part;
 use sieva_c::result::ResultOptions;
@@ -105,8 +105,11 @@ fn numbers_and_layouts_agree() {
         join,
         manifest,
         manifest_bytes,
-        striping
+        striping,
+        functions,
+        function_count
     );
+    layout!(FunctionOf, "sieva_function", name, code, bytes);
     layout!(
         IndexOptions,
         "sieva_index_options",

@@ -17,6 +17,7 @@ fn suite() -> Vec<PathBuf> {
         "tasks.c",
         "calls.c",
         "limits.c",
+        "functions.c",
         "once.c",
         "started.c",
         "made.c",

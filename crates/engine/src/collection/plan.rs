@@ -42,22 +42,23 @@ impl Collection {
 }
 
 /// The plan of a query of the collection `name`, as it was asked.
-pub(super) fn plan_of(name: &str, shape: &Shape, cross: bool) -> Result<Plan> {
-    made(name, shape, cross, shape.pushed.iter().chain(&shape.rest).cloned().collect())
+pub(super) fn plan_of(name: &str, shape: &Shape, options: &QueryOptions) -> Result<Plan> {
+    made(name, shape, options, shape.pushed.iter().chain(&shape.rest).cloned().collect())
 }
 
 /// The same without the conditions that the catalog answers: what is left to the data of the objects.
-pub(super) fn rest_of(name: &str, shape: &Shape, cross: bool) -> Result<Plan> {
-    made(name, shape, cross, shape.rest.iter().cloned().collect())
+pub(super) fn rest_of(name: &str, shape: &Shape, options: &QueryOptions) -> Result<Plan> {
+    made(name, shape, options, shape.rest.iter().cloned().collect())
 }
 
 /// The same with these conditions alone.
-pub(super) fn pushed_of(name: &str, shape: &Shape, cross: bool) -> Result<Plan> {
-    made(name, shape, cross, shape.pushed.clone())
+pub(super) fn pushed_of(name: &str, shape: &Shape, options: &QueryOptions) -> Result<Plan> {
+    made(name, shape, options, shape.pushed.clone())
 }
 
-fn made(name: &str, shape: &Shape, cross: bool, conditions: Vec<Expr>) -> Result<Plan> {
-    let mut named = NamedColumns::new(&Meaning::column_of);
+fn made(name: &str, shape: &Shape, options: &QueryOptions, conditions: Vec<Expr>) -> Result<Plan> {
+    let cross = options.cross;
+    let mut named = NamedColumns::new(&Meaning::column_of).with(&options.functions);
     for array in &shape.arrays {
         named.column(Column::of_object(array, ColumnKind::Value));
     }

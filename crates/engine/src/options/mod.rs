@@ -52,6 +52,8 @@ pub enum ValueKind {
     Dimensions,
     /// The options of remote storage, by name.
     Remote,
+    /// Functions that come as code, by name.
+    Functions,
     /// A catalog, or where it is.
     Catalog,
     /// Where the bytes of a file lie ([`sieva_store::Striping`]).
@@ -76,6 +78,7 @@ impl ValueKind {
             Self::Places => "places",
             Self::Dimensions => "dimensions by array",
             Self::Remote => "options by name",
+            Self::Functions => "code by name",
             Self::Catalog => "catalog",
             Self::Striping => "striping",
             Self::Object => "object",
@@ -281,14 +284,15 @@ mod tests {
             progress,
             cancel
         });
-        let running = fields!(QueryOptions { access, fetch, memory, spill, threads, cancel, cross });
+        let running =
+            fields!(QueryOptions { access, fetch, memory, spill, threads, cancel, cross, functions });
         let of = |stage, field: &str| OPTIONS.iter().filter(|o| o.stage == stage && o.field == field).count();
         // The row of `catalog` is that of `told`, too: both are given as the catalog.
         let rows = opening.map(|field| of(Stage::Opening, if field == "told" { "catalog" } else { field }));
         assert_eq!(rows, [1; 20], "{opening:?}");
-        assert_eq!(running.map(|field| of(Stage::Running, field)), [1; 7], "{running:?}");
+        assert_eq!(running.map(|field| of(Stage::Running, field)), [1; 8], "{running:?}");
         assert_eq!(building.map(|field| of(Stage::Building, field)), [1; 9], "{building:?}");
-        assert_eq!(OPTIONS.len(), 19 + 7 + 9);
+        assert_eq!(OPTIONS.len(), 19 + 8 + 9);
     }
 
     #[test]

@@ -329,6 +329,18 @@ pub const OPTIONS: &[OptionSpec] = &[
         not_of: &[(RunTask, "its plan says it")],
     },
     OptionSpec {
+        name: "functions",
+        stage: Running,
+        field: "functions",
+        kind: ValueKind::Functions,
+        default: "none",
+        means: "Functions of your own by name: text of the C subset, or WebAssembly modules.",
+        python: Named(&["functions"]),
+        command_line: Named(&["--function"]),
+        c: Named(&["functions", "function_count"]),
+        not_of: &[],
+    },
+    OptionSpec {
         name: "cancel",
         stage: Running,
         field: "cancel",

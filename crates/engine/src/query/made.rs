@@ -109,10 +109,15 @@ impl Query {
         started: Instant,
     ) -> Result<Asked> {
         let open = RefCell::new(Vec::new());
-        let bound = source.lowered_with(&plan, constants, &|plan| {
-            open.borrow_mut().push(plan.clone());
-            subqueries.unknown(source, plan, options)
-        })?;
+        let bound = source.lowered_with(
+            &plan,
+            constants,
+            &|plan| {
+                open.borrow_mut().push(plan.clone());
+                subqueries.unknown(source, plan, options)
+            },
+            options,
+        )?;
         let mut open = open.into_inner();
         open.sort_unstable();
         open.dedup();

@@ -172,10 +172,11 @@ mod tests {
     fn bound(query: &str) -> sieva_types::Result<Bound> {
         let (valid_range, schema) = (false, schema());
         let none = |_: &_| Ok((sieva_plan::Plan::default(), None));
-        let options = BindOptions { valid_range, cross: false, subqueries: &none };
+        let functions = &crate::code::Functions::default();
+        let options = BindOptions { valid_range, cross: false, subqueries: &none, functions };
         let (plan, _) = plan_select(&schema, &parse_select(query).unwrap(), &options)?;
         let subqueries = &|_: &_| Ok(Answer::Unknown(None));
-        lower(&schema, &plan, &LowerOptions { valid_range, subqueries, constants: &[] })
+        lower(&schema, &plan, &LowerOptions { valid_range, subqueries, constants: &[], functions })
     }
 
     fn refused(query: &str) -> (ErrorKind, String) {

@@ -8,6 +8,7 @@
 mod aggregates;
 mod align;
 pub(crate) mod beyond;
+mod code;
 mod condition;
 mod dates;
 mod names;
@@ -28,8 +29,10 @@ use sieva_types::Result;
 
 use crate::aggregate::Aggregate;
 use crate::ast::{BinaryOp, CompareOp, Expr, Select};
+use crate::code::{Called, Functions};
 use crate::raw::{KeySet, StoredDomain};
 use crate::values::{Constants, Function, LikePattern, ValueType, Vector};
+pub(crate) use code::call_of_code;
 pub(crate) use condition::attribute;
 pub use dates::part_of;
 pub(crate) use dates::{date_number, date_part, no_time, time_units};
@@ -51,6 +54,8 @@ pub struct BindOptions<'a> {
     pub cross: bool,
     /// The plan of a scalar subquery, and the type of its value.
     pub subqueries: &'a dyn Fn(&Select) -> Result<Planned>,
+    /// Functions that came as code.
+    pub functions: &'a Functions,
 }
 
 /// A plan, and the type of the first column of its result (`None`: it has none).
@@ -140,6 +145,8 @@ pub enum Value {
     OneOf(Box<Value>, Arc<Constants>),
     /// A function of values.
     Call(Function, Vec<Value>),
+    /// A function that came as code, of values.
+    Code(Arc<Called>, Vec<Value>),
     /// A part of the date that a time coordinate's value means.
     Date(DatePart, usize),
     /// The one value of a subquery that was not answered yet, and its type.
@@ -160,7 +167,7 @@ impl Value {
             Self::Negate(a) | Self::Not(a) | Self::IsNull(a) | Self::Like(a, _) | Self::OneOf(a, _) => {
                 vec![a]
             }
-            Self::And(v) | Self::Or(v) | Self::Call(_, v) => v.iter().collect(),
+            Self::And(v) | Self::Or(v) | Self::Call(_, v) | Self::Code(_, v) => v.iter().collect(),
             _ => Vec::new(),
         }
     }
@@ -178,6 +185,9 @@ impl Value {
                 op == o && a.is_same(c) && b.is_same(d)
             }
             (Self::Call(f, a), Self::Call(g, b)) => {
+                f == g && a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.is_same(b))
+            }
+            (Self::Code(f, a), Self::Code(g, b)) => {
                 f == g && a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.is_same(b))
             }
             _ => false,

@@ -6,6 +6,7 @@ use sieva_format::decoding::Number;
 use sieva_format::schema::ArrayInfo;
 use sieva_types::{Error, ErrorKind, Result};
 
+use super::code::call_of_code;
 use super::{Binder, BoundArray, Value, beyond, dates, names};
 use crate::aggregate::Aggregate;
 use crate::ast::{CompareOp, Expr, Literal, Name};
@@ -155,13 +156,20 @@ impl Binder<'_> {
         if let Some(part) = dates::date_part(function) {
             return self.date_call(function, part, args);
         }
+        let args_of = |this: &mut Self| args.iter().map(|a| this.value(a)).collect::<Result<Vec<_>>>();
+        if self.options.functions.identity(function).is_some() {
+            let args = args_of(self)?;
+            let found =
+                call_of_code(self.options.functions, function, args, &self.arrays, &|v| self.type_of(v))?;
+            return found.ok_or_else(|| unknown_function(function));
+        }
         let Some(f) = Function::from_name(function) else {
             if Aggregate::is_name(function) {
                 return Err(misplaced_aggregate(whole));
             }
             return Err(unknown_function(function));
         };
-        let args = args.iter().map(|a| self.value(a)).collect::<Result<_>>()?;
+        let args = args_of(self)?;
         Ok(Value::Call(f, unsigned_arguments(f, args, &|_| true, &|v| self.type_of(v))?))
     }
 
@@ -288,6 +296,7 @@ pub(crate) fn type_of(
             let types = args.iter().map(of).collect::<Result<Vec<_>>>()?;
             Some(f.result_type(&types)?)
         }
+        Value::Code(f, _) => Some(f.result_type()),
         Value::Subquery(_, value_type) => *value_type,
         Value::Unknown(value_type) => Some(*value_type),
         Value::Key(i) => keys.get(*i).copied().flatten(),

@@ -1,8 +1,8 @@
 //! How a query's memory is shared out.
 //!
-//! A quarter is for decoded chunks that more than one tile wants, a quarter for tiles at work and on their way, and
-//! three quarters are the most that may be held of what grows with the rows: sort keys, groups, rows seen. Rarely are
-//! all of them in use; if they are, that is a quarter more than the limit.
+//! A quarter is for decoded chunks that more than one tile wants, a quarter for tiles at work and on their way, with the
+//! instances of functions that came as code, and three quarters are the most that may be held of what grows with the rows:
+//! sort keys, groups, rows seen. Rarely are all of them in use; if they are, that is a quarter more than the limit.
 
 use std::fmt::Display;
 
@@ -58,7 +58,7 @@ impl ExecOptions {
 
     /// Bytes of the tiles at work or on their way, of all threads.
     pub(super) fn at_work(&self) -> u64 {
-        (self.memory / 4).max(LEAST_AT_WORK)
+        (self.memory / 4).saturating_sub(self.code).max(LEAST_AT_WORK)
     }
 
     /// How many rows of `row` bytes each thread may work on at once.

@@ -63,6 +63,8 @@ pub struct ExecOptions {
     pub memory: u64,
     /// Of these, what may be held that grows with the rows, where others of a run hold as much; `None`: three quarters.
     pub room: Option<u64>,
+    /// Of these, what instances of functions that came as code may have.
+    pub code: u64,
     /// Set to stop the query.
     pub cancel: Arc<AtomicBool>,
     /// The ways of evaluating conditions that may be taken.
@@ -85,6 +87,7 @@ impl Default for ExecOptions {
             threads,
             memory: 1 << 30,
             room: None,
+            code: 0,
             cancel: Arc::default(),
             access,
             fetch,

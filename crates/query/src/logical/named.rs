@@ -8,6 +8,7 @@ use sieva_types::{Error, ErrorKind, Result};
 use crate::aggregate::Aggregate;
 use crate::ast::{Expr, Literal, Name};
 use crate::bind::misplaced_aggregate;
+use crate::code::Functions;
 
 /// Tells what a name means.
 pub type Meaning<'a> = &'a dyn Fn(&Expr) -> Result<Column>;
@@ -28,12 +29,19 @@ pub struct NamedColumns<'a> {
     columns: Vec<Column>,
     /// Expressions that a column stands for: keys and aggregates of groups.
     standing: Vec<(Expr, ColumnId)>,
+    functions: Functions,
 }
 
 impl<'a> NamedColumns<'a> {
     /// No columns yet.
     pub fn new(meaning: Meaning<'a>) -> Self {
-        Self { meaning, columns: Vec::new(), standing: Vec::new() }
+        Self { meaning, columns: Vec::new(), standing: Vec::new(), functions: Functions::default() }
+    }
+
+    /// The same, with functions that came as code.
+    #[must_use]
+    pub fn with(self, functions: &Functions) -> Self {
+        Self { functions: functions.clone(), ..self }
     }
 
     /// The columns so far.
@@ -142,7 +150,10 @@ impl<'a> NamedColumns<'a> {
                 Ok(plan::Expr::Call(function.to_owned(), vec![self.expr(value)?, pattern]))
             }
             _ if Aggregate::is_name(function) => Err(misplaced_aggregate(whole)),
-            _ => Ok(plan::Expr::Call(function.to_owned(), self.each(args)?)),
+            _ => {
+                let name = self.functions.identity(function).unwrap_or(function).to_owned();
+                Ok(plan::Expr::Call(name, self.each(args)?))
+            }
         }
     }
 }

@@ -213,7 +213,7 @@ fn expression(e: &plan::Expr, columns: &[Expr]) -> Result<Expr> {
         plan::Expr::And(parts) => Expr::and(each(parts)?),
         plan::Expr::Or(parts) => Expr::or(each(parts)?),
         plan::Expr::Not(a) => opposite(expression(a, columns)?),
-        plan::Expr::Call(name, args) => function(name, each(args)?),
+        plan::Expr::Call(name, args) => function(plan::written_name(name), each(args)?),
         plan::Expr::Subquery(plan) => Expr::Subquery(Box::new(select_of(plan)?)),
     })
 }

@@ -22,6 +22,7 @@ use sieva_types::{Error, ErrorKind, Result};
 use crate::aggregate::Aggregate;
 use crate::ast::Literal;
 use crate::bind::{Body, Bound, BoundArray, Condition, OrderKey, Output, Value, no_rows};
+use crate::code::Functions;
 use crate::values::{Scalar, ValueType};
 pub(crate) use columns::type_of;
 pub use fits::misfit;
@@ -45,6 +46,8 @@ pub struct LowerOptions<'a> {
     /// What is known of the columns that are one value for a whole object of a collection, in their order. One of unknown
     /// value stays in the bound query as [`Value::Unknown`], likewise.
     pub constants: &'a [Answer],
+    /// Functions that came as code.
+    pub functions: &'a Functions,
 }
 
 /// The bound query of a plan over a source of this schema, whose arrays have the plan's dimensions and types: see
@@ -98,7 +101,8 @@ pub fn lower(schema: &Schema, plan: &Plan, options: &LowerOptions<'_>) -> Result
 /// As [`lower`].
 pub fn constant_of(expr: &Expr) -> Result<Option<Scalar>> {
     let subqueries = &|_: &Plan| Err(Error::new(ErrorKind::Unsupported, "a subquery in a constant"));
-    let options = &LowerOptions { valid_range: false, subqueries, constants: &[] };
+    let functions = &Functions::default();
+    let options = &LowerOptions { valid_range: false, subqueries, constants: &[], functions };
     let (schema, arrays, columns) = (&Schema::default(), Vec::new(), Vec::new());
     let this =
         Lowering { schema, options, arrays, columns, key_types: Vec::new(), aggregate_types: Vec::new() };

@@ -8,6 +8,7 @@ use sieva_types::{DType, ErrorKind, Result};
 
 use super::{Answer, LowerOptions, lower, misfit};
 use crate::bind::{BindOptions, Bound, Condition, Value};
+use crate::code::Functions;
 use crate::logical::plan_select;
 use crate::parse::parse_select;
 use crate::values::{Scalar, ValueType};
@@ -50,13 +51,19 @@ fn schema() -> Schema {
 
 fn plan(text: &str) -> Plan {
     let subqueries = |_: &_| Ok((Plan::default(), Some(ValueType::F64)));
-    let options = BindOptions { valid_range: false, cross: false, subqueries: &subqueries };
+    let functions = &Functions::default();
+    let options = BindOptions { valid_range: false, cross: false, subqueries: &subqueries, functions };
     plan_select(&schema(), &parse_select(text).unwrap(), &options).unwrap().0
 }
 
 fn lowered(plan: &Plan, answer: Answer) -> Result<Bound> {
     let subqueries = |_: &Plan| Ok(answer.clone());
-    lower(&schema(), plan, &LowerOptions { valid_range: false, subqueries: &subqueries, constants: &[] })
+    let functions = &Functions::default();
+    lower(
+        &schema(),
+        plan,
+        &LowerOptions { valid_range: false, subqueries: &subqueries, constants: &[], functions },
+    )
 }
 
 fn of(text: &str) -> Bound {

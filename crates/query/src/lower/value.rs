@@ -9,7 +9,8 @@ use sieva_types::{DType, Error, ErrorKind, Result};
 
 use super::{Answer, Lowering};
 use crate::bind::{
-    Value, as_unsigned, beyond, constant_number, date_part, type_of, unknown_function, unsigned_arguments,
+    Value, as_unsigned, beyond, call_of_code, constant_number, date_part, type_of, unknown_function,
+    unsigned_arguments,
 };
 use crate::values::{self, Constants, Function, LikePattern, Scalar, Shape, ValueType, Vector};
 
@@ -164,7 +165,9 @@ impl Lowering<'_> {
             };
         }
         let Some(f) = Function::from_name(function) else {
-            return Err(unknown_function(function));
+            let functions = self.options.functions;
+            let called = call_of_code(functions, function, values, &self.arrays, &|v| self.type_of(v))?;
+            return called.ok_or_else(|| unknown_function(function));
         };
         Ok(Value::Call(f, unsigned_arguments(f, values, &are_written, &|v| self.type_of(v))?))
     }

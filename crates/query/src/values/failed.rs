@@ -19,7 +19,7 @@ pub(crate) struct Failed {
 
 impl Failed {
     /// The rows for which `error` gives one; `None` if there is none.
-    pub(super) fn find(len: usize, mut error: impl FnMut(usize) -> Option<Error>) -> Option<Self> {
+    pub(crate) fn find(len: usize, mut error: impl FnMut(usize) -> Option<Error>) -> Option<Self> {
         let mut failed: Option<Self> = None;
         for i in 0..len {
             if let Some(first) = error(i) {
@@ -74,7 +74,7 @@ impl Vector {
     }
 
     /// The same with rows that failed, besides those that have.
-    pub(super) fn failing(mut self, failed: Option<Failed>) -> Self {
+    pub(crate) fn failing(mut self, failed: Option<Failed>) -> Self {
         let Some(mut failed) = failed else { return self };
         let n = self.len();
         self.valid.get_or_insert_with(|| Mask::ones(n)).and_not(&Mask::from(&failed.rows[..]));

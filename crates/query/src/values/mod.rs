@@ -26,6 +26,7 @@ mod validity;
 
 pub use arithmetic::{arithmetic, arithmetic_type, negate, negate_type};
 pub use compare::{check_comparable, compare};
+pub(crate) use failed::Failed;
 pub use functions::Function;
 pub use logic::{and, is_null, not, or};
 pub use one_of::Constants;
@@ -33,7 +34,6 @@ pub use scalar::Scalar;
 pub use text::{LikePattern, like};
 
 use crate::mask::Mask;
-use failed::Failed;
 use sieva_types::{DType, Error, ErrorKind, Result, Texts, large};
 use std::borrow::Cow;
 use std::fmt;

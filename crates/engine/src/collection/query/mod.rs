@@ -108,7 +108,7 @@ impl CollectionQuery {
         };
         let catalog_seconds = started.elapsed().as_secs_f64();
         let one_thread = QueryOptions { threads: Some(1), ..options.clone() };
-        let rest = plan::rest_of(collection.name(), &shape, options.cross)?;
+        let rest = plan::rest_of(collection.name(), &shape, options)?;
         let among = sources.iter().chain(&example);
         let (template, example) = template(collection, &shape, (&rest, &classes), among, &one_thread)?;
         let (inputs, schema) = (inputs(&template), rows::common(&*template.result_schema()?));
@@ -162,7 +162,7 @@ impl CollectionQuery {
     /// None any more: a query without a plan is not made.
     pub fn logical_plan(&self) -> Result<Plan> {
         let inner = &self.inner;
-        Ok(plan::plan_of(inner.collection.name(), &inner.shape, inner.options.cross)?.canonical())
+        Ok(plan::plan_of(inner.collection.name(), &inner.shape, &inner.options)?.canonical())
     }
 
     /// Whether rows are groups.

@@ -82,7 +82,7 @@ impl CollectionQuery {
         let Inner { collection, options, shape: own, .. } = &*self.inner;
         let plan = self.logical_plan()?;
         let other = Shape::of(&collection.names()?, &collection.select_of(&plan)?)?;
-        let pushed = |shape: &Shape| plan::pushed_of(collection.name(), shape, options.cross);
+        let pushed = |shape: &Shape| plan::pushed_of(collection.name(), shape, options);
         let groups = |shape: &Shape| (shape.by.clone(), shape.calls.clone());
         let are_same = other.rest.is_some() == own.rest.is_some()
             && (&other.keys, &other.arrays) == (&own.keys, &own.arrays)

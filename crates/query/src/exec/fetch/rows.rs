@@ -2,6 +2,7 @@
 //! and handed out in batches.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use sieva_format::cf::TimeUnits;
 use sieva_types::{Error, ErrorKind, Result, Selection, SelectionBuilder};
@@ -475,5 +476,9 @@ impl Provider for Points<'_> {
 
     fn units(&self, array: usize) -> Option<&TimeUnits> {
         self.gatherer.execution().bound.arrays[array].time.as_deref()
+    }
+
+    fn cancel(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.gatherer.execution().options.cancel)
     }
 }

@@ -2,6 +2,8 @@
 
 use std::cmp::Ordering;
 use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use sieva_types::{Error, ErrorKind, Result};
 
@@ -213,6 +215,10 @@ impl Provider for GroupProvider<'_> {
                 from_scalars(v.iter().cloned(), self.execution.bound.type_of(&Value::Aggregated(aggregate)))
             }
         }
+    }
+
+    fn cancel(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.execution.options.cancel)
     }
 }
 

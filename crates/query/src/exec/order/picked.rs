@@ -1,5 +1,8 @@
 //! Values at some places of a tile, taken from what is read of the tile once.
 
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
 use sieva_format::buffer::Buffer;
 use sieva_format::cf::TimeUnits;
 use sieva_types::{Bx, DType, Result};
@@ -86,6 +89,10 @@ impl Provider for Picked<'_, '_> {
 
     fn units(&self, array: usize) -> Option<&TimeUnits> {
         self.execution.bound.arrays[array].time.as_deref()
+    }
+
+    fn cancel(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.execution.options.cancel)
     }
 }
 

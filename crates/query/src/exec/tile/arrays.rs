@@ -1,6 +1,7 @@
 //! The arrays of a tile: read once each, whatever wants them.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use sieva_format::buffer::Buffer;
@@ -216,6 +217,10 @@ impl Provider for BoxProvider<'_, '_> {
 
     fn units(&self, array: usize) -> Option<&TimeUnits> {
         self.leaves.execution.bound.arrays[array].time.as_deref()
+    }
+
+    fn cancel(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.leaves.execution.options.cancel)
     }
 }
 

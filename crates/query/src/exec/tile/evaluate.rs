@@ -1,5 +1,8 @@
 //! Bound values, a column at a time. Where the columns come from is the provider's matter.
 
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
 use sieva_types::{Error, ErrorKind, Result};
 
 use crate::bind::{DatePart, Value, part_of};
@@ -14,6 +17,8 @@ pub trait Provider {
     fn position(&mut self, dim: usize) -> Result<Vector>;
     /// The dates' parts of a time coordinate.
     fn units(&self, array: usize) -> Option<&sieva_format::cf::TimeUnits>;
+    /// What stops the query.
+    fn cancel(&self) -> Arc<AtomicBool>;
     /// The groups' keys of this number.
     fn key(&mut self, _key: usize) -> Result<Vector> {
         Err(Error::new(ErrorKind::Internal, "a group's key outside of a group"))
@@ -51,6 +56,10 @@ pub fn evaluate(value: &Value, from: &mut dyn Provider) -> Result<Vector> {
         Value::Call(function, args) => {
             let args = args.iter().map(|a| evaluate(a, from)).collect::<Result<Vec<_>>>()?;
             function.apply(&args.iter().collect::<Vec<_>>())
+        }
+        Value::Code(called, args) => {
+            let args = args.iter().map(|a| evaluate(a, from)).collect::<Result<Vec<_>>>()?;
+            called.apply(&args.iter().collect::<Vec<_>>(), &from.cancel())
         }
         Value::Date(part, array) => {
             let numbers = from.array(*array, false)?;
@@ -129,6 +138,9 @@ pub fn evaluate_constant(value: &Value) -> Result<Vector> {
         }
         fn units(&self, _: usize) -> Option<&sieva_format::cf::TimeUnits> {
             None
+        }
+        fn cancel(&self) -> Arc<AtomicBool> {
+            Arc::default()
         }
     }
     let v = evaluate(value, &mut Nothing)?.sound()?;
