@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import sieva
+import xarray as xr
 import zarr
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -134,3 +135,18 @@ def test_a_column_comes_back(tmp_path, kind, column, layout):
         got = got[::2]
     assert len(got) == len(hits)
     assert all(same(a, b) for a, b in zip(got, hits, strict=True)), (got, hits)
+
+
+def test_texts_that_netcdf_keeps_as_characters_are_texts_in_zarr(tmp_path):
+    names = ["a", "", "dé", "ü" * 3]
+    with netCDF4.Dataset(tmp_path / "a.nc", "w", format="NETCDF3_CLASSIC") as file:
+        file.createDimension("x", len(names))
+        file.createDimension("letters", 8)
+        variable = file.createVariable("name", "S1", ("x", "letters"))
+        variable[:] = np.array([name.encode() for name in names], "S8").view("S1").reshape(-1, 8)
+        variable._Encoding = "utf-8"
+    sieva.open(tmp_path / "a.nc").sql("SELECT name").to_zarr(tmp_path / "a.zarr")
+    assert list(zarr.open_group(tmp_path / "a.zarr", mode="r")["name"][:]) == names
+    # xarray would decode once more what says how its characters are encoded.
+    with xr.open_zarr(tmp_path / "a.zarr", consolidated=False) as found:
+        assert list(found["name"].to_numpy()) == names

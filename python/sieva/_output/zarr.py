@@ -61,6 +61,9 @@ class ZarrContainer:
             shape = tuple(dims[name] or 0 for name in variable.dims)
             is_text = variable.dtype == object
             attributes = {name: plain(value) for name, value in variable.attrs.items()}
+            if is_text:
+                # Of netCDF's characters: readers would decode once more what is text already.
+                attributes.pop("_Encoding", None)
             if not is_text and variable.fill is not None:
                 attributes["_FillValue"] = encoded_fill(variable.fill, variable.dtype)
             self.arrays[variable.name] = self.group.create_array(
