@@ -225,10 +225,15 @@ impl Run {
         }
         // Functions of the text are not called for a row of which a value is missing: the first column says of all.
         let is_text = self.function.0.language == Language::C;
+        // Such as go through all rows, a `proc` among them, see 0 there.
+        let sees_missing = is_text && !matches!(self.function.0.form, Form::Map | Form::Filter);
         let mut described = Vec::new();
         for (number, column) in columns.iter().enumerate() {
             let (data, place) = self.places[number];
             self.guest.write(data, column.data)?;
+            if let Some(valid) = column.valid.filter(|valid| sees_missing && valid.contains(&0)) {
+                self.guest.clear(data, self.function.0.inputs[number].element.size(), valid)?;
+            }
             let mask = if is_text {
                 (number == 0 && !self.mask.is_empty()).then_some(&*self.mask)
             } else {
