@@ -154,7 +154,9 @@ fn finish(upload: &Arc<Upload>, size: u64, sent: Vec<SentPart>) -> Result<Option
                 Err(upload.nonsense("made other bytes of the parts than were sent"))
             }
             // As it is told to readers.
-            tag => Ok(tag.map(|tag| format!("\"{}\"", plain(&tag)))),
+            Some(tag) => Ok(Some(format!("\"{}\"", plain(&tag)))),
+            // Somebody else may have answered: a gateway, a login page.
+            None => Err(upload.nonsense("does not say what it made of the parts")),
         }
     })
 }

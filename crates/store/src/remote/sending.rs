@@ -97,7 +97,7 @@ impl Sending<'_> {
         let headers = answer.headers().clone();
         let body = self.body(answer).await?;
         if status.is_success() {
-            self.check(&headers, &body)?;
+            self.check(status, &headers, &body)?;
         }
         self.in_doubt = is_repeated;
         let tag = tag(&headers).map(str::to_owned);
@@ -162,8 +162,9 @@ impl Sending<'_> {
         }
     }
 
-    /// Whether success is one: S3 begins to answer before it is done, and says in the body that it failed.
-    fn check(&self, headers: &HeaderMap, body: &[u8]) -> Outcome<()> {
+    /// Whether success is one. S3 begins to answer before it is done, and says in the body that it failed; a gateway or a login
+    /// page answers in the place of the store, which tells a tag of what it keeps.
+    fn check(&self, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Outcome<()> {
         if let Some(code) = error_code(body).filter(|_| body.windows(7).any(|w| w == b"<Error>")) {
             let cause = format!("the server answers {code}");
             if matches!(code, "InternalError" | "SlowDown" | "ServiceUnavailable" | "RequestTimeout") {
@@ -174,6 +175,11 @@ impl Sending<'_> {
         let Some(payload) = self.order.payload.as_ref().filter(|_| self.order.method == Method::PUT) else {
             return Ok(());
         };
+        if tag(headers).is_none_or(str::is_empty) && !is_kept_later(status, headers) {
+            let cause =
+                format!("the server answers {status} without the ETag of what it keeps, as no store does");
+            return Err(Failure::Again { cause, after: None });
+        }
         if tag_is_sum(headers) && tag(headers).is_some_and(|tag| is_other(tag, &hex(&payload.md5))) {
             return Err(damaged());
         }
@@ -184,6 +190,11 @@ impl Sending<'_> {
 /// The tag of an answer, without quotation marks.
 fn tag(headers: &HeaderMap) -> Option<&str> {
     headers.get(ETAG).and_then(|tag| tag.to_str().ok()).map(|tag| tag.trim_matches('"'))
+}
+
+/// How Swift says that one that came later was complete before: it keeps that, and tells no tag.
+fn is_kept_later(status: StatusCode, headers: &HeaderMap) -> bool {
+    status == StatusCode::ACCEPTED && headers.contains_key("x-trans-id")
 }
 
 /// Whether tags are sums of the bytes: not of those that are encrypted with a key of their own.

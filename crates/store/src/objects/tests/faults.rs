@@ -115,6 +115,32 @@ fn a_damaged_body_is_sent_again_and_never_taken() {
 }
 
 #[test]
+fn what_somebody_else_answers_is_no_success() {
+    let server = Server::start();
+    let objects = bucket(&server);
+    let page = || b"<!DOCTYPE html><html><body>Please log in</body></html>".to_vec();
+    // Once: it is put again.
+    let count = AtomicUsize::new(0);
+    server.handle(move |request| {
+        let is_first = request.method == "PUT" && count.fetch_add(1, SeqCst) == 0;
+        is_first.then(|| (200, vec!["Content-Type: text/html".into()], page()))
+    });
+    objects.put("k", &b"abc".to_vec()).unwrap();
+    assert_eq!((server.take_log().len(), server.kept(PATH).unwrap()), (2, b"abc".to_vec()));
+    // Again and again, with an empty tag, and of one that is to be new: it is told.
+    for headers in [vec!["Content-Type: text/html".to_owned()], vec!["ETag: \"\"".to_owned()]] {
+        server.handle(move |request| (request.method == "PUT").then(|| (200, headers.clone(), page())));
+        for done in [objects.put("k", &b"new".to_vec()), objects.create("new", b"x").map(drop)] {
+            let e = done.unwrap_err();
+            let said = "the server answers 200 OK without the ETag of what it keeps, as no store does";
+            assert!(e.kind() == ErrorKind::Io && e.message().contains(said), "{e}");
+            assert!(e.message().contains("gave up after 4 attempts"), "{e}");
+        }
+    }
+    assert_eq!(server.kept(PATH).unwrap(), b"abc");
+}
+
+#[test]
 fn what_does_not_pass_is_told_without_secrets() {
     let server = Server::start();
     let objects = bucket(&server);

@@ -80,7 +80,7 @@ fn one_that_came_later_and_was_complete_before_is_told() {
     let server = Server::start();
     let known = account(server.url(""), 100);
     server.handle(move |request| match (request.method.as_str(), request.path()) {
-        ("PUT", "/v1/A/box/p/k") => Some((202, vec![], vec![])),
+        ("PUT", "/v1/A/box/p/k") => Some((202, vec!["X-Trans-Id: tx1".into()], vec![])),
         _ => known(request),
     });
     let objects = container(&server);
@@ -90,6 +90,23 @@ fn one_that_came_later_and_was_complete_before_is_told() {
     server.fail([Fault::Status(404, "")]);
     server.put("/v1/A/box/p/k", b"theirs".to_vec(), Some("t"));
     assert!(!objects.create("k", b"mine").unwrap());
+}
+
+#[test]
+fn an_answer_that_is_not_the_stores_is_no_success() {
+    let server = Server::start();
+    let known = account(server.url(""), 100);
+    let page = || b"<html><body>Please log in</body></html>".to_vec();
+    server.handle(move |request| match (request.method.as_str(), request.path()) {
+        ("PUT", "/v1/A/box/p/k") => Some((201, vec![], page())),
+        ("PUT", "/v1/A/box/p/later") => Some((202, vec![], page())),
+        _ => known(request),
+    });
+    let objects = container(&server);
+    for (key, said) in [("k", "201 Created without the ETag"), ("later", "202 Accepted without the ETag")] {
+        let e = objects.put(key, &b"x".to_vec()).unwrap_err();
+        assert!(e.kind() == ErrorKind::Io && e.message().contains(said), "{e}");
+    }
 }
 
 /// What a server tells of itself.
