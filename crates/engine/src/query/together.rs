@@ -59,6 +59,12 @@ impl Query {
         session.chunks(session.state_of(&self.source, &arrays), memory)
     }
 
+    /// Of so many bytes for what it comes to those that its own limit allows: beside others it takes no more than alone.
+    pub(crate) fn room_of(&self, room: u64) -> u64 {
+        let own = |memory| ExecOptions { memory, ..ExecOptions::default() }.room().bytes;
+        self.options.memory.map_or(room, |memory| room.min(own(memory)))
+    }
+
     /// What is run of it together with others that use the same cache. `(memory, room)`: bytes of all, and those for what
     /// it comes to.
     ///
@@ -71,6 +77,7 @@ impl Query {
         cache: &Arc<ChunkCache>,
     ) -> Result<Execution> {
         let bound = self.execution()?.bound.clone();
+        let room = self.room_of(room);
         let own = exec_options(self.source.session(), &self.options, &self.cancel, cache);
         let options =
             ExecOptions { memory, room: Some(room), threads: threads.unwrap_or(own.threads).max(1), ..own };

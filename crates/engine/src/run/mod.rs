@@ -51,7 +51,8 @@ impl Session {
     ///
     /// Queries of one source that read an array in common are evaluated together; all others, and those that have no room
     /// together with others, one after another. What fails one does not stop the others. Rows and columns are fetched when
-    /// they are asked for. Of a query whose positions take more than its part of the memory the number is known, and they
+    /// they are asked for. What a query comes to takes no more memory beside others than its own limit allows it alone, where it
+    /// has one. Of a query whose positions take more than its part of the memory the number is known, and they
     /// are found again; one with ORDER BY or DISTINCT and LIMIT that is evaluated alone is run when its rows are asked for.
     ///
     /// ```no_run
@@ -147,7 +148,7 @@ impl<'s> Run<'s> {
             let mut asked = Vec::new();
             let mut numbers = Vec::new();
             for &number in wave {
-                let want = queries[number].wanted(room);
+                let want = queries[number].wanted(queries[number].room_of(room));
                 let made = queries[number].execution_in(self.options.threads, (self.memory, room), &cache);
                 match made {
                     Ok(execution) => {

@@ -125,6 +125,25 @@ fn results_that_are_too_large_and_asks_that_take_too_much_memory_are_refused_and
 }
 
 #[test]
+fn memory_of_an_ask_is_the_same_whatever_others_ask() {
+    let all = ["median(v)", "quantile(v, 0.25)"];
+    for asked in [&all[..1], &all[..]] {
+        let scratch = Scratch::new();
+        let (_, group) = group(&scratch);
+        std::fs::write(scratch.0.join("steps/a.nc"), classic(1000, 1_000_000)).unwrap();
+        for (number, what) in asked.iter().enumerate() {
+            ask(&group, "eve", &format!("a{number}"), &format!("SELECT {what} AS found")).unwrap();
+        }
+        let done = produce(&group, &ProducerOptions { ask_memory: Some(512 << 10), ..options() });
+        // All values have to be kept for each.
+        assert_eq!((done.entries, done.failed), (asked.len() as u64, asked.len() as u64));
+        let waiting = group.status().unwrap().asks.into_iter().flat_map(|one| one.waiting);
+        let codes: Vec<String> = waiting.filter_map(|entry| Some(entry.failure?.code)).collect();
+        assert_eq!(codes, vec!["memory-limit"; asked.len()]);
+    }
+}
+
+#[test]
 fn limits_that_allow_nothing_are_refused() {
     let scratch = Scratch::new();
     let (_, group) = group(&scratch);
