@@ -108,7 +108,7 @@ fn is_pattern(source: &str) -> bool {
 fn paths(source: &str) -> Result<Vec<PathBuf>> {
     if is_pattern(source) {
         return match sieva::expand(source) {
-            Ok(files) => Ok(files.into_iter().map(PathBuf::from).collect()),
+            Ok(files) => Ok(files.into_iter().map(PathBuf::from).filter(|path| !is_part(path)).collect()),
             Err(e) if e.kind() == ErrorKind::FileNotFound => Ok(Vec::new()),
             Err(e) => Err(e),
         };
@@ -128,6 +128,13 @@ fn paths(source: &str) -> Result<Vec<PathBuf>> {
 /// Whether a directory is one data set: of Zarr, or of ADIOS2.
 fn is_tree(path: &Path) -> bool {
     ["zarr.json", ".zgroup", ".zarray", ".zmetadata", "md.idx"].iter().any(|name| path.join(name).exists())
+}
+
+/// Whether a directory holds the data of a BP3 file beside it, `x.bp.dir` those of `x.bp`: no data set of its own.
+fn is_part(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str());
+    let of = name.and_then(|name| name.strip_suffix(".dir")).filter(|of| of.ends_with(".bp"));
+    of.is_some_and(|of| path.is_dir() && path.with_file_name(of).is_file())
 }
 
 /// What a file looks like, if it may be a step.
@@ -214,6 +221,11 @@ mod tests {
         assert_eq!(names(&[&dir.join("*.nc")]), ["a.nc", "b.nc"]);
         assert_eq!(names(&[&dir.join("*.none")]), [""; 0]);
         assert_eq!(names(&[&dir, &dir.join("*.nc")]).len(), 5);
+        // The data of a BP3 file are beside it; a directory that is only called so is one.
+        fs::create_dir(dir.join("b3.bp.dir")).unwrap();
+        assert_eq!(names(&[&dir.join("b3*")]), ["b3.bp.dir"]);
+        fs::write(dir.join("b3.bp"), b"x").unwrap();
+        assert_eq!(names(&[&dir.join("b3*")]), ["b3.bp"]);
         fs::remove_dir_all(dir).unwrap();
     }
 
