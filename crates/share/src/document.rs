@@ -10,7 +10,7 @@ use sieva_reduce::{Function, Reduction};
 use crate::asks::{Asking, checked};
 use crate::code;
 use crate::group::Group;
-use crate::record::Ask;
+use crate::record::{Ask, MOST_ASKS};
 
 /// What is wanted of a schema in JSON.
 #[derive(Deserialize)]
@@ -59,14 +59,20 @@ impl Group {
     /// As [`Group::ask`]; `unknown-array` for a variable that no producer has; those of code (DR8) that is none. Nothing is
     /// asked then.
     pub fn ask_all(&self, user: &str, document: &Config, format: &str, only_new: bool) -> Result<Vec<Ask>> {
+        let wanted = document.asked();
+        if wanted.len() > MOST_ASKS {
+            let message =
+                format!("the document asks for {} things, and {MOST_ASKS} are the most", wanted.len());
+            return Err(Error::new(ErrorKind::InvalidValue, message).hint("ask for fewer at once"));
+        }
         let mut dims = BTreeMap::new();
         for producer in self.producers()? {
             let arrays = self.arrays(&producer)?.into_iter().flatten();
             dims.extend(arrays.map(|array| (array.path, array.dimensions)));
         }
         let dims_of = |name: &str| dims.get(name).cloned().ok_or_else(|| unknown(name, &dims));
-        let (mut taken, mut asks) = (BTreeSet::new(), Vec::new());
-        for reduction in document.asked() {
+        let (mut taken, mut asks) = (Taken::default(), Vec::new());
+        for reduction in wanted {
             let name = name_of(&reduction, &mut taken);
             let (sql, code) = code::of_reduction(&reduction, &dims_of)?;
             asks.push((name, checked(&sql)?, code));
@@ -96,8 +102,33 @@ fn unknown(name: &str, dims: &BTreeMap<String, Vec<String>>) -> Error {
     Error::new(ErrorKind::UnknownArray, message).hint(hint)
 }
 
+/// Names that reductions have.
+#[derive(Default)]
+struct Taken {
+    names: BTreeSet<String>,
+    /// Of a name that many would have the number that is tried next.
+    next: BTreeMap<String, u64>,
+}
+
+impl Taken {
+    /// The name, or with a number behind it the first that none has.
+    fn take(&mut self, name: String) -> String {
+        if self.names.insert(name.clone()) {
+            return name;
+        }
+        let next = self.next.entry(name.clone()).or_insert(2);
+        loop {
+            let numbered = format!("{name}-{next}");
+            *next += 1;
+            if self.names.insert(numbered.clone()) {
+                return numbered;
+            }
+        }
+    }
+}
+
 /// The name of a reduction, that none of `taken` has.
-fn name_of(reduction: &Reduction, taken: &mut BTreeSet<String>) -> String {
+fn name_of(reduction: &Reduction, taken: &mut Taken) -> String {
     let what = match reduction {
         Reduction::Select(select) => match select.function {
             Function::Values => "values",
@@ -116,12 +147,7 @@ fn name_of(reduction: &Reduction, taken: &mut BTreeSet<String>) -> String {
     };
     let plain = |c: char| if c.is_ascii_alphanumeric() || c == '_' { c } else { '-' };
     let of: String = reduction.variable().unwrap_or_default().chars().take(40).map(plain).collect();
-    let name = format!("{what}-{of}").trim_end_matches('-').to_owned();
-    let numbered = (2..).map(|n| format!("{name}-{n}"));
-    let free = std::iter::once(name.clone()).chain(numbered).find(|name| !taken.contains(name));
-    let free = free.unwrap_or(name);
-    taken.insert(free.clone());
-    free
+    taken.take(format!("{what}-{of}").trim_end_matches('-').to_owned())
 }
 
 /// The type of values as ADIOS calls it.
@@ -140,4 +166,22 @@ fn adios_type(dtype: &str) -> Option<&'static str> {
         "str" => "string",
         _ => return None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_numbered_where_many_would_have_one() {
+        let mut taken = Taken::default();
+        let mut name = |variable: &str| name_of(&Reduction::max(variable), &mut taken);
+        assert_eq!([name("v"), name("v-3"), name("v")], ["max-v", "max-v-3", "max-v-2"]);
+        assert_eq!([name("v"), name("v-3"), name("v")], ["max-v-4", "max-v-3-2", "max-v-5"]);
+        // Without looking through all of those before.
+        for _ in 1..200_000 {
+            name("w");
+        }
+        assert_eq!(name("w"), "max-w-200000");
+    }
 }

@@ -1,6 +1,6 @@
 //! The documents of producers and consumers: `writer.xml` and `reader.xml` of Figure 2, and the same as TOML.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use sieva_plan::Literal;
 use sieva_types::{Error, ErrorKind, Result};
@@ -133,9 +133,10 @@ impl Config {
 
     /// What a consumer with this document gets: its reductions, and whole the variables without one (section III).
     pub fn asked(&self) -> Vec<Reduction> {
-        let with_function = |name: &str| self.reductions.iter().any(|r| r.variable() == Some(name));
+        let with_function: BTreeSet<&str> = self.reductions.iter().filter_map(Reduction::variable).collect();
         let variables = self.groups.iter().flat_map(|g| &g.variables);
-        let whole = variables.filter(|v| !with_function(&v.name)).map(|v| Reduction::whole(&v.name));
+        let whole =
+            variables.filter(|v| !with_function.contains(v.name.as_str())).map(|v| Reduction::whole(&v.name));
         self.reductions.iter().cloned().chain(whole).collect()
     }
 
