@@ -55,5 +55,6 @@ mod writer;
 pub use cells::row_texts;
 pub use encoded::{EncodeOptions, Encoded};
 pub use format::Format;
+pub use spool::is_over_spool_limit;
 pub use stream::{BLOCK, EncodedStream};
 pub use writer::{Out, RowSink};

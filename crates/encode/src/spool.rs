@@ -10,6 +10,14 @@ use sieva::{Error, ErrorKind, Result, unnamed_file};
 /// Bytes that are written at once.
 const WRITE: usize = 1 << 20;
 
+/// How the message begins of a result that takes more than it may.
+const TOO_LONG: &str = "the result takes more than";
+
+/// Whether a result takes more than [`crate::EncodeOptions::spool_limit`]: what to do then, who set the limit knows best.
+pub fn is_over_spool_limit(e: &Error) -> bool {
+    e.kind() == ErrorKind::MemoryLimit && e.message().starts_with(TOO_LONG)
+}
+
 /// A written file; it is gone when this is.
 pub(crate) struct Spool {
     file: File,
@@ -33,7 +41,7 @@ impl Spool {
         let written = write(&mut out).and_then(|done| out.flush().map_err(|e| failed(&e)).map(|()| done));
         let (limited, _) = out.into_parts();
         if limited.is_over {
-            let message = format!("the result takes more than {limit} bytes in '{}'", dir.display());
+            let message = format!("{TOO_LONG} {limit} bytes in '{}'", dir.display());
             return Err(Error::new(ErrorKind::MemoryLimit, message)
                 .hint("select less, take it as netCDF or HDF5, which are not written first, or allow more"));
         }
@@ -107,7 +115,7 @@ mod tests {
         assert!(spool.read_exact_at(2 << 20, &mut part).is_err());
         for n in [(3 << 20) + 1, (3 << 20) + 2_000_000] {
             let e = Spool::write(&dir, 3 << 20, put(n)).err().unwrap();
-            assert_eq!(e.kind(), ErrorKind::MemoryLimit);
+            assert!(is_over_spool_limit(&e), "{e}");
         }
         assert_eq!(std::fs::read_dir(&dir).unwrap().count(), 0);
         std::fs::remove_dir(&dir).unwrap();

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use sieva::{Error, Query, Result, unnamed_file};
-use sieva_encode::{EncodeOptions, Encoded, Format};
+use sieva_encode::{EncodeOptions, Encoded, Format, is_over_spool_limit};
 use sieva_store::objects::Body;
 use xxhash_rust::xxh3::Xxh3;
 
@@ -41,7 +41,10 @@ impl Made {
     pub fn new(query: Arc<Query>, format: Format, spool: &Path, limits: &Limits) -> Result<Self> {
         let mut options = EncodeOptions { spool: Some(spool.to_owned()), ..EncodeOptions::default() };
         options.spool_limit = limits.size.unwrap_or(u64::MAX).min(options.spool_limit);
-        let encoded = Encoded::new(query, format, &options)?;
+        let encoded = Encoded::new(query, format, &options).map_err(|e| match limits.size {
+            Some(_) if is_over_spool_limit(&e) => limits.too_large(),
+            _ => e,
+        })?;
         if limits.size.is_some_and(|most| encoded.size().is_ok_and(|size| size > most)) {
             return Err(limits.too_large());
         }

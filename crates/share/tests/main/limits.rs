@@ -112,6 +112,12 @@ fn results_that_are_too_large_and_asks_that_take_too_much_memory_are_refused_and
         waiting.map(|failure| failure.code).collect()
     };
     assert_eq!(codes("eve"), ["memory-limit"; 3]);
+    for entry in group.status().unwrap().asks.into_iter().flat_map(|one| one.waiting) {
+        let told = entry.failure.map_or(String::new(), |failure| failure.message);
+        let expected = "a result of more than 100000 bytes: this producer puts no larger one (ask for less, or talk \
+                        to the producer)";
+        assert!(told.is_empty() || told == expected, "{told}");
+    }
     assert_eq!(codes("ada"), [""; 0]);
     ask(&group, "zoe", "groups", "SELECT v, count(*) AS n GROUP BY v").unwrap();
     ask(&group, "ada", "mean", MEAN).unwrap();
