@@ -54,4 +54,4 @@ def key_path(key: str | os.PathLike[str] | None, *, encrypt: bool = False) -> st
     if not named:
         raise errors.InvalidValue("a group that is encrypted by no key", "name its file: --key FILE")
     # The text of a key is one already, and nothing is to be made.
-    return None if named.startswith("sieva-share-key-") else named
+    return None if named.strip("\"' \t\r\n").startswith("sieva-share-key-") else named

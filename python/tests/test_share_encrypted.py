@@ -98,6 +98,19 @@ def test_commands_take_the_key_by_a_file_or_the_environment(steps, tmp_path):
         done = sieva_share("status", group, check=False, **environment)
         assert (done.returncode, said in done.stderr) == (1, True), done.stderr
         assert by_text[-20:-1] not in done.stderr
+    key.chmod(0o600)
+    # Blanks and quotes around it do no harm; whatever looks like a key is never shown.
+    digits = by_text.split(":")[1]
+    for given in (f" {by_text}", f'"{by_text}"', f"'{by_text}'\n"):
+        sieva_share("status", group, SIEVA_SHARE_KEY=given)
+    for given in (digits, f" {digits}", by_text[:-2]):
+        done = sieva_share("status", group, check=False, SIEVA_SHARE_KEY=given)
+        assert (done.returncode, digits[:20] in done.stdout + done.stderr) == (1, False), done.stderr
+    for given in (by_text, digits, f"'{by_text}'"):
+        for args in (("status", group), ("create", group, "--encrypt")):
+            done = sieva_share(*args, "--key", given, check=False)
+            assert "the key itself is given where the path of its file belongs" in done.stderr
+            assert (done.returncode, digits[:20] in done.stdout + done.stderr) == (1, False), done.stderr
     assert {path: path.read_bytes() for path in group.rglob("*") if path.is_file()} == before
 
 

@@ -1,5 +1,6 @@
 //! The key of an encrypted group: 32 bytes that nobody but its members has.
 
+use std::ffi::OsStr;
 use std::fmt;
 use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -43,8 +44,10 @@ impl GroupKey {
     /// The key in a file, which nobody else may read.
     ///
     /// # Errors
-    /// `permission-denied` for one that others may read; `invalid-value` for what is no key; `file-not-found`.
+    /// `permission-denied` for one that others may read; `invalid-value` for what is no key, and for the text of one in the
+    /// place of a path, which is told nobody; `file-not-found`.
     pub fn read(path: &Path) -> Result<Self> {
+        refuse_text(path)?;
         sieva_store::check_name(path, "the path of a key")?;
         let file = local::told("opening", path, local::open_regular(path))?;
         let meta = local::told("opening", path, file.metadata())?;
@@ -62,6 +65,7 @@ impl GroupKey {
     /// # Errors
     /// As [`GroupKey::read`]; those of writing.
     pub fn read_or_make(path: &Path) -> Result<Self> {
+        refuse_text(path)?;
         sieva_store::check_name(path, "the path of a key")?;
         let mut options = std::fs::File::options();
         let mut file = match options.write(true).create_new(true).mode(0o600).open(path) {
@@ -82,18 +86,23 @@ impl GroupKey {
     /// # Errors
     /// As [`GroupKey::read`].
     pub fn of_environment() -> Result<Option<Self>> {
-        let Some(given) = std::env::var_os(VARIABLE).filter(|given| !given.is_empty()) else {
-            return Ok(None);
-        };
-        match given.to_str().filter(|text| text.starts_with(PREFIX)) {
-            Some(text) => Self::parse(text, VARIABLE).map(Some),
-            None => Self::read(Path::new(&given)).map(Some),
+        match std::env::var_os(VARIABLE) {
+            Some(given) if !given.is_empty() => Self::given(&given).map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    /// The key that is given as the path of its file, or as its text, with blanks and quotes around it or without.
+    fn given(given: &OsStr) -> Result<Self> {
+        match given.to_str().filter(|text| bare(text).starts_with(PREFIX)) {
+            Some(text) => Self::parse(text, VARIABLE),
+            None => Self::read(Path::new(given)),
         }
     }
 
     /// Reads a key as text; `of` names where it is, as the key itself is told nobody.
     fn parse(text: &str, of: &str) -> Result<Self> {
-        let digits = text.trim().strip_prefix(PREFIX).filter(|digits| digits.len() == 2 * BYTES);
+        let digits = bare(text).strip_prefix(PREFIX).filter(|digits| digits.len() == 2 * BYTES);
         let byte =
             |pair: &[u8]| std::str::from_utf8(pair).ok().and_then(|two| u8::from_str_radix(two, 16).ok());
         let bytes = digits
@@ -141,6 +150,26 @@ impl GroupKey {
     }
 }
 
+/// A text without the blanks and quotes around it, which shells and files of settings leave there.
+fn bare(text: &str) -> &str {
+    text.trim_matches(|c: char| c.is_whitespace() || matches!(c, '"' | '\''))
+}
+
+/// Refuses what is a key itself, by what it looks like, where the path of one belongs: such a path would be shown.
+fn refuse_text(path: &Path) -> Result<()> {
+    let text = path.to_string_lossy();
+    // A few digits that were cut off make none of it a path that may be shown.
+    let is_digits = |part: &str| part.len() >= 3 * BYTES / 2 && part.bytes().all(|c| c.is_ascii_hexdigit());
+    let has_digits = text.split(|c: char| !c.is_ascii_alphanumeric()).any(is_digits);
+    if !text.contains(PREFIX) && (!has_digits || path.exists()) {
+        return Ok(());
+    }
+    let message = "the key itself is given where the path of its file belongs (it is not shown here)";
+    Err(Error::new(ErrorKind::InvalidValue, message).hint(format!(
+        "name the file: --key FILE; {VARIABLE} may be the path, or the text as it is in the file: '{PREFIX}' and digits"
+    )))
+}
+
 /// Bytes that nobody foresees.
 pub(crate) fn drawn<const N: usize>() -> Result<[u8; N]> {
     let mut bytes = [0; N];
@@ -180,6 +209,33 @@ mod tests {
             assert!(!e.message().contains(&text[PREFIX.len() + 1..PREFIX.len() + 20]), "{e}");
         }
         fs::remove_dir_all(dir).unwrap();
+    }
+
+    #[test]
+    fn a_key_is_never_shown_and_blanks_and_quotes_around_it_are_none_of_it() {
+        let key = GroupKey::draw().unwrap();
+        let text = key.text();
+        for given in [text.clone(), format!(" {text}\n"), format!("\"{text}\""), format!("'{text}' ")] {
+            assert!(GroupKey::given(OsStr::new(&given)).unwrap() == key);
+        }
+        let digits = &text[PREFIX.len()..];
+        let hidden = |e: &Error| {
+            let all = format!("{} {} {e:?}", e.message(), e.hint_text().unwrap_or_default());
+            assert_eq!(e.kind(), ErrorKind::InvalidValue, "{e}");
+            assert!(!all.contains(&digits[..20]) && !all.contains(&digits[40..]), "{all}");
+        };
+        let cut = &text[..text.len() - 3];
+        for wrong in
+            [digits, &digits[1..], &format!(" {digits}"), &format!("'{digits}'"), cut, &format!("\"{cut}\"")]
+        {
+            hidden(&GroupKey::given(OsStr::new(wrong)).unwrap_err());
+        }
+        // As a path: nothing is read or made by such a name.
+        for wrong in [&*text, digits, &format!(" {text}\n"), &format!("'{digits}'"), &format!("x/{text}")] {
+            hidden(&GroupKey::read(Path::new(wrong)).unwrap_err());
+            hidden(&GroupKey::read_or_make(Path::new(wrong)).unwrap_err());
+            assert!(!Path::new(wrong).exists());
+        }
     }
 
     #[test]
