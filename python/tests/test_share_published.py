@@ -1,6 +1,7 @@
 """What is published in groups: by commands, in a directory, on moto and on a real Swift."""
 
 import filecmp
+import os
 import subprocess
 import sys
 import time
@@ -134,6 +135,11 @@ def test_commands_publish_list_fetch_and_take_back(data, tmp_path):
     found = np.loadtxt(here / "c.csv", delimiter=",", skiprows=1, ndmin=2)[:, -1]
     assert np.array_equal(found.astype("f4"), values[values > 995])
     assert sorted(p.name for p in here.iterdir()) == ["a.h5", "c.csv"]
+    os.mkfifo(here / "pipe")
+    refused = sieva_share("fetch", group, "a.h5", "-o", here / "pipe", check=False)
+    assert (refused.returncode, "not a regular file" in refused.stderr) == (1, True)
+    assert (here / "pipe").is_fifo()
+    (here / "pipe").unlink()
     link = sieva_share("link", group, "a.h5")
     assert opened(link.stdout.strip()) == path.read_bytes()
     assert "does not expire" in link.stderr

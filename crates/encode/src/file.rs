@@ -3,7 +3,7 @@
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use sieva::local::Aside;
+use sieva::local::{self, Aside};
 use sieva::{Error, Result};
 
 use crate::encoded::Encoded;
@@ -13,8 +13,10 @@ impl Encoded {
     /// Writes all bytes to a file that takes the name `path` when it is complete, in the place of what has it.
     ///
     /// # Errors
-    /// As [`Encoded::read_at`]; `io-error` and the like of writing.
+    /// As [`Encoded::read_at`]; `invalid-value` for a directory, a device, a pipe or a socket; `io-error` and the like of
+    /// writing.
     pub fn write(&self, path: &Path) -> Result<()> {
+        local::replaceable(path)?;
         let failed = |e: &std::io::Error| Error::io(format!("cannot write '{}'", path.display()), e);
         let mut aside = Aside::new(path, 0o666).map_err(|e| failed(&e))?;
         let stream = self.stream_any_order(WINDOW as usize)?;

@@ -29,13 +29,15 @@ impl Partial {
     /// The part of the file that will be at `path`; empty where there is none yet.
     ///
     /// # Errors
-    /// `invalid-value` while another process fetches it; `permission-denied` for one of somebody else.
+    /// `invalid-value` while another process fetches it, and for what is no file there; `permission-denied` for a part of
+    /// somebody else.
     pub fn open(path: &Path) -> Result<Self> {
         sieva_store::check_name(path, "the path of a file")?;
         let Some(target) = path.file_name() else {
             let message = format!("'{}' names no file", path.display());
             return Err(Error::new(ErrorKind::InvalidValue, message).hint("name one: -o FILE"));
         };
+        local::replaceable(path)?;
         let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let dir = local::told("opening", folder, Dir::open(folder))?;
         let text = target.to_string_lossy();
@@ -87,6 +89,7 @@ impl Partial {
 
     /// Puts it under its name, in place of what is there.
     pub fn publish(self) -> Result<()> {
+        local::replaceable(&self.path)?;
         let moved = self.file.sync_all().and_then(|()| self.dir.rename(&self.name, &self.target));
         local::told("writing", &self.path, moved.and_then(|()| self.dir.sync()))
     }

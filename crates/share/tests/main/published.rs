@@ -1,16 +1,17 @@
 //! Files and results that are published: whatever stops whom when, a name leads to all of something or to nothing.
 
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use sieva::{ErrorKind, OpenOptions, QueryOptions, Source};
 use sieva_encode::Format;
-use sieva_share::{FetchOptions, Group, GroupOptions, PublishOptions};
+use sieva_share::{FetchOptions, FollowOptions, Follower, Group, GroupOptions, Producer, PublishOptions};
 use sieva_store::objects::Objects;
 
 use crate::memory::{Crash, Memory};
-use crate::world::{Scratch, ask, check_beside, classic, keys, produce};
+use crate::world::{MEAN, Scratch, ask, check_beside, classic, keys, produce};
 
 fn in_memory(memory: &Arc<Memory>) -> Group {
     Group::create_in(memory.clone(), &GroupOptions::default()).unwrap()
@@ -249,6 +250,47 @@ fn a_part_of_somebody_else_is_not_gone_on_with() {
     std::fs::write(&part, b"bytes and more").unwrap();
     assert_eq!(group.fetch("n", &path, &FetchOptions::default()).unwrap().came, 5);
     assert_eq!(std::fs::read(&path).unwrap(), b"bytes");
+}
+
+#[test]
+fn what_is_no_file_is_never_replaced_by_one() {
+    let (scratch, memory) = (Scratch::new(), Arc::new(Memory::new("special")));
+    let group = in_memory(&memory);
+    publish(&group, "ada", "n", &written(&scratch, "source", b"bytes")).unwrap();
+    let at = |name: &str| scratch.0.join(name);
+    let _listens = std::os::unix::net::UnixListener::bind(at("socket")).unwrap();
+    assert!(std::process::Command::new("mkfifo").arg(at("pipe")).status().unwrap().success());
+    std::fs::create_dir(at("folder")).unwrap();
+    std::os::unix::fs::symlink(at("pipe"), at("link")).unwrap();
+    for name in ["socket", "pipe", "folder", "link"] {
+        let before = std::fs::symlink_metadata(at(name)).unwrap();
+        let e = group.fetch("n", at(name), &FetchOptions::default()).unwrap_err();
+        assert!(kind(&e) == ErrorKind::InvalidValue && e.message().contains("not a regular file"), "{e}");
+        let after = std::fs::symlink_metadata(at(name)).unwrap();
+        assert_eq!((before.file_type(), before.ino()), (after.file_type(), after.ino()), "{name}");
+    }
+    // A link to a file, or to nothing, is replaced itself.
+    for target in ["source", "nowhere"] {
+        let link = at(&format!("to-{target}"));
+        std::os::unix::fs::symlink(at(target), &link).unwrap();
+        group.fetch("n", &link, &FetchOptions::default()).unwrap();
+        assert!(std::fs::symlink_metadata(&link).unwrap().is_file(), "{target}");
+    }
+    assert!(std::fs::symlink_metadata(at("nowhere")).is_err());
+    // In the folder of a follower, too.
+    scratch.step("a.nc", 1500);
+    Producer::register(&group, "model", &[scratch.steps()]).unwrap();
+    ask(&group, "ada", "mean", MEAN).unwrap();
+    produce(&group, "model").unwrap();
+    let folder = at("kept");
+    std::fs::create_dir(&folder).unwrap();
+    let listens = std::os::unix::net::UnixListener::bind(folder.join("a.csv")).unwrap();
+    let follower = Follower::new(&group, "ada", "mean", &folder).unwrap();
+    let e = follower.pass(&FollowOptions::default()).unwrap_err();
+    assert!(kind(&e) == ErrorKind::InvalidValue && e.message().contains("not a regular file"), "{e}");
+    drop(listens);
+    std::fs::remove_file(folder.join("a.csv")).unwrap();
+    assert_eq!(follower.pass(&FollowOptions::default()).unwrap().files.len(), 1);
 }
 
 #[test]

@@ -122,6 +122,23 @@ pub fn error(what: &str, path: &Path, e: &io::Error) -> Error {
     }
 }
 
+/// Refuses a path where something else than a file would be replaced by one: a directory, a device, a pipe or a socket, and
+/// links to these. Other links are replaced themselves: what they lead to stays.
+///
+/// # Errors
+/// `invalid-value`.
+pub fn replaceable(path: &Path) -> Result<()> {
+    let what = match std::fs::metadata(path) {
+        // Nothing is there, or a link to nothing; what cannot be looked at is told by who writes.
+        Err(_) => return Ok(()),
+        Ok(found) if found.is_file() => return Ok(()),
+        Ok(found) if found.is_dir() => "it is a directory",
+        Ok(_) => "it is a device, a pipe or a socket",
+    };
+    let message = format!("cannot write '{}': {NOT_REGULAR}: {what}, and is never replaced", path.display());
+    Err(Error::new(ErrorKind::InvalidValue, message).hint("name a file, or one that is not there yet"))
+}
+
 /// The error for what cannot be opened or read, as a `Result`.
 ///
 /// # Errors
