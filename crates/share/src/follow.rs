@@ -20,7 +20,7 @@ use crate::made::{PIECE, digest};
 use crate::names;
 use crate::progress::{Meter, OnProgress};
 use crate::record::{self, Answers, Entry, MemberRecord, ObjectRef};
-use crate::state::{Have, State};
+use crate::state::{Have, State, remove_earlier};
 
 /// Files, and bytes of them, after which the state of a folder is kept while more are fetched.
 const MOST_UNKEPT: (usize, u64) = (32, 64 << 20);
@@ -197,6 +197,7 @@ impl Follower {
         let path = self.folder.join(&name);
         if there && path.exists() {
             fetching.meter.add(object.size);
+            remove_earlier(&self.folder, state, producer, &entry.step.name, &name);
             done.failures.extend(entry.failure.is_some().then(|| entry.clone()));
             return Ok(Took::Done);
         }
@@ -223,6 +224,7 @@ impl Follower {
         // The data in place of what code makes of them.
         done.failures.extend(entry.failure.is_some().then(|| entry.clone()));
         done.files.push(path);
+        remove_earlier(&self.folder, state, producer, &entry.step.name, &name);
         let (producer, step) = (producer.to_owned(), entry.step.name.clone());
         state.files.insert(name, Have { producer, step, checksum: object.checksum.clone() });
         Ok(Took::Done)

@@ -131,7 +131,7 @@ fn held(dir: &Dir, name: &Path) -> io::Result<Option<File>> {
 }
 
 /// Adds all bytes of a file to a sum, and leaves it at its end.
-fn hash(file: &mut File, sum: &mut Xxh3) -> io::Result<()> {
+pub(crate) fn hash(file: &mut File, sum: &mut Xxh3) -> io::Result<()> {
     file.seek(SeekFrom::Start(0))?;
     let mut piece = vec![0; 1 << 20];
     loop {

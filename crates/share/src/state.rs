@@ -6,7 +6,10 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use sieva::{Error, ErrorKind, Result, local};
+use xxhash_rust::xxh3::Xxh3;
 
+use crate::made::digest;
+use crate::partial::hash;
 use crate::record::Through;
 
 /// Of the state.
@@ -105,6 +108,26 @@ impl State {
         });
         local::told("writing", &path, saved)
     }
+}
+
+/// Removes the other files of a step: answers to what was asked by the same name before, in another format. One that somebody
+/// changed stays, and is not this folder's any longer.
+pub(crate) fn remove_earlier(folder: &Path, state: &mut State, producer: &str, step: &str, name: &str) {
+    state.files.retain(|file, have| {
+        let is_earlier = file != name && have.producer == producer && have.step == step;
+        if is_earlier {
+            // What cannot be removed is no matter of the new one.
+            let _ = remove_unchanged(folder, file, &have.checksum);
+        }
+        !is_earlier
+    });
+}
+
+fn remove_unchanged(folder: &Path, file: &str, checksum: &str) -> io::Result<()> {
+    let (dir, file) = (local::Dir::open(folder)?, Path::new(file));
+    let mut sum = Xxh3::new();
+    hash(&mut dir.open_regular(file)?, &mut sum)?;
+    if digest(&sum) == checksum { dir.remove_file(file) } else { Ok(()) }
 }
 
 fn path(folder: &Path) -> PathBuf {

@@ -332,3 +332,33 @@ fn documents_ask_and_tell() {
     assert_eq!(group.ask_all("bob", &code, "csv", false).unwrap_err().kind(), ErrorKind::Syntax);
     assert_eq!(group.asks("bob").unwrap(), []);
 }
+
+#[test]
+fn files_of_a_format_that_is_not_asked_any_more_are_removed_unless_somebody_changed_them() {
+    let scratch = Scratch::new();
+    let group = Group::create_in(Arc::new(Memory::new("formats")), &GroupOptions::default()).unwrap();
+    Producer::register(&group, "model", &[scratch.steps()]).unwrap();
+    let folder = scratch.folder("ada");
+    let kept = |format: &str| -> Vec<String> {
+        group.ask("ada", "k", &Asking { sql: MEAN, format, only_new: false }).unwrap();
+        produce(&group, "model").unwrap();
+        let follower = Follower::new(&group, "ada", "k", &folder).unwrap();
+        assert!(follower.pass(&FollowOptions::default()).unwrap().troubles.is_empty());
+        files(&folder).into_keys().filter(|name| !name.starts_with('.')).collect()
+    };
+    for name in ["a.nc", "b.nc"] {
+        scratch.step(name, 0);
+    }
+    assert_eq!(kept("csv"), ["a.csv", "b.csv"]);
+    std::fs::write(folder.join("b.csv"), "mine").unwrap();
+    std::fs::write(folder.join("own.csv"), "mine").unwrap();
+    assert_eq!(kept("json"), ["a.json", "b.csv", "b.json", "own.csv"]);
+    assert_eq!(std::fs::read(folder.join("b.csv")).unwrap(), b"mine");
+    // A link in its place is none of the folder's files.
+    std::fs::rename(folder.join("a.json"), folder.join("moved")).unwrap();
+    std::os::unix::fs::symlink(folder.join("moved"), folder.join("a.json")).unwrap();
+    assert_eq!(kept("arrow"), ["a.arrow", "a.json", "b.arrow", "b.csv", "moved", "own.csv"]);
+    // Asked by the same format again, one is there for each file.
+    std::fs::remove_file(folder.join("b.csv")).unwrap();
+    assert_eq!(kept("csv"), ["a.csv", "a.json", "b.csv", "moved", "own.csv"]);
+}
