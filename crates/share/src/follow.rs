@@ -247,7 +247,10 @@ impl Follower {
         }
         let folder = path.parent().unwrap_or(&self.folder);
         local::told("making", folder, std::fs::create_dir_all(folder))?;
-        local::replaceable(path)?;
+        if options.convert.is_none() {
+            // What is made of a file may be a directory, and takes the place of one.
+            local::replaceable(path)?;
+        }
         let mut aside = local::told("writing", path, local::Aside::new(path, 0o666))?;
         let mut sum = Xxh3::new();
         let mut put = |bytes: &[u8]| {
