@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 
 # Bytes of a block, and of what ADIOS2 holds until it is written.
 _BLOCK = 16 << 20
+_IN_PLACE_OF: dict[np.dtype[Any], np.dtype[Any]] = {
+    np.dtype("f2"): np.dtype("f4"),
+    np.dtype(bool): np.dtype("i1"),
+}
 # Where xarray looks for the names of dimensions.
 DIMENSIONS = "_ARRAY_DIMENSIONS"
 
@@ -69,9 +73,8 @@ class BpContainer:
                     f"column {variable.name!r} is of texts, which BP has as single values only",
                     "leave it out, or write netcdf, hdf5 or zarr",
                 )
-            if variable.dtype == np.dtype("f2"):
-                # Which BP has not; each value is one of these.
-                variable.dtype = np.dtype("f4")
+            # Types that BP has not; each of their values is one of these.
+            variable.dtype = _IN_PLACE_OF.get(variable.dtype, variable.dtype)
             self.variables[variable.name] = variable
             self.files[variable.name] = self.spool / str(number)
             self._lengthen(variable, 0)

@@ -45,17 +45,17 @@ def copier(kind: str) -> Callable[[str | Path, str | Path], None]:
             sieva.open(source) as opened,
             module.opened(aside) as container,
         ):
-            _copy(opened, container, keeps_truth=kind == "zarr")
+            _copy(opened, container)
 
     return copy
 
 
-def _copy(source: Source, container: Container, *, keeps_truth: bool) -> None:
+def _copy(source: Source, container: Container) -> None:
     arrays = {name: source[name] for name in source}
     lengths: dict[str, int | None] = {
         dim: length for array in arrays.values() for dim, length in zip(array.dims, array.shape, strict=True)
     }
-    variables = [_variable(name, array, keeps_truth=keeps_truth) for name, array in arrays.items()]
+    variables = [_variable(name, array) for name, array in arrays.items()]
     container.define(lengths, variables, _attrs(source.attrs))
     for name, array in arrays.items():
         is_text = array.dtype == object
@@ -70,13 +70,11 @@ def _attrs(attrs: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in attrs.items() if name not in INTERNAL}
 
 
-def _variable(name: str, array: Array, *, keeps_truth: bool) -> Variable:
+def _variable(name: str, array: Array) -> Variable:
     is_text = array.dtype == object
     attrs = {key: value for key, value in _attrs(array.attrs).items() if not (is_text and key == _ENCODING)}
     fill = attrs.pop("_FillValue", None)
     dtype = array.dtype if is_text else array.read_stored([0] * array.ndim, [0] * array.ndim).dtype
-    if dtype.kind == "b" and not keeps_truth:
-        dtype = np.dtype("i1")
     return Variable(name, array.dims, dtype, attrs, None if fill is None else dtype.type(fill))
 
 
