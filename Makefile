@@ -102,10 +102,10 @@ adios2: build ## compile the engine for ADIOS2, its examples and tests
 WORKERS := $(shell n=$$(nproc 2>/dev/null || echo 2); echo $$((n < 4 ? n + 1 : 4)))
 
 # Side by side, once all is built: tests of the package wait for servers half of their time, in which others compute.
-# Each first to its end, whatever the other finds.
+# Both run to their ends, whatever the other finds.
 test: prepared conformance valgrind libhdf5 ## every test and check
 	@mkdir -p target/tmp; \
-	{ $(MAKE) --no-print-directory lint test-rust; } >target/tmp/checks.log 2>&1 & checks=$$!; \
+	{ $(MAKE) --no-print-directory lint && $(CARGO_TEST); } >target/tmp/checks.log 2>&1 & checks=$$!; \
 	$(BIN)/pytest -n $(WORKERS) --dist loadfile; package=$$?; \
 	wait $$checks; rust=$$?; cat target/tmp/checks.log; \
 	test $$package = 0 || echo 'make test: tests of the package failed: see above' >&2; \
