@@ -14,11 +14,6 @@ pub fn written_name(function: &str) -> &str {
     function.split_once(':').map_or(function, |(name, _)| name)
 }
 
-/// Whether a function of a plan came as code.
-pub fn is_given(function: &str) -> bool {
-    function.contains(':')
-}
-
 /// Whether a name has the form of one in plans: of letters, digits and `_`, with the code after a colon where it came as such.
 pub(crate) fn is_function(name: &str) -> bool {
     let is_word = |name: &str| {
@@ -42,7 +37,6 @@ mod tests {
         assert_ne!(one, two);
         assert_eq!(one, given_name("f", b"one"));
         assert_eq!((written_name(&one), written_name("sqrt")), ("f", "sqrt"));
-        assert!(is_given(&one) && !is_given("sqrt"));
         assert!(is_function(&one) && is_function("sqrt"));
         for wrong in ["f:", "f:12", ":", "f:ABCDEFABCDEFABCDEFABCDEFABCDEFAB", "1f", "", "a b"] {
             assert!(!is_function(wrong), "{wrong}");

@@ -30,5 +30,5 @@ mod plan;
 mod wire;
 
 pub use expr::{BinaryOp, ColumnId, CompareOp, Expr, Literal, MAX_DEPTH};
-pub use given::{given_name, is_given, written_name};
+pub use given::{given_name, written_name};
 pub use plan::{Call, Column, ColumnKind, Output, Plan, Scan, SortKey, SourceRef, Step, Type};
