@@ -156,14 +156,16 @@ impl Group {
                     .hint("it was deleted meanwhile, or its publisher was stopped before it was put: have it published again")),
             }
         };
-        let filled = partial.fill(object.size, &object.checksum, &mut more);
-        meter.reach(object.size);
-        match filled {
+        match partial.fill(object.size, &object.checksum, &mut more) {
             Err(e) if e.kind() == ErrorKind::CorruptFile => {
                 let message = format!("'{place}' is damaged: {}", e.message());
                 Err(Error::new(ErrorKind::CorruptFile, message).hint("have it published again"))
             }
-            filled => filled,
+            Err(e) => Err(e),
+            Ok(moved) => {
+                meter.reach(object.size);
+                Ok(moved)
+            }
         }
     }
 

@@ -1,6 +1,5 @@
 //! Steps that a program has in memory: what is asked of them is made from there while it waits, and no file is on the way.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
@@ -47,8 +46,7 @@ impl Producer {
         let size = arrays.bytes();
         let id = id(step);
         let (reader, _loan) = arrays.clone().source(step, &id)?;
-        let none: [&Path; 0] = [];
-        let reach = scan::reaching(&none, &self.session, &options.cancel);
+        let reach = scan::reaching(&[], &self.session, &options.cancel);
         // What scans learn of it is of no use to later steps.
         let reach = OpenOptions { learn: Learn { share: 0.0, from: 0 }, ..reach };
         let found = Found {
