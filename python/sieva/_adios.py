@@ -15,6 +15,7 @@ from sieva import _adios_limits, _native, errors
 from sieva._adios_variable import Variable
 from sieva._foreign import ArrayEntry, Description, Dim, Group, Limit, open_foreign
 from sieva._interrupt import uninterrupted
+from sieva._local import is_directory
 from sieva._source import Source
 
 if TYPE_CHECKING:
@@ -247,7 +248,7 @@ def _groups(paths: Mapping[str, object]) -> Iterator[str]:
 
 def _files(path: str) -> list[str]:
     """Return the files that hold data and metadata; others of the directory tell how it was written."""
-    if not Path(path).is_dir():
+    if not is_directory(path):
         return [path]
     return sorted(str(file) for file in Path(path).iterdir() if _KEPT.match(file.name) and file.is_file())
 
@@ -255,7 +256,7 @@ def _files(path: str) -> list[str]:
 def _check_directory(path: str) -> None:
     """Refuse what the library would wait for, and links out of the directory."""
     folder = Path(path)
-    if not folder.is_dir():
+    if not is_directory(folder):
         return
     inside = folder.resolve()
     for file in folder.iterdir():

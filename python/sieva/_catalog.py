@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from sieva import _native, errors
 from sieva._augmentation_info import AugmentationInfo
+from sieva._local import exists, is_directory
 from sieva._printable import shown
 from sieva._progress import progress_to
 
@@ -437,7 +438,7 @@ class Catalog:
         """
         text = _text(source)
         if text.endswith("/"):
-            is_folder = "://" not in text and Path(text).is_dir()
+            is_folder = "://" not in text and is_directory(text)
             folder = self._location(text).rstrip("/") + "/" if is_folder else text
             return self._native.forget_prefix(folder)
         return int(self._native.forget(self._location(text)))
@@ -470,7 +471,7 @@ class Catalog:
         added = 0
         for source in sources:
             text = _text(source)
-            if text.endswith("/") or ("://" not in text and Path(text).is_dir() and not self._knows(text)):
+            if text.endswith("/") or ("://" not in text and is_directory(text) and not self._knows(text)):
                 prefix = text if "://" in text else self._location(text)
                 added += self._native.collect_prefix(name, prefix.rstrip("/") + "/")
                 continue
@@ -553,7 +554,7 @@ class Catalog:
             raise errors.PermissionDenied(
                 "the catalog is open for reading only, and is to be told what is there", "open it for writing"
             )
-        begins = self._location(text) if text and Path(text).exists() else text
+        begins = self._location(text) if text and exists(text) else text
         where = None if store is None else os.fspath(store)
         return [AugmentationInfo(**one) for one in self._native.augmentations(begins, verify, where)]
 

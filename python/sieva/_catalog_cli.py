@@ -7,13 +7,13 @@ import math
 import sys
 import time
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from sieva import errors
 from sieva._index import percent
+from sieva._local import is_directory
 from sieva._memory import size_text
 from sieva._printable import say
 
@@ -68,7 +68,7 @@ def add(  # noqa: PLR0917 - a command has as many parameters as options
     url: str | None,
 ) -> None:
     """Register files, and directories with all that is under them."""
-    if prune and (others := [name for name in names if not Path(name).is_dir()]):
+    if prune and (others := [name for name in names if not is_directory(name)]):
         raise click.UsageError(f"--prune looks under directories: {others[0]!r} is none")
     with _open(url) as known:
         try:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sieva import _native, errors
+from sieva._local import exists, is_directory
 from sieva._output.asked import check_output
 from sieva._output.atomic import replacing
 
@@ -66,8 +67,7 @@ def _address(path: str) -> str:
 
 def is_tables(path: str) -> bool:
     """Return whether a path is a directory of Parquet references."""
-    folder = Path(path)
-    return folder.is_dir() and '"record_size"' in _metadata(folder)
+    return is_directory(path) and '"record_size"' in _metadata(Path(path))
 
 
 def _metadata(folder: Path) -> str:
@@ -122,7 +122,7 @@ def _write_tables(target: Path, metadata: dict[str, str], arrays: dict[str, Any]
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    if target.exists() and not is_tables(str(target)):
+    if exists(target) and not is_tables(str(target)):
         raise errors.InvalidValue(f"{str(target)!r} exists and is no set of Parquet references")
     with replacing(target, is_directory=True) as aside:
         aside.mkdir()

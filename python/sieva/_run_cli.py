@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import click
 
 from sieva import _native, errors
+from sieva._local import is_directory
 from sieva._memory import size_text
 from sieva._output import STREAMS, SUFFIXES, format_of, write_file
 from sieva._output.asked import Asked
@@ -93,7 +94,7 @@ def _check_usage(directory: Path | None, kind: str) -> None:
         raise click.UsageError(
             f"results of several statements go to stdout as {formats}: name a directory by -o"
         )
-    if directory is not None and format_of(directory) is not None and not directory.is_dir():
+    if directory is not None and format_of(directory) is not None and not is_directory(directory):
         raise click.UsageError(
             f"-o with -f names a directory, and {str(directory)!r} reads as a file: --format says which kind"
         )

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from sieva import errors
+from sieva._local import exists, is_directory
 from sieva._query import Query
 
 if TYPE_CHECKING:
@@ -54,13 +55,13 @@ class Asked:
         if self._places is None:
             self._places = _places(self._names)
         known = self._places
-        if target.exists():
+        if exists(target):
             if self._all_places is None:
                 # What reference sets lead to is found by reading them.
                 self._all_places = _places(within for name in self._names for within in _read_by(name))
             known = self._all_places
         above = {place for one in (target, *target.parents) if (place := _place(one)) is not None}
-        own = _place(target) if target.is_dir() else None
+        own = _place(target) if is_directory(target) else None
         for place, file in known.items():
             if place in above or (own is not None and own in map(_place, file.parents)):
                 raise errors.InvalidValue(

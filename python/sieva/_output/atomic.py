@@ -41,8 +41,8 @@ def replacing(path: Path, *, is_directory: bool = False) -> Iterator[Path]:
     IoError, FileNotFound, PermissionDenied
         There is no such directory, or it cannot be written to.
     """
-    _check(path, is_directory=is_directory)
     try:
+        _check(path, is_directory=is_directory)
         with _opened(path.parent) as folder, _private(folder, path) as (private, within):
             aside = within / path.name
             yield aside
