@@ -76,7 +76,7 @@ def read_bp(path):
     io = adios.declare_io("reader")
     engine = io.open(str(path), adios2.bindings.Mode.ReadRandomAccess)
     variable = io.inquire_variable("x")
-    kinds = {"float": "f4", "double": "f8"}
+    kinds = {"char": "i1", "float": "f4", "double": "f8"}
     values = np.zeros(variable.shape(), kinds.get(variable.type(), variable.type().removesuffix("_t")))
     if values.size:
         engine.get(variable, values, adios2.bindings.Mode.Sync)

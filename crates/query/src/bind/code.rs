@@ -20,7 +20,7 @@ pub(crate) fn call_of_code(
     type_of: &dyn Fn(&Value) -> Result<Option<ValueType>>,
 ) -> Result<Option<Value>> {
     let element = |(i, v): (usize, &Value)| element(v, arrays, type_of(v)?, function, i);
-    let elements = args.iter().enumerate().map(element).collect::<Result<_>>()?;
+    let elements = || args.iter().enumerate().map(element).collect();
     Ok(functions.called(function, elements)?.map(|called| Value::Code(Arc::new(called), args)))
 }
 

@@ -148,7 +148,7 @@ mod tests {
 
     fn called(code: &str, elements: &[Element]) -> Called {
         let given = Functions::new([("f", code.as_bytes().to_vec())]).unwrap();
-        given.called("f", elements.to_vec()).unwrap().unwrap()
+        given.called("f", || Ok(elements.to_vec())).unwrap().unwrap()
     }
 
     fn applied(code: &str, elements: &[Element], arguments: &[&Vector]) -> Vector {
@@ -268,7 +268,7 @@ mod tests {
         ])
         .unwrap();
         given.limits.time = std::time::Duration::from_millis(30);
-        let of = |name: &str| given.called(name, vec![Element::F64]).unwrap().unwrap();
+        let of = |name: &str| given.called(name, || Ok(vec![Element::F64])).unwrap().unwrap();
         let x = floats(&[1.0, 2.0]);
         let e = of("endless").apply(&[&x], &Arc::default()).unwrap_err();
         assert_eq!(e.message(), "endless(): the code ran for more than 0.03 s of the processor's time");
@@ -276,7 +276,7 @@ mod tests {
         assert_eq!(e.kind(), ErrorKind::Cancelled);
         let e = of("deep").apply(&[&x], &Arc::default()).unwrap().sound().unwrap_err();
         assert!(e.message().starts_with("deep(1.0): ") && e.message().ends_with("too deep"), "{e}");
-        let small = given.within(1 << 16).called("endless", vec![Element::F64]).err().unwrap();
+        let small = given.within(1 << 16).called("endless", || Ok(vec![Element::F64])).err().unwrap();
         assert_eq!(small.kind(), ErrorKind::MemoryLimit);
     }
 

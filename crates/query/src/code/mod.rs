@@ -80,11 +80,17 @@ impl Functions {
         self.all.get(name).map(|given| &*given.identity)
     }
 
-    /// The function that a text or a plan calls so, for arguments of these types; none where there is none of the name.
+    /// The function that a text or a plan calls so; none where there is none of the name. The types of its arguments
+    /// are asked for where there is one.
     ///
     /// # Errors
-    /// `unknown-function` where a plan was made of other code; those of [`Function::compile`] and of [`Called`].
-    pub(crate) fn called(&self, function: &str, elements: Vec<Element>) -> Result<Option<Called>> {
+    /// `unknown-function` where a plan was made of other code; those of `elements`, of [`Function::compile`] and of
+    /// [`Called`].
+    pub(crate) fn called(
+        &self,
+        function: &str,
+        elements: impl FnOnce() -> Result<Vec<Element>>,
+    ) -> Result<Option<Called>> {
         let name = written_name(function);
         let Some(given) = self.all.get(name) else {
             return if name == function { Ok(None) } else { Err(not_given(name)) };
@@ -94,6 +100,7 @@ impl Functions {
             return Err(Error::new(ErrorKind::UnknownFunction, message)
                 .hint("give the code that it was made with, or make the plan anew"));
         }
+        let elements = elements()?;
         let made = given
             .compiled(&elements)
             .and_then(|of| Called::new(Arc::clone(&given.identity), &of, elements, &self.limits));
@@ -184,12 +191,12 @@ mod tests {
         let (one, other) = (one, other.unwrap());
         let (this, that) = (one.identity("f").unwrap(), other.identity("f").unwrap());
         assert!(this.starts_with("f:") && this != that);
-        assert!(one.called(this, vec![Element::F64]).unwrap().is_some());
-        assert!(one.called("f", vec![Element::F64]).unwrap().is_some());
-        assert!(one.called("g", vec![Element::F64]).unwrap().is_none());
-        let e = one.called(that, vec![Element::F64]).err().unwrap();
+        assert!(one.called(this, || Ok(vec![Element::F64])).unwrap().is_some());
+        assert!(one.called("f", || Ok(vec![Element::F64])).unwrap().is_some());
+        assert!(one.called("g", || Ok(vec![Element::F64])).unwrap().is_none());
+        let e = one.called(that, || Ok(vec![Element::F64])).err().unwrap();
         assert_eq!(e.kind(), ErrorKind::UnknownFunction);
-        let e = Functions::default().called(this, vec![Element::F64]).err().unwrap();
+        let e = Functions::default().called(this, || Ok(vec![Element::F64])).err().unwrap();
         assert_eq!(e.message(), "the plan calls 'f', whose code is not given");
     }
 }
