@@ -132,13 +132,15 @@ impl Running<'_> {
     }
 
     /// What code may take: of what an ask may take the memory, and half of the time, so that there is time left to give the
-    /// data where it takes longer.
+    /// data where it takes longer. That half goes by the clock on the wall, as the time of the ask does: on a busy machine
+    /// code of which the processor's time is not over yet would else leave none for the data.
     fn of_code(&self, query: &Query) -> sieva_usercode::Limits {
         let usual = sieva_usercode::Limits::default();
         let memory = self.limits.ask_memory.or(self.limits.memory).unwrap_or(u64::MAX);
         sieva_usercode::Limits {
             memory: usual.memory.min(memory),
-            time: self.limits.time.map_or(usual.time, |time| usual.time.min(time / 2)),
+            time: usual.time,
+            elapsed: self.limits.time.map_or(usual.elapsed, |time| time / 2),
             output: usual.output.min(memory),
             cancel: query.cancel_flag(),
         }

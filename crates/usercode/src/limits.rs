@@ -11,6 +11,8 @@ pub struct Limits {
     pub memory: u64,
     /// Time of the processor in the code; reading its data does not count.
     pub time: Duration,
+    /// The same by the clock on the wall, which goes on while others have the processor.
+    pub elapsed: Duration,
     /// Bytes that come out.
     pub output: u64,
     /// Ends a run from outside.
@@ -19,6 +21,12 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { memory: 256 << 20, time: Duration::from_secs(10), output: 256 << 20, cancel: Arc::default() }
+        Self {
+            memory: 256 << 20,
+            time: Duration::from_secs(10),
+            elapsed: Duration::MAX,
+            output: 256 << 20,
+            cancel: Arc::default(),
+        }
     }
 }

@@ -207,7 +207,7 @@ fn limits_of_an_ask_bound_its_code() {
     let followed = follow(&group, "eve", &scratch.folder("eve")).unwrap();
     let told: Vec<String> =
         followed.failures.iter().map(|e| e.failure.as_ref().unwrap().message.clone()).collect();
-    assert!(told[0].contains("the code ran for more than 1 s of the processor's time"), "{told:?}");
+    assert!(told[0].contains("the code ran for more than 1 s"), "{told:?}");
     assert!(told[1].contains("the code needs more than the 4194304 bytes of memory"), "{told:?}");
     for name in ["endless", "hog"] {
         assert_eq!(lines(&scratch, "eve", name), ["v", "1000", "1001", "1002", "1003"]);

@@ -1,5 +1,7 @@
 //! What ended a run, in words.
 
+use std::time::Duration;
+
 use sieva_types::{Error, ErrorKind};
 use wasmtime::{Trap, WasmBacktrace};
 
@@ -19,13 +21,14 @@ pub(super) struct Known<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Ended {
     Time,
+    Elapsed,
     Cancelled,
 }
 
 impl std::fmt::Display for Ended {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            Self::Time => "out of time",
+            Self::Time | Self::Elapsed => "out of time",
             Self::Cancelled => "cancelled",
         })
     }
@@ -35,13 +38,14 @@ impl std::error::Error for Ended {}
 
 /// The error of a call that did not come back.
 pub(super) fn of(e: &wasmtime::Error, known: &Known<'_>) -> Error {
+    let too_long = |time: Duration, of: &str| {
+        let message = format!("the code ran for more than {} s{of}", time.as_secs_f64());
+        Error::new(ErrorKind::InvalidValue, message)
+            .hint("look for a loop that does not end, or ask for fewer values")
+    };
     match e.downcast_ref::<Ended>() {
-        Some(Ended::Time) => {
-            let seconds = known.limits.time.as_secs_f64();
-            let message = format!("the code ran for more than {seconds} s of the processor's time");
-            return Error::new(ErrorKind::InvalidValue, message)
-                .hint("look for a loop that does not end, or ask for fewer values");
-        }
+        Some(Ended::Time) => return too_long(known.limits.time, " of the processor's time"),
+        Some(Ended::Elapsed) => return too_long(known.limits.elapsed, ""),
         Some(Ended::Cancelled) => return Error::new(ErrorKind::Cancelled, "the code was interrupted"),
         None => {}
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
 use sieva_types::{Error, ErrorKind, Result, large};
@@ -28,6 +28,9 @@ struct Owned {
     refused: bool,
     /// The processor's time of this thread at which the call that runs is over.
     until: Duration,
+    /// When the call began, and how long it may take by the clock on the wall.
+    begun: Instant,
+    elapsed: Duration,
 }
 
 impl ResourceLimiter for Owned {
@@ -62,14 +65,25 @@ fn thread_time() -> Duration {
     Duration::new(seconds, nanos)
 }
 
+/// Of the time that code may take what is left: of the processor, and by the clock on the wall.
+struct Left {
+    time: Duration,
+    elapsed: Duration,
+}
+
+impl Left {
+    fn of(limits: &Limits) -> Self {
+        Self { time: limits.time, elapsed: limits.elapsed }
+    }
+}
+
 pub(super) struct Guest {
     function: Function,
     store: Store<Owned>,
     instance: Instance,
     memory: Memory,
     alloc: TypedFunc<u32, u32>,
-    /// Of the time that it may take what is left.
-    left: Duration,
+    left: Left,
     ticker: Arc<Ticker>,
 }
 
@@ -85,7 +99,8 @@ pub(super) struct Described {
 impl Guest {
     pub fn start(function: &Function, limits: &Limits, ticker: Arc<Ticker>) -> Result<Self> {
         let engine = function.0.module.engine();
-        let owned = Owned { limits: limits.clone(), refused: false, until: Duration::ZERO };
+        let (begun, elapsed) = (Instant::now(), limits.elapsed);
+        let owned = Owned { limits: limits.clone(), refused: false, until: Duration::ZERO, begun, elapsed };
         let mut store = Store::new(engine, owned);
         store.limiter(|owned| owned);
         store.epoch_deadline_callback(|context| {
@@ -96,9 +111,12 @@ impl Guest {
             if thread_time() >= owned.until {
                 return Err(Ended::Time.into());
             }
+            if owned.begun.elapsed() >= owned.elapsed {
+                return Err(Ended::Elapsed.into());
+            }
             Ok(UpdateDeadline::Continue(1))
         });
-        let mut left = limits.time;
+        let mut left = Left::of(limits);
         let made =
             timed(&ticker, &mut store, &mut left, |store| Instance::new(store, &function.0.module, &[]));
         let made = made.and_then(|instance| {
@@ -116,7 +134,7 @@ impl Guest {
 
     /// Gives it as much time again.
     pub fn rewind(&mut self) {
-        self.left = self.store.data().limits.time;
+        self.left = Left::of(&self.store.data().limits);
     }
 
     /// What ends it from outside from now on.
@@ -132,7 +150,7 @@ impl Guest {
 
     /// Whether its time is over.
     pub fn is_out_of_time(&self) -> bool {
-        self.left.is_zero()
+        self.left.time.is_zero() || self.left.elapsed.is_zero()
     }
 
     /// Calls an exported function.
@@ -268,14 +286,16 @@ impl Guest {
 fn timed<R>(
     ticker: &Ticker,
     store: &mut Store<Owned>,
-    left: &mut Duration,
+    left: &mut Left,
     call: impl FnOnce(&mut Store<Owned>) -> wasmtime::Result<R>,
 ) -> wasmtime::Result<R> {
-    let before = thread_time();
-    store.data_mut().until = before + *left;
+    let (before, begun) = (thread_time(), Instant::now());
+    let owned = store.data_mut();
+    (owned.until, owned.begun, owned.elapsed) = (before + left.time, begun, left.elapsed);
     store.set_epoch_deadline(1);
     let result = ticker.during(|| call(store));
-    *left = left.saturating_sub(thread_time().saturating_sub(before));
+    left.time = left.time.saturating_sub(thread_time().saturating_sub(before));
+    left.elapsed = left.elapsed.saturating_sub(begun.elapsed());
     result
 }
 

@@ -30,6 +30,10 @@ fn an_endless_loop_ends() {
     ] {
         assert_eq!(limited(text, &limits), expected, "{text}");
     }
+    // By the clock on the wall: a busy machine gives code less of the processor.
+    let limits = Limits { elapsed: Duration::from_millis(50), ..Limits::default() };
+    let expected = (ErrorKind::InvalidValue, "the code ran for more than 0.05 s".to_owned());
+    assert_eq!(limited("double map(double x) { while (1) x += 1; return x; }", &limits), expected);
     // The others go on.
     assert_eq!(doubles_of("double map(double x) { return x; }", &[4.0]), [4.0]);
 }
