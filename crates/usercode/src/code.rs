@@ -12,7 +12,7 @@ use crate::module::{self, Form};
 use crate::run::{Kind, Run, engine};
 
 /// The most columns that code sees.
-const MOST_COLUMNS: usize = 32;
+pub(crate) const MOST_COLUMNS: usize = 32;
 
 /// Code of a user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,7 +52,11 @@ impl Code<'_> {
     pub fn check(self) -> Result<()> {
         match self {
             Self::C(text) => c::look(text),
-            Self::Wasm(bytes) => module::bounded(bytes),
+            Self::Wasm(bytes) => match engine(Kind::Foreign) {
+                Ok(_) => form_of_module(bytes).map(drop),
+                // A machine that runs no code can still send some to one that does.
+                Err(_) => module::bounded(bytes),
+            },
         }
     }
 }
@@ -82,6 +86,15 @@ impl fmt::Debug for Function {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Function({:?} of {:?})", self.0.form, self.0.inputs)
     }
+}
+
+/// A module, compiled, and its form.
+fn form_of_module(bytes: &[u8]) -> Result<(Module, Form)> {
+    module::bounded(bytes)?;
+    let module = Module::from_binary(engine(Kind::Foreign)?, bytes)
+        .map_err(|e| Error::new(ErrorKind::Unsupported, format!("the module cannot be compiled: {e:#}")))?;
+    let form = module::form(&module)?;
+    Ok((module, form))
 }
 
 impl Function {
@@ -118,19 +131,9 @@ impl Function {
                 Compiled { module, form, language: Language::C, inputs, emitted, most_rows }
             }
             Code::Wasm(bytes) => {
-                module::bounded(bytes)?;
-                let module = Module::from_binary(engine(Kind::Foreign)?, bytes).map_err(|e| {
-                    Error::new(ErrorKind::Unsupported, format!("the module cannot be compiled: {e:#}"))
-                })?;
-                let form = module::form(&module)?;
-                Compiled {
-                    module,
-                    form,
-                    language: Language::Wasm,
-                    inputs,
-                    emitted: None,
-                    most_rows: u64::MAX,
-                }
+                let (module, form) = form_of_module(bytes)?;
+                let most_rows = u64::MAX;
+                Compiled { module, form, language: Language::Wasm, inputs, emitted: None, most_rows }
             }
         };
         Ok(Self(Arc::new(compiled)))

@@ -137,6 +137,11 @@ fn code_that_is_none_is_refused_when_it_is_asked() {
     assert_eq!(refused(&vec![b' '; 70_000]), "code of 70000 bytes: at most 65536");
     assert_eq!(refused(&vec![0; 2 << 20]), "code of 2097152 bytes: at most 1048576");
     assert!(refused(b"\0asm\x01\0\0\0\x05").starts_with("the WebAssembly module is not valid"));
+    assert_eq!(refused(b"\0asm\x01\0\0\0"), "the module does not export its memory as 'memory'");
+    assert_eq!(
+        refused(b"void map(double x) { }"),
+        "line 1, column 1: 'map' returns a value of each row, not void"
+    );
     assert!(group.asks("eve").unwrap().is_empty());
 }
 

@@ -25,7 +25,7 @@ pub(crate) struct Compiled {
 
 /// Looks whether a text is one of the language, as far as that is known without columns.
 pub(crate) fn look(text: &str) -> Result<()> {
-    parse::parse(text).map(drop)
+    check::look(text)
 }
 
 /// Compiles a text for columns.

@@ -1,8 +1,8 @@
 //! Each feature of the C subset, against the values that C defines.
 
-use sieva_usercode::Element;
+use sieva_usercode::{Code, Element, Function};
 
-use crate::given::{doubles_of, error, of_doubles, value};
+use crate::given::{doubles_of, error, input, of_doubles, value};
 
 #[test]
 fn arithmetic_has_the_types_of_c() {
@@ -335,5 +335,49 @@ fn loops_end_where_they_say_however_many_times_they_go_round() {
         let text = format!("resize({n}); for (int i = 0; i <= {n}; i++) output[i] = 1;");
         let told = error(&text);
         assert!(told.ends_with("an index beyond the end of its array"), "{text}: {told}");
+    }
+}
+
+#[test]
+fn what_no_column_could_mend_is_told_before_columns_are_known() {
+    let map = |body: &str| format!("int map(int v) {{ {body} return v; }}");
+    for (text, said) in [
+        (
+            "int map(int v) { return v; } int map(int v) { return v; }".to_owned(),
+            "there are two functions 'map'",
+        ),
+        ("int map(int v) { return v; } int filter(int v) { return v; }".to_owned(), "two forms of code"),
+        ("double half(double x) { return x / 2; }".to_owned(), "no function that can be called"),
+        ("void map(int v) { }".to_owned(), "'map' returns a value of each row, not void"),
+        ("int map() { return 1; }".to_owned(), "'map' has 0 parameters"),
+        ("int step(int v) { return v; }".to_owned(), "a reduction needs a function 'finish'"),
+        (map("int a[-1];"), "line 1, column"),
+        (map("int a[0];"), "line 1, column"),
+        (map("int a[1073741824];"), "line 1, column"),
+        (map("int b = none;"), "'none'"),
+        (format!("const int a = 1 / 0; {}", map("")), "line 1, column"),
+        (format!("const int a[1073741824] = {{1}}; {}", map("")), "line 1, column"),
+        // Of all rows: whatever the columns are.
+        ("int a[-1]; return 1;".to_owned(), "line 1, column"),
+        ("return input.vals[none];".to_owned(), "'none'"),
+        ("void proc() { double x = input.vals[0]; }".to_owned(), "nothing comes of it"),
+    ] {
+        let e = Code::C(&text).check().expect_err(&text);
+        assert!(e.message().contains(said), "{text}: {e}");
+        // Of columns that would do it is the same.
+        let known = Function::compile(Code::C(&text), &[input("v", Element::I32)]).unwrap_err();
+        assert!(text.contains("map()") || known.message() == e.message(), "{text}: {known}");
+    }
+    // What some columns would do with is taken.
+    for text in [
+        "return input.a[input.b[0]];",
+        "return input.count % 3;",
+        "return input.a[0] % 2 + sqrt(input.b[0]);",
+        "double map(double a, float b, long c) { return a + b + c; }",
+        "long n; void step(int v, double w) { n += v; } long finish() { return n; }",
+        "resize(input.count); for (int i = 0; i < input.count; i++) output[i] = input.TEMP[i];",
+        "int proc(cod_exec_context ec, input_type *input, int k, int m) { return input.vals[k]; }",
+    ] {
+        Code::C(text).check().unwrap_or_else(|e| panic!("{text}: {e}"));
     }
 }

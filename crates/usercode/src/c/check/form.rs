@@ -46,6 +46,16 @@ impl Asked {
         }
     }
 
+    /// The function that gets the columns as its parameters, row by row.
+    pub fn of_rows(self) -> Option<&'static str> {
+        match self {
+            Self::Map => Some("map"),
+            Self::Filter => Some("filter"),
+            Self::Reduce => Some("step"),
+            Self::Proc | Self::Body => None,
+        }
+    }
+
     pub fn is_reduce(self) -> bool {
         self == Self::Reduce
     }

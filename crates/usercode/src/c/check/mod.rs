@@ -5,6 +5,7 @@ mod call;
 mod constant;
 mod expression;
 mod form;
+mod look;
 mod statement;
 
 use std::collections::HashMap;
@@ -18,6 +19,8 @@ use crate::c::parse::{BODY, parse};
 use crate::c::tree::{Array, Base, Function, Initial, Program, Uses};
 use crate::c::types::Ty;
 use crate::element::Element;
+
+pub(crate) use look::look;
 
 /// Bytes of the variables of the file, at most.
 const MOST_FILE: u64 = 64 << 20;
