@@ -597,6 +597,9 @@ def read_many(
 class Source:
     """An open file."""
 
+    def refreshed(self) -> Source | None:
+        """Return the source as it is now; None where that is what it was."""
+
     @staticmethod
     def open(
         paths: list[str],

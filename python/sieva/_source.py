@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
-from sieva import _index, _index_job, _native, _read_many
+from sieva import _index, _index_job, _native, _read_many, _refresh
 from sieva._array import Array, Arrays
 from sieva._expr import Expr, asked
 from sieva._histogram import Histogram
@@ -546,6 +546,8 @@ class Source:
             raise TypeError(f"{self!r} is read by Python code, and cannot be pickled")
         # Where it is and in which state; no metadata, no values.
         return reopen, (self._opened.to_json(), self._native.state())
+
+    refresh = _refresh.refresh
 
     def close(self) -> None:
         """Save what scans learnt of the file; the source can be asked on.

@@ -225,6 +225,18 @@ class MpiSource(Source):
         """The communicator, of sieva's own."""
         return self._engine.comm
 
+    def refresh(self) -> Source:
+        """Refuse: ranks would see a change at different moments.
+
+        Raises
+        ------
+        Unsupported
+            Always.
+        """
+        raise errors.Unsupported(
+            "a source that is open on a communicator is not looked at again", "open it anew, on all ranks"
+        )
+
     def _by(self, engine: object, native: _native.Query, text: str, options: Running) -> MpiQuery:
         if engine is not None and engine is not self._engine:
             raise TypeError("engine= of a source that is open on a communicator: its ranks run it")

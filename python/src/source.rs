@@ -80,6 +80,12 @@ impl Source {
         Ok(out)
     }
 
+    /// The source as it is now; none where that is what it was.
+    fn refreshed(&self, py: Python<'_>) -> PyResult<Option<Self>> {
+        let cancel = Arc::new(AtomicBool::new(false));
+        Ok(interruptible(py, &cancel, || self.0.refreshed())?.map(Self))
+    }
+
     fn manifest<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         let bytes = py.detach(|| self.0.manifest()).map_err(to_python)?;
         Ok(PyBytes::new(py, &bytes))

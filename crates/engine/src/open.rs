@@ -147,6 +147,8 @@ pub struct Source {
     options: Arc<OpenOptions>,
     augmented: Arc<Augmented>,
     many: Option<Many>,
+    /// Paths and globs by which it is opened again; none of what was not opened by its name.
+    asked: Option<Arc<[String]>>,
     striping: Arc<OnceLock<Striping>>,
     sets: Arc<Mutex<HashMap<usize, Option<Arc<SubCorrelation>>>>>,
     /// Its own, and that which it has in common with others of its session, once it is known.
@@ -175,7 +177,21 @@ impl Source {
             Some(known) => known,
             None => formats::open(path, options)?,
         };
-        Ok(Self::from_parts(inner, path.to_path_buf(), options, None, started))
+        let source = Self::from_parts(inner, path.to_path_buf(), options, None, started);
+        Ok(match path.to_str() {
+            Some(name) => source.asked_as([name.to_owned()].into()),
+            None => source,
+        })
+    }
+
+    /// The same, which is opened again by these paths and globs.
+    pub(crate) fn asked_as(self, asked: Arc<[String]>) -> Self {
+        Self { asked: Some(asked), ..self }
+    }
+
+    /// Paths and globs by which it is opened again, where it was opened by such.
+    pub(crate) fn asked(&self) -> Option<&Arc<[String]>> {
+        self.asked.as_ref()
     }
 
     /// A source behind which this reader is.
@@ -189,7 +205,7 @@ impl Source {
         let (path, options, augmented) = (Arc::new(path), Arc::new(options.clone()), Arc::default());
         let (striping, sets, windows) = (Arc::default(), Arc::default(), Default::default());
         let opened_in = started.elapsed().as_secs_f64();
-        Self { inner, path, options, augmented, many, striping, sets, windows, opened_in }
+        Self { inner, path, options, augmented, many, asked: None, striping, sets, windows, opened_in }
     }
 
     /// The files that it is made of, where there are many.

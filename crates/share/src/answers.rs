@@ -14,7 +14,7 @@ use crate::pass::{Pass, Wanted};
 use crate::produce::{Produced, Trouble};
 use crate::record::{Ask, Entry, Failure, ObjectRef, Step};
 use crate::scan::{self, Scan, Unit};
-use crate::steps::{Found, Place};
+use crate::steps::{self, Found, Place};
 use crate::turns::{Turns, in_turn};
 
 /// Characters of an error that are kept.
@@ -44,6 +44,11 @@ impl Pass<'_> {
                 return Ok(());
             }
         };
+        if !steps::is_still(found) {
+            // What is open is another state than the one that was complete: it is for a later pass to say that it is.
+            done.waiting += 1;
+            return Ok(());
+        }
         let mut scan = Scan::of(&source, &self.asks(&wanting), &self.limits)?;
         scan.run(&self.producer.session, &self.limits, &|number| self.is_slow(wanting[number]))?;
         done.steps += 1;

@@ -78,6 +78,12 @@ pub(crate) fn find(sources: &[String], settle: Duration) -> Result<Vec<Found>> {
     Ok(found.into_values().collect())
 }
 
+/// Whether a step is what it was when it was found: who writes to a file goes on with it.
+pub(crate) fn is_still(found: &Found) -> bool {
+    let looks = looked(&found.path).ok().flatten();
+    looks.is_some_and(|looks| id(&found.step.name, &looks) == found.step.id)
+}
+
 /// Makes sure that each source is one that can have files.
 pub(crate) fn check(sources: &[String]) -> Result<()> {
     if sources.is_empty() {
@@ -240,6 +246,7 @@ mod tests {
         fs::write(&path, b"longer").unwrap();
         let [after] = &find(&source, Duration::ZERO).unwrap()[..] else { panic!("one file") };
         assert!(after.settled && after.step.id != before.step.id);
+        assert!(is_still(after) && !is_still(before));
         let to_come = SystemTime::now() + Duration::from_secs(86400);
         fs::File::options().write(true).open(&path).unwrap().set_modified(to_come).unwrap();
         assert!(find(&source, Duration::from_secs(3600)).unwrap()[0].settled);

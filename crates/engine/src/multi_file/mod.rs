@@ -2,6 +2,7 @@
 
 mod index;
 mod paths;
+mod refresh;
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -16,6 +17,7 @@ use sieva_types::{Error, ErrorKind, Result};
 use crate::catalog::known::KnownFiles;
 use crate::open::{OpenOptions, Source};
 pub use paths::{expand, expand_within};
+use refresh::Before;
 
 /// Files that are held open together with what is known of them.
 const RECENT: usize = 128;
@@ -101,6 +103,16 @@ pub(crate) struct Many {
     pub(crate) joined: Arc<JoinedSource>,
 }
 
+/// The files of paths and globs.
+fn expanded(names: &[String], options: &OpenOptions) -> Result<Vec<String>> {
+    let mut files = Vec::new();
+    for name in names {
+        sieva_store::check_name(name.as_ref(), "the name of a source")?;
+        files.extend(expand_within(name, &options.gate)?);
+    }
+    Ok(files)
+}
+
 /// Names as messages and schemas have them.
 fn shown_names(names: &[String]) -> Vec<String> {
     names.iter().map(|name| sieva_store::redacted(name)).collect()
@@ -113,12 +125,19 @@ impl Source {
     /// # Errors
     /// Those of [`Source::open`] with the file's name; `dimension-mismatch` naming files, arrays and what differs.
     pub fn open_many<S: AsRef<str>>(names: &[S], options: &OpenOptions) -> Result<Self> {
+        let asked: Arc<[String]> = names.iter().map(|name| name.as_ref().to_owned()).collect();
+        let files = expanded(&asked, options)?;
+        Self::joined(&asked, files, options, None).map(|source| source.asked_as(asked))
+    }
+
+    /// The source of these files, which paths and globs were expanded to; by what is known of those of an earlier one.
+    fn joined(
+        names: &[String],
+        files: Vec<String>,
+        options: &OpenOptions,
+        before: Option<Before<'_>>,
+    ) -> Result<Self> {
         let started = Instant::now();
-        let mut files = Vec::new();
-        for name in names {
-            sieva_store::check_name(name.as_ref().as_ref(), "the name of a source")?;
-            files.extend(expand_within(name.as_ref(), &options.gate)?);
-        }
         if let [one] = &files[..]
             && options.join.is_none()
         {
@@ -129,15 +148,19 @@ impl Source {
             return Err(Error::new(ErrorKind::InvalidValue, message).hint("open them without manifest="));
         }
         let shown = match names {
-            [one] => one.as_ref().to_string(),
+            [one] => one.clone(),
             _ => format!("{} and {} other files", sieva_store::redacted(&files[0]), files.len() - 1),
         };
         let known = KnownFiles::of(&files, options);
         // Files are asked one by one for what is known of them here; nothing else looks for it again.
         let told = options.told.clone().or_else(|| options.catalog.clone());
         let each = OpenOptions { join: None, catalog: None, told, beside: false, ..options.clone() };
-        let versions = files.iter().map(|_| OnceLock::new()).collect();
-        let recent = Mutex::default();
+        let versions: Vec<OnceLock<String>> = files.iter().map(|_| OnceLock::new()).collect();
+        let recent = before.as_ref().map(Before::recent).unwrap_or_default();
+        if let Some(before) = &before {
+            before.note_versions(&versions);
+        }
+        let recent = Mutex::new(recent);
         let files = Arc::new(Files { names: files, options: each, known, versions, recent });
         let (opening, is_open) = (Arc::clone(&files), Arc::new(AtomicBool::new(false)));
         let planned = Arc::clone(&is_open);
@@ -147,7 +170,11 @@ impl Source {
         });
         let how =
             JoinOptions { dim: options.join.clone(), valid_range: options.valid_range, threads: OPENING };
-        let joined = Arc::new(JoinedSource::open(shown_names(&files.names), opener, &how)?);
+        let shown_names = shown_names(&files.names);
+        let joined = Arc::new(match &before {
+            Some(Before { many, same }) => many.joined.renewed(shown_names, opener, &how, same)?,
+            None => JoinedSource::open(shown_names, opener, &how)?,
+        });
         is_open.store(true, Relaxed);
         let inner: Arc<dyn ArraySource> = Arc::clone(&joined) as Arc<dyn ArraySource>;
         Ok(Self::from_parts(inner, PathBuf::from(shown), options, Some(Many { files, joined }), started))

@@ -149,6 +149,12 @@ impl Interned {
         Ok(Outline { schema: self.schema(file, schema), lens, coords, size, version, is_remote })
     }
 
+    /// An outline of before, of a file that has not changed since.
+    pub(crate) fn adopted(&self, file: usize, outline: &Outline) -> Outline {
+        let coords = outline.coords.iter().map(|values| values.clone().map(|values| self.shared(values)));
+        Outline { schema: self.schema(file, &outline.schema), coords: coords.collect(), ..outline.clone() }
+    }
+
     /// Files are opened by many threads, in any order. What is told of files that are alike (chunks, attributes) is
     /// said of the first in the list, so that each process that opens the same list has the same schema.
     fn schema(&self, file: usize, schema: &Schema) -> Arc<Schema> {

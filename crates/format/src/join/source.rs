@@ -1,6 +1,6 @@
 //! The source of many files: opened for their outlines at first, and again when their data are wanted.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -56,10 +56,42 @@ impl JoinedSource {
     /// Those of opening a file; `dimension-mismatch` naming files, arrays and what differs; `invalid-value` for an
     /// empty list.
     pub fn open(names: Vec<String>, opener: Opener, options: &JoinOptions) -> Result<Self> {
+        let none = vec![None; names.len()];
+        Self::of_outlines(names, opener, options, none)
+    }
+
+    /// The source of files of which some are in this one and have not changed: `same` says for each of `names` which file of this
+    /// one it is. Those are not opened but for the first of each kind, which all that are alike are described by.
+    ///
+    /// # Errors
+    /// As [`JoinedSource::open`].
+    pub fn renewed(
+        &self,
+        names: Vec<String>,
+        opener: Opener,
+        options: &JoinOptions,
+        same: &[Option<usize>],
+    ) -> Result<Self> {
+        let mut seen = HashSet::new();
+        let known = same.iter().map(|old| {
+            let outline = &self.outlines[(*old)?];
+            // What is told of all that are alike is said of the first: of this one, if it was not.
+            (!seen.insert(Arc::as_ptr(&outline.schema))).then(|| outline.clone())
+        });
+        let known = known.collect();
+        Self::of_outlines(names, opener, options, known)
+    }
+
+    fn of_outlines(
+        names: Vec<String>,
+        opener: Opener,
+        options: &JoinOptions,
+        known: Vec<Option<Outline>>,
+    ) -> Result<Self> {
         if names.is_empty() {
             return Err(Error::new(ErrorKind::InvalidValue, "the list of files is empty"));
         }
-        let outlines = outlines(names.len(), &opener, options.threads.max(1))?;
+        let outlines = outlines(known, &opener, options.threads.max(1))?;
         let files = Files { names: &names, outlines: &outlines };
         let whole = plan(&files, options.dim.as_deref(), options.valid_range)?;
         let counters = Arc::new(Counters::default());
@@ -89,6 +121,12 @@ impl JoinedSource {
     /// The files.
     pub fn names(&self) -> &[String] {
         &self.names
+    }
+
+    /// Length and version of a file, as they were at opening.
+    pub fn state_of(&self, file: usize) -> (u64, &str) {
+        let outline = &self.outlines[file];
+        (outline.size, &outline.version)
     }
 
     /// Of each piece of an array: its file's number, and the array's number there. Empty where values are held.
@@ -172,9 +210,9 @@ impl PartOpener for JoinedSource {
     }
 }
 
-/// The outlines of `n` files.
-fn outlines(n: usize, opener: &Opener, threads: usize) -> Result<Vec<Outline>> {
-    let (interned, next) = (Interned::default(), AtomicUsize::new(0));
+/// The outlines of files, of which some are known.
+fn outlines(known: Vec<Option<Outline>>, opener: &Opener, threads: usize) -> Result<Vec<Outline>> {
+    let (n, interned, next) = (known.len(), Interned::default(), AtomicUsize::new(0));
     let work = || {
         let mut done = Vec::new();
         loop {
@@ -182,7 +220,10 @@ fn outlines(n: usize, opener: &Opener, threads: usize) -> Result<Vec<Outline>> {
             if file >= n {
                 return Ok(done);
             }
-            let outline = opener(file).and_then(|source| interned.outline(file, &source));
+            let outline = match &known[file] {
+                Some(outline) => Ok(interned.adopted(file, outline)),
+                None => opener(file).and_then(|source| interned.outline(file, &source)),
+            };
             if outline.is_err() {
                 // The others need not go on.
                 next.store(n, Relaxed);
