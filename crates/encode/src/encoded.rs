@@ -10,7 +10,7 @@ use arrow_schema::Schema;
 use sieva::{Attr, CollectionQuery, Error, ErrorKind, Query, Result, ResultColumns};
 
 use crate::deflated::{Deflated, Part, level};
-use crate::file_layout::{FileLayout, MOST_WINDOWS, Piece, WINDOW};
+use crate::file_layout::{FileLayout, MOST_WINDOWS, Piece, Place, WINDOW};
 use crate::format::Format;
 use crate::hdf5::chunked::{Chunked, Stored};
 use crate::spool::{Spool, failed};
@@ -51,6 +51,17 @@ struct Inner {
     rows: u64,
     format: Format,
     id: String,
+}
+
+/// Where the values of a column lie in a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ColumnPlace {
+    /// The name that it has there.
+    pub name: String,
+    /// The first byte of its first value.
+    pub begin: u64,
+    /// Bytes of a value.
+    pub width: u64,
 }
 
 /// How what makes the bytes is run.
@@ -160,6 +171,17 @@ impl Encoded {
     /// ResultColumns of the result.
     pub fn rows(&self) -> u64 {
         self.0.rows
+    }
+
+    /// Where the values of each column lie in the file, one row behind the other; none of a file in which they lie otherwise.
+    pub fn places(&self) -> Vec<ColumnPlace> {
+        let Body::Columns { variables, plan, .. } = &self.0.body else { return Vec::new() };
+        let of = |place: &Place| ColumnPlace {
+            name: variables[place.column].name.clone(),
+            begin: place.begin,
+            width: place.width,
+        };
+        plan.places.iter().map(of).collect()
     }
 
     /// A name of 32 hexadecimal digits: what has the same name has the same bytes, as long as the source is not changed

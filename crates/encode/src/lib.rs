@@ -53,7 +53,7 @@ mod variable;
 mod writer;
 
 pub use cells::row_texts;
-pub use encoded::{EncodeOptions, Encoded};
+pub use encoded::{ColumnPlace, EncodeOptions, Encoded};
 pub use format::Format;
 pub use spool::is_over_spool_limit;
 pub use stream::{BLOCK, EncodedStream};

@@ -54,6 +54,9 @@ impl<'r> Ahead<'r> {
 
     /// The bytes of a result, where they are here.
     pub fn part<'s>(&'s self, object: &'s ObjectRef) -> Option<&'s [u8]> {
+        if !object.ranges.is_empty() {
+            return None;
+        }
         // The map's keys live as long as what is looked for.
         let fetched: &BTreeMap<(&'s str, u64), Vec<u8>> = &self.fetched;
         let (&(key, begin), bytes) = fetched.range(..=(&*object.key, object.offset)).next_back()?;
@@ -70,8 +73,12 @@ impl<'r> Ahead<'r> {
 
 /// Parts without gaps between them, as long as a request may be; no part alone.
 fn runs(mut wanted: Vec<&ObjectRef>) -> Vec<Run<'_>> {
-    wanted
-        .retain(|part| part.size > 0 && part.size < MOST_RUN && part.offset.checked_add(part.size).is_some());
+    wanted.retain(|part| {
+        part.size > 0
+            && part.size < MOST_RUN
+            && part.offset.checked_add(part.size).is_some()
+            && part.ranges.is_empty()
+    });
     wanted.sort_by_key(|part| (&part.key, part.offset, part.size));
     let mut runs: Vec<Run<'_>> = Vec::new();
     for part in wanted {
@@ -100,7 +107,8 @@ mod tests {
     use super::*;
 
     fn part(key: &str, offset: u64, size: u64) -> ObjectRef {
-        ObjectRef { key: key.to_owned(), offset, size, checksum: String::new(), rows: 0 }
+        let checksum = String::new();
+        ObjectRef { key: key.to_owned(), offset, size, checksum, rows: 0, ranges: Vec::new() }
     }
 
     fn of(parts: &[ObjectRef]) -> Vec<(String, u64, u64, usize)> {

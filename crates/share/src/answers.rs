@@ -9,11 +9,12 @@ use crate::at_once;
 use crate::clock::now;
 use crate::made::Made;
 use crate::names;
-use crate::pack::{Joined, Packing, Wanted as Wanting};
+use crate::overlap::{Stored, clusters};
+use crate::pack::{Packing, Wanted as Wanting};
 use crate::pass::{Pass, Wanted};
 use crate::produce::{Produced, Trouble};
 use crate::record::{Ask, Entry, Failure, ObjectRef, Step};
-use crate::scan::{self, Scan, Unit};
+use crate::scan::{self, Making, Scan, Unit};
 use crate::steps::{self, Found, Place};
 use crate::turns::{Turns, in_turn};
 
@@ -120,9 +121,10 @@ impl Pass<'_> {
                 continue;
             }
             let begun = Instant::now();
-            let strict = self.producer.group.strict_code;
+            let (strict_code, packing) = (self.producer.group.strict_code, self.options.packing);
+            let making = Making { strict_code, knows_rows: packing == Packing::Partial };
             let one =
-                scan.make(unit, &self.options.spool, strict, &self.limits).and_then(|one| self.carrying(one));
+                scan.make(unit, &self.options.spool, making, &self.limits).and_then(|one| self.carrying(one));
             if one.is_err() {
                 self.limits.check()?;
             }
@@ -147,55 +149,69 @@ impl Pass<'_> {
             .enumerate()
             .filter_map(|(number, (unit, one))| Some((number, *unit, one.as_ref().ok()?)))
             .collect();
-        let wanted: Vec<Wanting> = good.iter().map(|(_, unit, one)| (one.size(), members(unit))).collect();
-        let packs = self.model.packs(&wanted);
+        let is_partial = self.options.packing == Packing::Partial;
+        let results: Vec<&Made> = good.iter().map(|(_, _, one)| *one).collect();
+        // Those that have rows in common are not taken apart.
+        let clusters =
+            if is_partial { clusters(&results) } else { (0..good.len()).map(|n| vec![n]).collect() };
+        let wanted = |cluster: &Vec<usize>| -> Wanting {
+            let size = cluster.iter().map(|&part| results[part].size()).fold(0, u64::saturating_add);
+            (size, cluster.iter().flat_map(|&part| members(good[part].1)).collect())
+        };
+        let packs = self.model.packs(&clusters.iter().map(wanted).collect::<Vec<_>>());
+        let whole = |pack: &Vec<usize>| -> Vec<usize> {
+            pack.iter().flat_map(|&number| clusters[number].iter().copied()).collect()
+        };
+        let packs: Vec<Vec<usize>> = packs.iter().map(whole).collect();
         let objects = &self.producer.group.objects;
         let put = at_once::map(objects.at_once(), &packs, |pack| {
-            let parts = Joined(pack.iter().map(|&part| good[part].2).collect());
+            let parts: Vec<&Made> = pack.iter().map(|&part| results[part]).collect();
+            let parts = if is_partial { Stored::together(parts)? } else { Stored::apart(parts) };
             let key = self.key(&parts, good[pack[0]].1);
             let version = match objects.put_version(&key, &parts) {
                 // Larger than an object of this store may be: no fault of the others.
                 Err(e) if e.kind() == ErrorKind::Unsupported => return Ok(Err(e)),
                 put => put?,
             };
-            let zone_maps = parts.0.first().and_then(|one| one.zone_maps.as_ref());
+            let zone_maps = parts.only().and_then(|one| one.zone_maps.as_ref());
             // Before an index names it: who finds the one finds the other.
             let beside = match (version, zone_maps) {
                 (Some(version), Some(zone_maps)) => zone_maps.put(&**objects, &key, &version)?,
                 _ => 0,
             };
-            Ok(Ok((key, beside)))
+            let places = (0..pack.len()).map(|part| parts.ranges(part).to_vec()).collect::<Vec<_>>();
+            Ok(Ok((key, places, parts.size() + beside)))
         })?;
         let lost = || Error::new(ErrorKind::Internal, "a result was not put");
         let failed = |one: &Result<Made>| one.as_ref().err().cloned().unwrap_or_else(lost);
         let mut answers: Vec<Answer> = made.iter().map(|(_, one)| Err(failed(one))).collect();
-        for (pack, key) in packs.iter().zip(put) {
-            let mut offset = 0;
-            for &part in pack {
-                let (number, _, one) = good[part];
-                let (size, checksum, rows) = (one.size(), one.checksum.clone(), one.rows);
-                let object = |key| ObjectRef { key, offset, size, checksum, rows };
-                answers[number] = key.clone().map(|(key, _)| (object(key), one.told.clone()));
-                offset += size;
-            }
-            if let Ok((_, beside)) = key {
-                done.objects += 1;
-                done.bytes += offset + beside;
+        for (pack, put) in packs.iter().zip(put) {
+            match put {
+                Err(e) => pack.iter().for_each(|&part| answers[good[part].0] = Err(e.clone())),
+                Ok((key, places, bytes)) => {
+                    for (&part, ranges) in pack.iter().zip(places) {
+                        let (number, _, one) = good[part];
+                        let object = ObjectRef::new(&key, ranges, one);
+                        answers[number] = Ok((object, one.told.clone()));
+                    }
+                    done.objects += 1;
+                    done.bytes += bytes;
+                }
             }
         }
         Ok(answers)
     }
 
     /// The key of an object: named by what it holds, so that it can be put again.
-    fn key(&self, parts: &Joined<'_>, unit: &Unit) -> String {
+    fn key(&self, parts: &Stored<'_>, unit: &Unit) -> String {
         let folder = names::data(&self.producer.name);
-        match &parts.0[..] {
-            [one] => {
+        match parts.only() {
+            Some(one) => {
                 let suffix = unit.format.suffixes().first().copied().unwrap_or("bin");
                 let sum = one.checksum.get(..8).unwrap_or(&one.checksum);
                 format!("{folder}{}-{sum}.{suffix}", one.id)
             }
-            _ => format!("{folder}{}.parts", parts.name()),
+            None => format!("{folder}{}.parts", parts.name()),
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::clock::{millis, now};
 use crate::group::Group;
 use crate::names;
 use crate::ranges::Ranges;
-use crate::record::{self, Answers, Ask, Entry, Failure, IndexRecord, TakenRecord, VERSION};
+use crate::record::{self, Answers, Ask, Entry, Failure, IndexRecord, TakenRecord, VERSION, WITH_RANGES};
 use crate::zones;
 
 /// Bytes of an index beyond which nothing more is made for a member, until something was taken.
@@ -102,6 +102,9 @@ impl Member {
         let stopped = |failure: &Failure| failure.code == ErrorKind::Cancelled.code();
         answers.slow = entry.failure.as_ref().is_some_and(stopped);
         answers.entries.retain(|old| old.step.name != entry.step.name);
+        if entry.object.as_ref().is_some_and(|object| !object.ranges.is_empty()) {
+            self.index.version = WITH_RANGES;
+        }
         answers.entries.push(entry);
         (self.size, self.changed) = (size, true);
         Ok(true)

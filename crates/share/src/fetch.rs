@@ -114,6 +114,7 @@ impl Group {
             size: state.size,
             checksum: state.checksum,
             rows: state.rows.unwrap_or_default(),
+            ranges: Vec::new(),
         };
         Ok(Named { objects: record.states.into_iter().rev().map(object).collect() })
     }
@@ -132,7 +133,7 @@ impl Group {
         let newest = known.iter().filter(|entry| entry.step.name == step).max_by_key(|entry| entry.made);
         let Some(entry) = newest else { return Err(self.nothing(&name, Some(&known))) };
         match (&entry.object, &entry.failure) {
-            (Some(object), _) => checked(self, object),
+            (Some(object), _) => object.check(&*self.objects).map(|()| object.clone()),
             (None, failure) => {
                 let why = failure.as_ref().map_or("", |failure| &*failure.message);
                 let message = format!("'{}' is an error: {}", printable(&name), printable(why));
@@ -150,7 +151,7 @@ impl Group {
             if options.cancel.load(Ordering::Relaxed) {
                 return Err(Error::new(ErrorKind::Cancelled, "fetching was interrupted"));
             }
-            match self.objects.get_range(&object.key, object.offset + at, out)? {
+            match object.read(&*self.objects, at, out)? {
                 true => Ok(()),
                 false => Err(Error::new(ErrorKind::FileNotFound, format!("'{place}' is not there"))
                     .hint("it was deleted meanwhile, or its publisher was stopped before it was put: have it published again")),
@@ -183,15 +184,4 @@ impl Group {
 /// Whether something else may be there than was thought.
 fn may_be_other(e: &Error) -> bool {
     matches!(e.kind(), ErrorKind::CorruptFile | ErrorKind::FileNotFound | ErrorKind::StaleSource)
-}
-
-/// A result of an index, which others may have written.
-fn checked(group: &Group, object: &ObjectRef) -> Result<ObjectRef> {
-    let end = object.offset.checked_add(object.size);
-    if end.is_none_or(|end| i64::try_from(end).is_err()) {
-        let (place, size, begin) = (group.objects.location(&object.key), object.size, object.offset);
-        let message = format!("{size} bytes of '{place}' from byte {begin} on cannot be");
-        return Err(Error::new(ErrorKind::CorruptFile, message));
-    }
-    Ok(object.clone())
 }

@@ -239,12 +239,7 @@ impl Follower {
         fetching: &Fetching<'_>,
     ) -> Result<Option<(u64, Result<()>)>> {
         let Fetching { options, ahead, meter } = fetching;
-        let begin = object.offset;
-        if begin.checked_add(object.size).is_none_or(|end| i64::try_from(end).is_err()) {
-            let (place, size) = (self.group.objects.location(&object.key), object.size);
-            let message = format!("{size} bytes of '{place}' from byte {begin} on cannot be");
-            return Err(Error::new(ErrorKind::CorruptFile, message));
-        }
+        object.check(&*self.group.objects)?;
         let folder = path.parent().unwrap_or(&self.folder);
         local::told("making", folder, std::fs::create_dir_all(folder))?;
         if options.convert.is_none() {
@@ -266,7 +261,7 @@ impl Follower {
             let mut piece = vec![0; PIECE.min(usize::try_from(object.size).unwrap_or(PIECE))];
             while at < object.size {
                 let n = usize::try_from(object.size - at).map_or(piece.len(), |left| left.min(piece.len()));
-                if !self.group.objects.get_range(&object.key, begin + at, &mut piece[..n])? {
+                if !object.read(&*self.group.objects, at, &mut piece[..n])? {
                     return Ok(None);
                 }
                 put(&piece[..n])?;

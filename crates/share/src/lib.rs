@@ -39,6 +39,7 @@ mod lock;
 mod made;
 mod names;
 mod offer;
+mod overlap;
 mod pack;
 mod partial;
 mod pass;

@@ -7,10 +7,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use sieva::{Error, Query, Result, unnamed_file};
-use sieva_encode::{EncodeOptions, Encoded, Format, is_over_spool_limit};
+use sieva_encode::{ColumnPlace, EncodeOptions, Encoded, Format, is_over_spool_limit};
 use sieva_store::objects::Body;
 use xxhash_rust::xxh3::Xxh3;
 
+use crate::overlap::RowsAt;
 use crate::watch::Limits;
 use crate::zones::ZoneMaps;
 
@@ -29,6 +30,10 @@ pub(crate) struct Made {
     pub id: String,
     /// Why it is the data of an ask, and not what its code makes of them.
     pub told: Option<Error>,
+    /// Where the values of its columns lie, if they lie one behind the other.
+    pub places: Vec<ColumnPlace>,
+    /// Which rows it has, where that is known.
+    pub rows_at: Option<RowsAt>,
     /// What lies beside it where it is put by itself.
     pub zone_maps: Option<ZoneMaps>,
 }
@@ -62,8 +67,9 @@ impl Made {
             at += n as u64;
         }
         let checksum = digest(&sum);
-        let (rows, id) = (encoded.rows(), encoded.id().to_owned());
-        Ok(Self { file, size: at, checksum, rows, id, told: None, zone_maps: None })
+        let (rows, id, places) = (encoded.rows(), encoded.id().to_owned(), encoded.places());
+        let (told, rows_at, zone_maps) = (None, None, None);
+        Ok(Self { file, size: at, checksum, rows, id, told, places, rows_at, zone_maps })
     }
 
     /// The same with its zone maps, where it has `from` bytes at least and is of a format that has such.

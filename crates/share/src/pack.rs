@@ -5,11 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use sieva::{Error, ErrorKind, Result};
 use sieva_reduce::merge::cost::Prices;
-use sieva_store::name_of;
-use sieva_store::objects::Body;
 
 use crate::calibrate::Calibration;
-use crate::made::Made;
 
 /// Bytes of an object where the store was not calibrated.
 const BEST: u64 = 32 << 20;
@@ -129,42 +126,6 @@ impl Model {
         // What one member alone wants is wanted whole, whatever rounding says of it.
         let is_partial = self.packing == Packing::Partial || sizes.len() == 1;
         self.prices.object_size(&sizes, self.best, is_partial)
-    }
-}
-
-/// Results one behind the other.
-pub(crate) struct Joined<'m>(pub Vec<&'m Made>);
-
-impl Joined<'_> {
-    /// The same results have the same name.
-    pub fn name(&self) -> String {
-        let parts: Vec<String> =
-            self.0.iter().map(|part| format!("{}\0{}", part.id, part.checksum)).collect();
-        name_of(parts.join("\0").as_bytes())
-    }
-}
-
-impl Body for Joined<'_> {
-    fn size(&self) -> u64 {
-        self.0.iter().map(|part| part.size()).sum()
-    }
-
-    fn read_exact_at(&self, offset: u64, out: &mut [u8]) -> Result<()> {
-        let (mut begin, mut done) = (0, 0);
-        for part in &self.0 {
-            let end = begin + part.size();
-            let at = offset + done as u64;
-            if at < end && done < out.len() {
-                let n = usize::try_from(end - at).map_or(out.len() - done, |left| left.min(out.len() - done));
-                part.read_exact_at(at - begin, &mut out[done..done + n])?;
-                done += n;
-            }
-            begin = end;
-        }
-        match done == out.len() {
-            true => Ok(()),
-            false => Err(Error::new(ErrorKind::Internal, "results end before what is to be put of them")),
-        }
     }
 }
 

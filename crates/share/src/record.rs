@@ -6,8 +6,9 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use sieva::{Error, ErrorKind, Result, printable};
 use sieva_store::name_of;
-use sieva_store::objects::Objects;
+use sieva_store::objects::{Body, Objects};
 
+use crate::made::Made;
 use crate::names;
 use crate::ranges::Ranges;
 
@@ -15,6 +16,8 @@ use crate::ranges::Ranges;
 pub(crate) const VERSION: u32 = 2;
 /// Of an encrypted group: those who know nothing of that refuse it, where they would put records in plain.
 pub(crate) const ENCRYPTED: u32 = 3;
+/// Of an index with results in several ranges: those who do not know of such refuse it.
+pub(crate) const WITH_RANGES: u32 = 3;
 /// The longest record that is read or written: the files of a producer, what waits for a member.
 const MOST: u64 = 64 << 20;
 /// The longest record of a member.
@@ -219,6 +222,64 @@ pub struct ObjectRef {
     pub checksum: String,
     /// Rows of the result.
     pub rows: u64,
+    /// Where the bytes are, if they are in several ranges of the object: first bytes and lengths, in the order of the file. What
+    /// several results have is stored once.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ranges: Vec<(u64, u64)>,
+}
+
+impl ObjectRef {
+    /// A result that is in these ranges of an object.
+    pub(crate) fn new(key: &str, ranges: Vec<(u64, u64)>, of: &Made) -> Self {
+        let (size, checksum, rows) = (of.size(), of.checksum.clone(), of.rows);
+        let offset = ranges.first().map_or(0, |(offset, _)| *offset);
+        let ranges = if ranges.len() > 1 { ranges } else { Vec::new() };
+        Self { key: key.to_owned(), offset, size, checksum, rows, ranges }
+    }
+
+    /// Refuses what cannot be: others may have written it.
+    ///
+    /// # Errors
+    /// `corrupt-file`.
+    pub(crate) fn check(&self, objects: &dyn Objects) -> Result<()> {
+        let is_within =
+            |offset: u64, size: u64| offset.checked_add(size).is_some_and(|end| i64::try_from(end).is_ok());
+        let (place, size, begin) = (objects.location(&self.key), self.size, self.offset);
+        if !is_within(begin, size) || !self.ranges.iter().all(|(offset, len)| is_within(*offset, *len)) {
+            let message = format!("{size} bytes of '{place}' from byte {begin} on cannot be");
+            return Err(Error::new(ErrorKind::CorruptFile, message));
+        }
+        let together = self.ranges.iter().map(|(_, len)| *len).fold(0, u64::saturating_add);
+        if !self.ranges.is_empty() && together != size {
+            let message = format!("ranges of {together} bytes of '{place}' are no file of {size}");
+            return Err(Error::new(ErrorKind::CorruptFile, message));
+        }
+        Ok(())
+    }
+
+    /// Fills `out` with its bytes from `at` on; false where there is no such object. It was checked.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub(crate) fn read(&self, objects: &dyn Objects, at: u64, out: &mut [u8]) -> Result<bool> {
+        if self.ranges.is_empty() {
+            return objects.get_range(&self.key, self.offset + at, out);
+        }
+        let (mut begin, mut done) = (0, 0);
+        for &(offset, len) in &self.ranges {
+            let (end, from) = (begin + len, at + done as u64);
+            if from < end && done < out.len() {
+                let n = usize::try_from(end - from).map_or(out.len() - done, |n| n.min(out.len() - done));
+                if !objects.get_range(&self.key, offset + (from - begin), &mut out[done..done + n])? {
+                    return Ok(false);
+                }
+                done += n;
+            }
+            begin = end;
+        }
+        // An empty one is there, or is not.
+        if out.is_empty() { objects.get_range(&self.key, self.offset, out) } else { Ok(true) }
+    }
 }
 
 /// Why there is no result.
@@ -265,7 +326,15 @@ pub(crate) struct IndexRecord {
     /// What it put for each ask, by the name.
     pub asks: BTreeMap<String, Answers>,
 }
-record!(IndexRecord, "an index", MOST, IndexRecord::fault_of);
+
+impl Record for IndexRecord {
+    const WHAT: &'static str = "an index";
+    const MOST: u64 = MOST;
+    const LATEST: u32 = WITH_RANGES;
+    fn fault(&self) -> Option<String> {
+        self.fault_of()
+    }
+}
 
 impl IndexRecord {
     fn fault_of(&self) -> Option<String> {

@@ -18,6 +18,7 @@ use sieva_reduce::merge::stages::{Stages, Value};
 use crate::asks::check_ask;
 use crate::code::Running;
 use crate::made::Made;
+use crate::overlap::RowsAt;
 use crate::record::{Ask, Step};
 use crate::steps::Place;
 use crate::watch::Limits;
@@ -31,6 +32,15 @@ pub(crate) struct Unit {
     pub code: Option<String>,
     /// The numbers of the asks that it is for.
     pub asks: Vec<usize>,
+}
+
+/// How results are made.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Making {
+    /// Whether code that fails is an error.
+    pub strict_code: bool,
+    /// Whether it is noted which rows a result has, for those that share objects.
+    pub knows_rows: bool,
 }
 
 /// What has to be made of a step.
@@ -178,7 +188,7 @@ impl Scan {
     ///
     /// # Errors
     /// Those of the query, of its code; of limits.
-    pub fn make(&self, unit: &Unit, spool: &Path, strict_code: bool, limits: &Limits) -> Result<Made> {
+    pub fn make(&self, unit: &Unit, spool: &Path, making: Making, limits: &Limits) -> Result<Made> {
         let known = self.queries[unit.plan].as_ref();
         let flag = known.map_or_else(|| limits.flag(), |query| query.cancel_flag());
         timed(limits, flag, |flag| {
@@ -186,8 +196,15 @@ impl Scan {
                 known.map_or_else(|| self.by_itself(unit.plan, flag).map(Arc::new), |q| Ok(Arc::clone(q)));
             let query = query?;
             match &unit.code {
-                None => Made::new(query, unit.format, spool, limits),
-                Some(code) => Running { strict: strict_code, spool, limits }.made(query, code, unit.format),
+                None => {
+                    let made = Made::new(Arc::clone(&query), unit.format, spool, limits)?;
+                    let knows_rows = making.knows_rows && !made.places.is_empty();
+                    let rows_at = if knows_rows { RowsAt::of(&query)? } else { None };
+                    Ok(Made { rows_at, ..made })
+                }
+                Some(code) => {
+                    Running { strict: making.strict_code, spool, limits }.made(query, code, unit.format)
+                }
             }
         })
     }

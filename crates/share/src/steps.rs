@@ -80,7 +80,8 @@ pub(crate) fn find(sources: &[String], settle: Duration) -> Result<Vec<Found>> {
 
 /// Whether a step is what it was when it was found: who writes to a file goes on with it.
 pub(crate) fn is_still(found: &Found) -> bool {
-    let looks = looked(&found.path).ok().flatten();
+    let Place::File(path) = &found.place else { return true };
+    let looks = looked(path).ok().flatten();
     looks.is_some_and(|looks| id(&found.step.name, &looks) == found.step.id)
 }
 

@@ -10,6 +10,7 @@ mod limits;
 mod many;
 mod memory;
 mod offered;
+mod overlap;
 mod packs;
 mod published;
 mod whole;

@@ -133,7 +133,9 @@ pub fn check(memory: &Memory) {
             if let Some(object) = entry["object"]["key"].as_str() {
                 let there = contents.get(object).map(|bytes| bytes.len() as u64);
                 let number = |name: &str| entry["object"][name].as_u64().unwrap();
-                let end = number("offset") + number("size");
+                let ranges = entry["object"]["ranges"].as_array().into_iter().flatten();
+                let ends = ranges.map(|range| range[0].as_u64().unwrap() + range[1].as_u64().unwrap());
+                let end = ends.max().unwrap_or(number("offset") + number("size"));
                 let is_right =
                     if object.ends_with(".parts") { there >= Some(end) } else { there == Some(end) };
                 assert!(is_right, "{key} names {object} up to {end}, which has {there:?}");
