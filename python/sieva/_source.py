@@ -42,10 +42,8 @@ class Source:
 
     def __init__(self, native: _native.Source, opened: Opened | None = None) -> None:
         self._native = native
-        # How to open it once more; None where Python code reads it.
-        self._opened = opened
-        # Who runs its queries where they do not say.
-        self._engine: Any = None
+        self._opened = opened  # how to open it once more; None where Python code reads it
+        self._engine: Any = None  # who runs its queries where they do not say
         self.arrays = Arrays(native)
 
     @property

@@ -197,10 +197,11 @@ impl Scan {
             let query = query?;
             match &unit.code {
                 None => {
-                    let made = Made::new(Arc::clone(&query), unit.format, spool, limits)?;
-                    let knows_rows = making.knows_rows && !made.places.is_empty();
-                    let rows_at = if knows_rows { RowsAt::of(&query)? } else { None };
-                    Ok(Made { rows_at, ..made })
+                    let mut made = Made::new(Arc::clone(&query), unit.format, spool, limits)?;
+                    if making.knows_rows && !made.places.is_empty() {
+                        made.rows_at = RowsAt::of(&query)?;
+                    }
+                    Ok(made)
                 }
                 Some(code) => {
                     Running { strict: making.strict_code, spool, limits }.made(query, code, unit.format)

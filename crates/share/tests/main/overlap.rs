@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use sieva_share::{FetchOptions, Group, GroupOptions, Producer};
+use sieva_share::{FetchOptions, Group, GroupOptions, Packing, Produced, Producer, ProducerOptions};
 use sieva_store::objects::Objects;
 
 use crate::memory::Memory;
-use crate::world::{Scratch, ask_in, check, classic, files, follow, keys, produce, produce_packed};
+use crate::world::{Scratch, ask_in, check, classic, files, follow, keys, options, produce};
 
 const ROWS: u32 = 100_000;
 /// What members ask for: ranges of positions that overlap, one of them with a column more.
@@ -26,6 +26,12 @@ fn group(scratch: &Scratch, memory: &Arc<Memory>, format: &str) -> Group {
     group
 }
 
+/// A pass that puts all results together.
+fn packed(group: &Group, name: &str) -> sieva::Result<Produced> {
+    let packed = ProducerOptions { packing: Packing::Partial, object_size: Some(8 << 20), ..options() };
+    Producer::open(group, name)?.pass(&packed)
+}
+
 fn stored(memory: &Memory) -> u64 {
     let contents = memory.contents();
     contents.iter().filter(|(key, _)| key.starts_with("data/")).map(|(_, bytes)| bytes.len() as u64).sum()
@@ -38,7 +44,7 @@ fn ranges_that_overlap_are_stored_once_and_files_are_what_they_are_apart() {
         std::fs::write(scratch.0.join("steps/a.nc"), classic(7, ROWS)).unwrap();
         let (together, apart) = (Arc::new(Memory::new("together")), Arc::new(Memory::new("apart")));
         let (one, other) = (group(&scratch, &together, format), group(&scratch, &apart, format));
-        let done = produce_packed(&one, "model").unwrap();
+        let done = packed(&one, "model").unwrap();
         produce(&other, "model").unwrap();
         assert_eq!((done.entries, done.failed, done.bytes), (4, 0, stored(&together)));
         // 90000 values of v of those that overlap, 5000 more, and 10000 of w; a head for each.
@@ -58,7 +64,7 @@ fn ranges_that_overlap_are_stored_once_and_files_are_what_they_are_apart() {
             assert!(found == files(&scratch.folder("apart")) && found.values().all(|file| *file == bytes));
             std::fs::remove_dir_all(scratch.0.join("folders")).unwrap();
         }
-        assert_eq!(produce_packed(&one, "model").unwrap().failed, 0);
+        assert_eq!(packed(&one, "model").unwrap().failed, 0);
         assert_eq!(keys(&*together, "data/"), [""; 0]);
     }
 }
@@ -69,20 +75,20 @@ fn who_leaves_takes_nothing_from_the_others() {
     std::fs::write(scratch.0.join("steps/a.nc"), classic(7, ROWS)).unwrap();
     let memory = Arc::new(Memory::new("leaving"));
     let group = group(&scratch, &memory, "netcdf");
-    produce_packed(&group, "model").unwrap();
+    packed(&group, "model").unwrap();
     let held = keys(&*memory, "data/");
     for user in ["ada", "dan"] {
         group.leave(user).unwrap();
     }
-    produce_packed(&group, "model").unwrap();
-    // What overlaps is one object; that of dan, alone in his, is gone.
-    assert!(keys(&*memory, "data/").len() < held.len());
+    packed(&group, "model").unwrap();
+    // They are one object, which stays as long as it is wanted.
+    assert_eq!((held.len(), keys(&*memory, "data/")), (1, held));
     check(&memory);
     for user in ["bob", "cyd"] {
         let done = follow(&group, user, &scratch.folder(user)).unwrap();
         assert_eq!((done.files.len(), done.troubles.len()), (1, 0));
     }
-    produce_packed(&group, "model").unwrap();
+    packed(&group, "model").unwrap();
     assert_eq!(keys(&*memory, "data/"), [""; 0]);
 }
 
@@ -92,7 +98,7 @@ fn ranges_that_cannot_be_are_told_and_nothing_is_written() {
     std::fs::write(scratch.0.join("steps/a.nc"), classic(7, ROWS)).unwrap();
     let memory = Arc::new(Memory::new("hostile"));
     let group = group(&scratch, &memory, "netcdf");
-    produce_packed(&group, "model").unwrap();
+    packed(&group, "model").unwrap();
     let key = "users/bob/model.json";
     let index: serde_json::Value = serde_json::from_slice(&memory.contents()[key]).unwrap();
     assert_eq!(index["version"], 3);
