@@ -200,3 +200,42 @@ def test_tasks_of_before_are_refused(tmp_path):
     write(tmp_path / "2.nc", 8, 4)
     with pytest.raises(errors.StaleSource):
         source.refresh().run_task(task)
+
+
+def rewrite(path, order):
+    """Write two arrays in place, in an order: bytes of the one are then where the other's were."""
+    with netCDF4.Dataset(path, "w") as file:
+        file.createDimension("x", 1000)
+        for name in order:
+            file.createVariable(name, "f4", ("x",))[:] = {"a": 1, "b": 2}[name]
+
+
+@pytest.mark.parametrize("names", [["0.nc"], ["0.nc", "1.nc"]], ids=["one", "many"])
+@pytest.mark.parametrize("is_read", [False, True], ids=["new", "read"])
+def test_what_was_asked_before_a_file_was_rewritten_is_stale(tmp_path, names, is_read):
+    for name in names:
+        rewrite(tmp_path / name, "ab")
+        os.utime(tmp_path / name, ns=(0, 0))
+    source = sieva.open([tmp_path / name for name in names], join="run", learn=False)
+    array, query = source["a"], source.query("a = 2")
+    summed = source.sql("SELECT sum(a) AS s, max(a) AS m WHERE a > 0")
+    if is_read:
+        assert array[...].max() == 1
+    rewrite(tmp_path / names[0], "ba")
+    for asked in (query.count, summed.to_arrow, lambda: array[...], lambda: query.read("a")):
+        with pytest.raises(errors.StaleSource, match=names[0]):
+            asked()
+    assert source.refresh().query("a = 2").count() == 0
+
+
+def test_a_file_that_took_the_name_of_one_that_was_read_is_told(tmp_path):
+    path = tmp_path / "0.nc"
+    rewrite(path, "ab")
+    source = sieva.open(path, learn=False)
+    query = source.query("a = 1")
+    assert query.count() == 1000
+    other = source.query("b = 2")
+    rewrite(tmp_path / "1.nc", "ba")
+    os.replace(tmp_path / "1.nc", path)
+    with pytest.raises(errors.StaleSource):
+        other.count()

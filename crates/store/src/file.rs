@@ -11,6 +11,7 @@ use url::Url;
 
 use crate::guard::{Gate, Purpose};
 use crate::location::{Location, invalid};
+use crate::looks::Looks;
 use crate::stores::Store;
 use crate::{Counters, RangedRead};
 
@@ -30,6 +31,8 @@ pub(crate) const STORE: Store = Store {
 };
 
 /// A local file open for reading.
+///
+/// What is read of it once it was changed is refused: its structure, and what is known of its values, are those of before.
 #[derive(Debug)]
 pub struct FileStore {
     file: File,
@@ -41,6 +44,7 @@ pub struct FileStore {
     id: (u64, u64),
     name: String,
     counters: Counters,
+    looks: Looks,
 }
 
 impl FileStore {
@@ -91,7 +95,21 @@ impl FileStore {
             id: id(&meta),
             name,
             counters: Counters::default(),
+            looks: Looks::new(),
         })
+    }
+
+    /// The state of the file that is open, or that it was changed.
+    fn still(&self) -> Result<()> {
+        let meta = self.looks.look(|| self.file.metadata());
+        let meta = meta.map_err(|e| Error::io(format!("cannot look at '{}'", self.name), &e))?;
+        let is_same = meta.len() == self.len && meta.modified().ok() == self.modified;
+        if is_same { Ok(()) } else { Err(self.stale()) }
+    }
+
+    fn stale(&self) -> Error {
+        Error::new(ErrorKind::StaleSource, format!("'{}' was changed since it was opened", self.name))
+            .hint("open it again")
     }
 
     /// The path as it was given.
@@ -125,23 +143,28 @@ impl RangedRead for FileStore {
                 self.len
             )));
         }
-        self.file.read_exact_at(out, offset).map_err(|e| {
-            Error::io(format!("cannot read {} bytes at offset {offset} of '{}'", out.len(), self.name), &e)
-        })?;
+        if let Err(e) = self.file.read_exact_at(out, offset) {
+            // It may have been cut off meanwhile.
+            self.still()?;
+            let n = out.len();
+            return Err(Error::io(
+                format!("cannot read {n} bytes at offset {offset} of '{}'", self.name),
+                &e,
+            ));
+        }
+        // After, not before: a change in between is seen, as the system notes it before the bytes change.
+        if self.looks.are_due() {
+            self.still()?;
+        }
         self.counters.add_request(out.len() as u64);
         Ok(())
     }
 
     fn check_unchanged(&self) -> Result<()> {
-        let meta =
-            self.file.metadata().map_err(|e| Error::io(format!("cannot look at '{}'", self.name), &e))?;
+        self.still()?;
         // Another file may have taken its name. Where there is none now, this one is what was asked for.
         let named = std::fs::metadata(&self.whole).map_or(self.id, |named| id(&named));
-        if meta.len() == self.len && meta.modified().ok() == self.modified && named == self.id {
-            return Ok(());
-        }
-        Err(Error::new(ErrorKind::StaleSource, format!("'{}' was changed since it was opened", self.name))
-            .hint("open it again"))
+        if named == self.id { Ok(()) } else { Err(self.stale()) }
     }
 
     fn version(&self) -> String {
@@ -204,6 +227,23 @@ mod tests {
         std::fs::write(&path, b"01234").unwrap();
         let e = store.check_unchanged().unwrap_err();
         assert_eq!((e.kind(), e.hint_text()), (ErrorKind::StaleSource, Some("open it again")));
+        std::fs::remove_file(path).unwrap();
+    }
+
+    #[test]
+    fn what_is_read_of_a_changed_file_is_refused() {
+        let path = std::env::temp_dir().join(format!("sieva-store-read-{}", std::process::id()));
+        std::fs::write(&path, b"0123456789").unwrap();
+        let of_before = SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1);
+        File::options().write(true).open(&path).unwrap().set_modified(of_before).unwrap();
+        let store = FileStore::open(&path).unwrap();
+        let mut out = [0; 4];
+        store.read_exact_at(3, &mut out).unwrap();
+        // The same length, another time; then shorter than what is asked for.
+        for contents in ["9876543210", "98"] {
+            std::fs::write(&path, contents).unwrap();
+            assert_eq!(store.read_exact_at(3, &mut out).unwrap_err().kind(), ErrorKind::StaleSource);
+        }
         std::fs::remove_file(path).unwrap();
     }
 

@@ -9,6 +9,7 @@ mod file;
 pub mod guard;
 pub mod local;
 mod location;
+mod looks;
 mod memory;
 pub mod objects;
 mod remote;

@@ -47,6 +47,7 @@ impl Query {
     /// Its share of the session, once there is one. Subqueries are answered before, as each takes a share of its own.
     pub(crate) fn enter(&self) -> Result<Entered> {
         self.execution()?;
+        self.source.check_file()?;
         self.turn.enter()
     }
 
