@@ -7,6 +7,34 @@ import sieva
 from services.places import object_stores, place  # noqa: F401 - fixtures
 from sieva.generate import write_ocean, write_particles
 
+# Files of few tests that take minutes: what comes last is waited for by one worker alone.
+FIRST = (
+    "test_scibox_bench",
+    "test_hila_bench",
+    "test_pdc_bench",
+    "test_sdquery_bench",
+    "test_bench_smoke",
+    "test_mpi_read_faults",
+    "test_mpi_read_many",
+    "test_mpi",
+    "test_slurm",
+    "test_dask",
+    "test_remote_faults",
+    "test_remote",
+    "test_docs",
+    "test_order_by",
+    "test_encode_deflate",
+    "test_isolated",
+    "test_adios_isolated",
+    "test_share",
+)
+
+
+def pytest_collection_modifyitems(items):
+    """Put first what takes longest; the order within a file stays."""
+    ranks = {name: rank for rank, name in enumerate(FIRST)}
+    items.sort(key=lambda item: ranks.get(item.path.stem, len(FIRST)))
+
 
 @pytest.fixture(scope="session")
 def ocean_path(tmp_path_factory):

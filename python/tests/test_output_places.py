@@ -1,7 +1,10 @@
 """Where outputs go: never to what is asked, and never in the place of a device, a pipe or a link."""
 
+import asyncio
+import errno
 import json
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -11,7 +14,8 @@ import h5py
 import numpy as np
 import pytest
 import sieva
-from sieva import _layout_plan
+import zarr
+from sieva import _layout_plan, errors
 from sieva.cli import main
 
 REFUSED = "is a file that is asked: it is never changed"
@@ -197,6 +201,7 @@ def test_a_picture_is_a_whole_svg_or_none(capsys):
 PROGRAM = """
 import gc, resource, signal, sys
 import sieva
+import zarr
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 query = sieva.open("big.h5").query("v > 0.1", select=["v"])
 resource.setrlimit(resource.RLIMIT_FSIZE, (8192, 8192))
@@ -226,3 +231,31 @@ def test_a_disk_that_is_full_is_an_error_alone(files, method, layout):
     assert told.stdout == "cannot write 'out': File too large\nalive\n"
     assert (told.returncode, told.stderr) == (0, "")
     assert set(contents(files)) == before
+
+
+def test_a_full_disk_leaves_nothing_of_zarr(tmp_path, monkeypatch):
+    whole, remove, at_work = zarr.storage.LocalStore._set, shutil.rmtree, []
+
+    async def full(self, key, *arguments, **options):
+        if key == "x/c/0":
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        if "/c/" in key:
+            # Chunks that are still written when another one could not be.
+            await asyncio.sleep(0.2)
+        return await whole(self, key, *arguments, **options)
+
+    def removed(*arguments, **options):
+        if str(arguments[0]).endswith(".part"):
+            at_work.extend(task for task in asyncio.all_tasks(zarr.core.sync.loop[0]) if not task.done())
+        return remove(*arguments, **options)
+
+    with h5py.File(tmp_path / "in.h5", "w") as file:
+        file.create_dataset("x", data=np.arange(64.0), chunks=(8,))
+    query = sieva.open(tmp_path / "in.h5").sql("SELECT x")
+    monkeypatch.setattr(zarr.storage.LocalStore, "_set", full)
+    monkeypatch.setattr(shutil, "rmtree", removed)
+    with pytest.raises(errors.IoError, match="No space left on device"):
+        query.to_zarr(tmp_path / "out.zarr", "grid")
+    # They would make files in what is removed.
+    assert at_work == []
+    assert [path.name for path in tmp_path.iterdir()] == ["in.h5"]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
+import importlib
 import struct
 import warnings
 from contextlib import contextmanager
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
     from sieva._query import Layout, Query
 
 _CHUNK_BYTES = 8 << 20
+# Seconds for chunks that are still written where another one could not be.
+_PATIENCE = 30.0
 
 
 def write(query: Query, path: Path, layout: Layout | None = None) -> None:
@@ -42,7 +46,33 @@ def opened(path: Path) -> Iterator[ZarrContainer]:
         warnings.filterwarnings("ignore", message=".*does not have a Zarr V3 specification.*")
         with uninterrupted():
             group = zarr.create_group(path, zarr_format=3, overwrite=True)
-        yield ZarrContainer(group)
+        try:
+            yield ZarrContainer(group)
+        except BaseException:
+            _wait_for_others()
+            raise
+
+
+def _wait_for_others() -> None:
+    """Wait for chunks that are still written.
+
+    Where one of them fails zarr-python leaves the others at work: in a directory that is removed meanwhile
+    they would make files anew.
+    """
+    sync = importlib.import_module("zarr.core.sync")
+    loop = sync.loop[0]
+    if loop is not None and loop.is_running():
+        asyncio.run_coroutine_threadsafe(_others(), loop).result()
+
+
+async def _others() -> None:
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    if others:
+        done, _ = await asyncio.wait(others, timeout=_PATIENCE)
+        for task in done:
+            # What went wrong with the first of them is told.
+            if not task.cancelled():
+                task.exception()
 
 
 class ZarrContainer:
