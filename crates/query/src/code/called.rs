@@ -107,7 +107,8 @@ impl Called {
     /// Notes for which of the rows `from..to` it failed.
     fn note(&self, wrong: Wrong, from: usize, to: usize, arguments: &[&Vector], failed: &mut FailedRows) {
         failed.rows.extend(wrong.rows.iter().map(|row| from + row));
-        if let (None, Some(row)) = (&failed.first, wrong.rows.first()) {
+        let row = wrong.rows.first().copied().unwrap_or(wrong.unknown_from);
+        if failed.first.is_none() && row < to - from {
             let shown: Vec<String> = arguments.iter().map(|a| a.scalar(from + row).to_string()).collect();
             failed.first = Some(self.told(&wrong.first, &shown.join(", ")));
         }
@@ -276,6 +277,12 @@ mod tests {
         assert_eq!(e.kind(), ErrorKind::Cancelled);
         let e = of("deep").apply(&[&x], &Arc::default()).unwrap().sound().unwrap_err();
         assert!(e.message().starts_with("deep(1.0): ") && e.message().ends_with("too deep"), "{e}");
+        // Where looking for them takes too long all behind count as failed, in what is asked next, too.
+        let (deep, many) = (of("deep"), floats(&vec![1.0; 4000]));
+        for _ in 0..2 {
+            let of = deep.apply(&[&many], &Arc::default()).unwrap();
+            assert!((0..of.len()).all(|i| of.is_failed(i)));
+        }
         let small = given.within(1 << 16).called("endless", || Ok(vec![Element::F64])).err().unwrap();
         assert_eq!(small.kind(), ErrorKind::MemoryLimit);
     }

@@ -1,7 +1,8 @@
 //! Functions of each row, asked of pieces in any order and from any thread.
 
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use sieva_types::{Error, ErrorKind, Result};
 
@@ -25,6 +26,8 @@ pub struct Each {
     limits: Limits,
     element: Element,
     waiting: Mutex<Waiting>,
+    /// What looking for rows that fail took so far, of all pieces, in nanoseconds.
+    searching: AtomicU64,
 }
 
 /// What no piece has at the moment.
@@ -41,12 +44,13 @@ pub struct Wrong {
     pub rows: Vec<usize>,
     /// What the first of them failed with.
     pub first: Error,
-    /// From this row on nothing is known, as too many failed before it; beyond all rows: all is known.
+    /// From this row on nothing is known, as too many failed before it, or took too long; beyond all rows: all is known.
     pub unknown_from: usize,
 }
 
 impl Each {
-    /// A function at work. The time of its limits is that of one piece.
+    /// A function at work. The time of its limits is that of one piece; looking for rows that fail takes as much of all pieces
+    /// together.
     ///
     /// # Errors
     /// `unsupported` for code that is no function of each row; of modules what they fail of without a row.
@@ -57,8 +61,8 @@ impl Each {
                 .hint("a function in SQL is a map or a filter: double map(double x) { ... }"));
         }
         let (function, limits) = (function.clone(), limits.clone());
-        let waiting = Mutex::default();
-        let mut new = Self { function, limits, element: Element::U8, waiting };
+        let (waiting, searching) = (Mutex::default(), AtomicU64::new(0));
+        let mut new = Self { function, limits, element: Element::U8, waiting, searching };
         if new.function.0.form == Form::Map {
             let none = vec![Slice { data: &[], valid: None }; new.function.0.inputs.len()];
             let mut run = new.take()?;
@@ -95,6 +99,11 @@ impl Each {
                 Ok((search.out, search.wrong))
             }
         }
+    }
+
+    /// Whether looking for rows that fail has taken as long as it may.
+    fn has_searched_enough(&self) -> bool {
+        Duration::from_nanos(self.searching.load(Ordering::Relaxed)) >= self.limits.time
     }
 
     fn none(&self) -> Values {
@@ -159,6 +168,10 @@ impl Search<'_> {
             {
                 return Err(e);
             }
+            if self.each.has_searched_enough() {
+                self.unknown_from(row, rows, e);
+                return Ok(());
+            }
             if to - row == 1 {
                 self.failed(row, e);
             } else {
@@ -193,13 +206,20 @@ impl Search<'_> {
             }
             let is_enough = |wrong: &&mut Wrong| wrong.rows.len() == MOST_WRONG;
             if let Some(wrong) = self.wrong.as_mut().filter(is_enough) {
-                wrong.unknown_from = to;
-                let none = vec![0; (rows - to) * self.out.element.size()];
-                self.out.extend(&none, Some(&vec![0; rows - to]), 0);
+                let first = wrong.first.clone();
+                self.unknown_from(to, rows, first);
                 break;
             }
         }
         Ok(())
+    }
+
+    /// Nothing is known from a row on, as others failed before it.
+    fn unknown_from(&mut self, from: usize, rows: usize, e: Error) {
+        let none = vec![0; (rows - from) * self.out.element.size()];
+        self.out.extend(&none, Some(&vec![0; rows - from]), 0);
+        let none_before = || Wrong { rows: Vec::new(), first: e, unknown_from: usize::MAX };
+        self.wrong.get_or_insert_with(none_before).unknown_from = from;
     }
 
     /// Appends the values of some of the rows, or tells what one of them failed with.
@@ -207,9 +227,12 @@ impl Search<'_> {
         let mut run = self.each.take()?;
         let inputs = &self.each.function.0.inputs;
         let cut = self.columns.iter().zip(inputs).map(|(c, i)| c.cut(i.element.size(), from, to));
+        let begun = Instant::now();
         match run.each(&cut.collect::<Vec<_>>(), self.cancel) {
             Err(e) if run.is_out_of_time() || is_of_all(&e) => Err(e),
             Err(e) => {
+                let took = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
+                self.each.searching.fetch_add(took, Ordering::Relaxed);
                 let reached = run.row_reached();
                 if self.each.function.0.language == Language::C {
                     // It keeps nothing from call to call.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use sieva_types::ErrorKind;
 use sieva_usercode::{Code, Each, Element, Function, Limits, Slice};
@@ -49,6 +50,23 @@ fn rows_of_a_text_fail_by_themselves() {
     let wrong = wrong.unwrap();
     assert_eq!(wrong.rows, [1]);
     assert_eq!(wrong.first.message(), "line 1, column 41: an integer is divided by zero");
+}
+
+#[test]
+fn looking_for_rows_that_fail_ends_with_the_time_and_those_behind_count_as_failed() {
+    let text = "int deep(int n) { return deep(n + 1) + 1; }
+        double map(double x) { return x < 0 ? deep(0) : x; }";
+    let function = Function::compile(Code::C(text), &doubles()).unwrap();
+    let limits = Limits { time: Duration::from_millis(50), ..Limits::default() };
+    let of = Each::new(&function, &limits).unwrap();
+    let values = some_negative(50_000, 2);
+    let (out, _, unknown) = asked(&of, &values);
+    // The first that is not known is one that fails.
+    assert!(unknown < values.len() && values[unknown] < 0.0);
+    let expected = values.iter().take(unknown).map(|x| x.max(0.0));
+    assert!(expected.eq(out.iter().take(unknown).copied()));
+    // Of what is asked next only what comes before the first one is known.
+    assert_eq!(asked(&of, &values), (vec![0.0; values.len()], vec![], 1));
 }
 
 #[test]
