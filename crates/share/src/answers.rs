@@ -171,6 +171,8 @@ impl Pass<'_> {
             let version = match objects.put_version(&key, &parts) {
                 // Larger than an object of this store may be: no fault of the others.
                 Err(e) if e.kind() == ErrorKind::Unsupported => return Ok(Err(e)),
+                // Smaller ones may have room, and be of others: this one is tried again by the next pass.
+                Err(e) if has_no_room(&e) => return Ok(Err(e)),
                 put => put?,
             };
             let zone_maps = parts.only().and_then(|one| one.zone_maps.as_ref());
@@ -219,6 +221,13 @@ impl Pass<'_> {
 /// Whether it may go better the next time, and says nothing of the question.
 fn is_passing(e: &Error) -> bool {
     matches!(e.kind(), ErrorKind::Io | ErrorKind::StaleSource | ErrorKind::FileNotFound)
+}
+
+/// Whether a store has no room for what was to be put, by the words of the system or the status of a server.
+fn has_no_room(e: &Error) -> bool {
+    const WORDS: [&str; 5] =
+        ["No space left on device", "Disk quota exceeded", "File too large", "507", "QuotaExceeded"];
+    e.kind() == ErrorKind::Io && WORDS.iter().any(|words| e.message().contains(words))
 }
 
 fn failure(e: &Error) -> Failure {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sieva::ErrorKind;
-use sieva_share::{Asking, Follower, Group, GroupOptions, Produced, Producer, ProducerOptions};
+use sieva_share::{Asking, Follower, Group, GroupOptions, Packing, Produced, Producer, ProducerOptions};
 
 use crate::memory::Memory;
 use crate::world::{LARGE, MEAN, Scratch, ask, classic, files, follow, options};
@@ -163,5 +163,27 @@ fn limits_that_allow_nothing_are_refused() {
             assert_eq!(e.kind(), ErrorKind::InvalidValue);
             assert!(e.message().starts_with(text), "{e}");
         }
+    }
+}
+
+#[test]
+fn a_result_that_a_full_store_has_no_room_for_takes_nothing_from_others() {
+    for packing in [Packing::Files, Packing::Partial] {
+        let scratch = Scratch::new();
+        let (memory, group) = group(&scratch);
+        std::fs::write(scratch.0.join("steps/a.nc"), classic(7, 100_000)).unwrap();
+        ask(&group, "eve", "all", "SELECT v").unwrap();
+        ask(&group, "bob", "mean", MEAN).unwrap();
+        let options = ProducerOptions { packing, object_size: Some(50_000), ..options() };
+        memory.set_room(Some(50_000));
+        for answered in [1, 0] {
+            let done = produce(&group, &options);
+            assert_eq!((done.entries, done.failed, done.troubles.len()), (answered, 0, 1));
+            assert!(done.troubles[0].error.message().ends_with("No space left on device"));
+        }
+        assert_eq!(follow(&group, "bob", &scratch.folder("bob")).unwrap().files.len(), 1);
+        memory.set_room(None);
+        let done = produce(&group, &options);
+        assert_eq!((done.entries, done.failed, done.troubles.len()), (1, 0, 0));
     }
 }

@@ -27,6 +27,8 @@ struct State {
     operations: u64,
     /// What was asked of the store since it was last asked for.
     log: Vec<String>,
+    /// The most bytes of an object that there is room for.
+    room: Option<u64>,
     crash: Option<Crash>,
     crashed: bool,
 }
@@ -61,6 +63,11 @@ impl Memory {
     pub fn set_crash(&self, crash: Option<Crash>) {
         let mut state = self.state();
         (state.crash, state.crashed, state.operations) = (crash, false, 0);
+    }
+
+    /// Says for how many bytes of an object there is room.
+    pub fn set_room(&self, room: Option<u64>) {
+        self.state().room = room;
     }
 
     pub fn has_crashed(&self) -> bool {
@@ -125,6 +132,9 @@ impl Objects for Memory {
     /// A version that the bytes have, as with servers whose tags are sums of them.
     fn put_version(&self, key: &str, body: &dyn Body) -> Result<Option<String>> {
         self.operate(&format!("put {key}"), |s| {
+            if s.room.is_some_and(|room| body.size() > room) {
+                return Err(Error::io(format!("writing '{key}'"), &std::io::Error::from_raw_os_error(28)));
+            }
             let bytes = bytes(body)?;
             let version = format!("\"{}\" {}", name_of(&bytes), bytes.len());
             s.keys.insert(key.to_owned(), bytes);
