@@ -236,6 +236,29 @@ def test_a_file_that_took_the_name_of_one_that_was_read_is_told(tmp_path):
     assert query.count() == 1000
     other = source.query("b = 2")
     rewrite(tmp_path / "1.nc", "ba")
-    os.replace(tmp_path / "1.nc", path)
+    (tmp_path / "1.nc").replace(path)
     with pytest.raises(errors.StaleSource):
         other.count()
+
+
+def test_virtual_data_of_a_file_that_grew(tmp_path):
+    part, whole = tmp_path / "part.h5", tmp_path / "whole.h5"
+    with h5py.File(part, "w") as file:
+        file.create_dataset("x", data=np.arange(6.0), maxshape=(None,), chunks=(4,))
+    with h5py.File(whole, "w") as file:
+        layout = h5py.VirtualLayout((6,), "f8", maxshape=(None,))
+        source = h5py.VirtualSource("part.h5", "x", (6,), maxshape=(None,))
+        layout[0 : h5py.h5s.UNLIMITED] = source[0 : h5py.h5s.UNLIMITED]
+        file.create_virtual_dataset("T", layout)
+        file["linked"] = h5py.ExternalLink("part.h5", "x")
+    one = sieva.open(whole, external=[tmp_path])
+    several = sieva.open([whole], join="run", external=[tmp_path])
+    assert one["T"].shape == (6,)
+    with h5py.File(part, "a") as file:
+        file["x"].resize((10,))
+        file["x"][6:] = 100
+    later(part)
+    for source in (one, several):
+        fresh = source.refresh()
+        for name in ("T", "linked"):
+            assert fresh.sql(f"SELECT sum({name}) AS s").to_arrow()["s"].to_pylist() == [415.0]

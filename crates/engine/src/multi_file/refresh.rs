@@ -72,8 +72,9 @@ impl Source {
     fn is_unchanged(&self, name: &str) -> bool {
         let store = self.reader().store();
         let state = (store.len(), store.version());
-        // Of a hierarchy nothing tells but reading it.
-        self.path() == Path::new(name)
+        // Of a hierarchy nothing tells but reading it, nor of what a file leads to.
+        self.options().external_roots.is_empty()
+            && self.path() == Path::new(name)
             && store.check_unchanged().is_ok()
             && state_now(name, self.options()) == Some(state)
     }
@@ -83,6 +84,9 @@ impl Source {
 fn same(many: &Many, files: &[String]) -> Vec<Option<usize>> {
     let numbers: HashMap<&str, usize> =
         many.files.names().iter().enumerate().map(|(number, name)| (name.as_str(), number)).collect();
+    if !many.files.options().external_roots.is_empty() {
+        return vec![None; files.len()];
+    }
     let held: HashMap<usize, Source> = many.files.held().into_iter().collect();
     each(files, |name| {
         let number = *numbers.get(name.as_str())?;
