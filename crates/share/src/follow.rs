@@ -15,6 +15,7 @@ use xxhash_rust::xxh3::Xxh3;
 use crate::ahead::Ahead;
 use crate::followers::{self, Seen};
 use crate::group::Group;
+use crate::left;
 use crate::lock::Lock;
 use crate::made::{PIECE, digest};
 use crate::names;
@@ -277,6 +278,7 @@ impl Follower {
         }
         if let Some(convert) = &options.convert {
             local::told("writing", path, aside.file().and_then(|file| file.flush()))?;
+            left::remove(path);
             // What came goes when `aside` does.
             return Ok(Some((moved, convert.convert(&aside.path(), path))));
         }

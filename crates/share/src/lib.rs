@@ -35,6 +35,7 @@ mod followers;
 mod group;
 mod json;
 mod key;
+mod left;
 mod lock;
 mod made;
 mod names;
