@@ -15,7 +15,7 @@ use xxhash_rust::xxh3::Xxh3;
 use crate::ahead::Ahead;
 use crate::followers::{self, Seen};
 use crate::group::Group;
-use crate::left;
+use crate::left::Left;
 use crate::lock::Lock;
 use crate::made::{PIECE, digest};
 use crate::names;
@@ -239,10 +239,11 @@ impl Follower {
         path: &Path,
         fetching: &Fetching<'_>,
     ) -> Result<Option<(u64, Result<()>)>> {
-        let Fetching { options, ahead, meter } = fetching;
+        let Fetching { options, ahead, meter, left } = fetching;
         object.check(&*self.group.objects)?;
         let folder = path.parent().unwrap_or(&self.folder);
         local::told("making", folder, std::fs::create_dir_all(folder))?;
+        left.remove(path);
         if options.convert.is_none() {
             // What is made of a file may be a directory, and takes the place of one.
             local::replaceable(path)?;
@@ -278,7 +279,6 @@ impl Follower {
         }
         if let Some(convert) = &options.convert {
             local::told("writing", path, aside.file().and_then(|file| file.flush()))?;
-            left::remove(path);
             // What came goes when `aside` does.
             return Ok(Some((moved, convert.convert(&aside.path(), path))));
         }
@@ -294,6 +294,7 @@ pub(crate) struct Fetching<'f> {
     pub options: &'f FollowOptions,
     pub ahead: Ahead<'f>,
     pub meter: &'f Meter,
+    pub left: &'f Left,
 }
 
 /// What a pass of a follower is doing.

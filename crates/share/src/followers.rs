@@ -11,6 +11,7 @@ use crate::ahead::{Ahead, MOST_AHEAD};
 use crate::at_once;
 use crate::follow::{Fetching, FollowOptions, Followed, Follower};
 use crate::group::Group;
+use crate::left::Left;
 use crate::lock::{self, Lock};
 use crate::names;
 use crate::record::{self, Answers, Ask, IndexRecord, MemberRecord, ObjectRef, TakenRecord, VERSION};
@@ -73,11 +74,11 @@ pub(crate) fn pass(
         let wanted: Vec<Vec<&ObjectRef>> =
             both.iter().map(|(follower, state)| wanted(&seen, follower, state)).collect();
         let size = wanted.iter().flatten().map(|object| object.size).fold(0, u64::saturating_add);
-        let meter = options.progress.begin(size);
+        let (meter, left) = (options.progress.begin(size), Left::default());
         for numbers in portions(&wanted) {
             let together = numbers.iter().flat_map(|&n| wanted[n].clone()).collect();
             let ahead = Ahead::fetch(&*group.objects, together)?;
-            let fetching = Fetching { options, ahead, meter: &meter };
+            let fetching = Fetching { options, ahead, meter: &meter, left: &left };
             let some = at_once::map(group.objects.at_once(), &numbers, |&number| {
                 let (follower, state) = &both[number];
                 let (mut state, mut one, mut outcome) = (state.clone(), Followed::default(), Ok(()));

@@ -1,31 +1,49 @@
 //! What a process that was killed left in a folder while it made a file of what came.
 
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
-/// Characters of a file's name that the directory has in its own in which it is made.
+/// Characters of a file's name that the one has in its own under which it is made.
 const OF_NAME: usize = 40;
 /// Digits behind them.
 const DIGITS: usize = 16;
 
-/// Removes directories in which `path` was made by processes that are gone. Nobody else makes it now: the folder is locked.
-pub(crate) fn remove(path: &Path) {
-    let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return };
-    let begin: String = name.to_string_lossy().chars().take(OF_NAME).collect();
-    let is_left = |name: &str| {
-        let digits = name
-            .strip_prefix('.')
-            .and_then(|rest| rest.strip_prefix(&*begin))
-            .and_then(|rest| rest.strip_prefix('.'))
-            .and_then(|rest| rest.strip_suffix(".part"));
-        digits.is_some_and(|d| d.len() == DIGITS && d.bytes().all(|b| b.is_ascii_hexdigit()))
-    };
-    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
-        let is_directory = entry.file_type().is_ok_and(|kind| kind.is_dir());
-        if is_directory && entry.file_name().to_str().is_some_and(is_left) {
+/// Halves of files, by the beginning of their names, of each folder that was looked at.
+#[derive(Default)]
+pub(crate) struct Left(Mutex<BTreeMap<PathBuf, Vec<(String, PathBuf)>>>);
+
+impl Left {
+    /// Removes what `path` was made in by processes that are gone. Nobody else makes it now: the folder is locked. A folder is
+    /// looked at once.
+    pub fn remove(&self, path: &Path) {
+        let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return };
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let halves = known.entry(folder.to_owned()).or_insert_with(|| halves(folder));
+        let begin: String = name.to_string_lossy().chars().take(OF_NAME).collect();
+        for (_, half) in halves.extract_if(.., |(of, _)| *of == begin) {
             // What cannot be removed is in nobody's way.
-            let _ = std::fs::remove_dir_all(entry.path());
+            let _ = if half.is_dir() { fs::remove_dir_all(half) } else { fs::remove_file(half) };
         }
     }
+}
+
+/// What in a folder has the name of a half: that of which it is, and its path.
+fn halves(folder: &Path) -> Vec<(String, PathBuf)> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let inner = name.to_str().and_then(|n| n.strip_prefix('.')).and_then(|n| n.strip_suffix(".part"));
+        if let Some((of, digits)) = inner.and_then(|inner| inner.rsplit_once('.'))
+            && digits.len() == DIGITS
+            && digits.bytes().all(|b| b.is_ascii_hexdigit())
+            && entry.file_type().is_ok_and(|kind| kind.is_dir() || kind.is_file())
+        {
+            found.push((of.to_owned(), entry.path()));
+        }
+    }
+    found
 }
 
 #[cfg(test)]
@@ -35,22 +53,23 @@ mod tests {
     #[test]
     fn only_what_was_made_for_that_name_goes() {
         let folder = std::env::temp_dir().join(format!("sieva-left-{}", std::process::id()));
-        let long = "é".repeat(60);
-        let left = [
-            ".a.zarr.0123456789abcdef.part".to_owned(),
-            format!(".{}.0123456789abcdef.part", "é".repeat(40)),
-        ];
+        let long = format!(".{}.0123456789abcdef.part", "é".repeat(40));
         let others =
-            ["a.zarr", ".b.zarr.0123456789abcdef.part", ".a.zarr.0123.part", ".a.zarr.part", ".sieva"];
-        for name in left.iter().map(|name| &**name).chain(others) {
-            std::fs::create_dir_all(folder.join(name).join("within")).unwrap();
+            [".b.zarr.0123456789abcdef.part", ".a.zarr.0123.part", ".a.zarr.part", ".sieva", "a.zarr"];
+        for name in [".a.zarr.0123456789abcdef.part", &long].into_iter().chain(others) {
+            fs::create_dir_all(folder.join(name).join("within")).unwrap();
         }
-        std::fs::write(folder.join(".a.zarr.fedcba9876543210.part"), b"a file").unwrap();
-        remove(&folder.join("a.zarr"));
-        remove(&folder.join(long));
-        let there = |name: &str| folder.join(name).exists();
-        assert!(!left.iter().any(|name| there(name)));
-        assert!(others.iter().all(|name| there(name)) && there(".a.zarr.fedcba9876543210.part"));
-        std::fs::remove_dir_all(folder).unwrap();
+        fs::write(folder.join(".a.zarr.fedcba9876543210.part"), b"a file").unwrap();
+        std::os::unix::fs::symlink(&folder, folder.join(".a.zarr.aaaaaaaaaaaaaaaa.part")).unwrap();
+        let left = Left::default();
+        left.remove(&folder.join("a.zarr"));
+        left.remove(&folder.join("é".repeat(60)));
+        let mut there: Vec<String> =
+            fs::read_dir(&folder).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+        there.sort();
+        let mut expected = [&others[..], &[".a.zarr.aaaaaaaaaaaaaaaa.part"]].concat();
+        expected.sort_unstable();
+        assert_eq!(there, expected);
+        fs::remove_dir_all(folder).unwrap();
     }
 }
