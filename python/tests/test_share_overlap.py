@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import sieva.share
 
-SHAPE = (40, 60, 50)
+SHAPE = (40, 60, 200)
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def step(tmp_path, monkeypatch):
     whole = rng.integers(0, 2**64 - 1, size=SHAPE, dtype="u8")
     (tmp_path / "steps").mkdir()
     with h5py.File(tmp_path / "steps" / "run.h5", "w") as file:
-        file.create_dataset("T", data=floats, chunks=(7, 11, 50), compression=4)
+        file.create_dataset("T", data=floats, chunks=(7, 11, 200), compression=4)
         file["P"], file["N"] = packed, whole
         file["P"].attrs.update({"_FillValue": np.int16(-999), "scale_factor": 0.25})
     values = np.where(packed == -999, np.nan, packed * 0.25)
@@ -71,8 +71,8 @@ def test_what_overlaps_is_kept_once_and_everybody_has_its_own(place, step, tmp_p
     held, unfinished = place.held()
     data = sum(size for key, (size, _) in held.items() if key.startswith("data/"))
     assert (data, unfinished) == (done.bytes, 0)
-    # All of T, N and P once; of T again what cyd has in runs that are too short to be worth a range each.
-    least = int(np.prod(SHAPE)) * 20 + 18 * 50 * 50 * 4
+    # All of T, N and P once; again what cyd has of T and N, in runs that are too short to be worth a range each.
+    least = int(np.prod(SHAPE)) * 20 + 18 * 50 * 200 * 12
     assert least <= data < least + 64_000
     for user, box in boxes().items():
         followed = group.follow("box", tmp_path / user, user=user)

@@ -10,6 +10,8 @@ use sieva_store::objects::Objects;
 use crate::at_once;
 use crate::record::ObjectRef;
 
+/// Bytes between two parts that are fetched with them: moving these takes less time than another request.
+const MOST_GAP: u64 = 64 << 10;
 /// Bytes of a request.
 const MOST_RUN: u64 = 8 << 20;
 /// Bytes that are fetched ahead at a time.
@@ -71,7 +73,7 @@ impl<'r> Ahead<'r> {
     }
 }
 
-/// Parts without gaps between them, as long as a request may be; no part alone.
+/// Parts without long gaps between them, as long as a request may be; no part alone.
 fn runs(mut wanted: Vec<&ObjectRef>) -> Vec<Run<'_>> {
     wanted.retain(|part| {
         part.size > 0
@@ -84,7 +86,11 @@ fn runs(mut wanted: Vec<&ObjectRef>) -> Vec<Run<'_>> {
     for part in wanted {
         let end = part.offset + part.size;
         match runs.last_mut() {
-            Some(run) if run.key == part.key && part.offset <= run.end && end - run.begin <= MOST_RUN => {
+            Some(run)
+                if run.key == part.key
+                    && part.offset.saturating_sub(run.end) <= MOST_GAP
+                    && end - run.begin <= MOST_RUN =>
+            {
                 run.end = run.end.max(end);
                 run.parts += 1;
             }
@@ -117,10 +123,14 @@ mod tests {
     }
 
     #[test]
-    fn parts_side_by_side_are_one_request_and_those_with_gaps_are_not() {
+    fn parts_side_by_side_are_one_request_and_those_far_apart_are_not() {
         let parts =
             [part("b", 0, 9), part("a", 30, 5), part("a", 10, 10), part("a", 0, 10), part("a", 35, 1)];
-        assert_eq!(of(&parts), [("a".to_owned(), 0, 20, 2), ("a".to_owned(), 30, 36, 2)]);
+        assert_eq!(of(&parts), [("a".to_owned(), 0, 36, 4)]);
+        let far =
+            [part("a", 0, 10), part("a", 10, 10), part("a", 21 + MOST_GAP, 5), part("a", 26 + MOST_GAP, 1)];
+        let from = 21 + MOST_GAP;
+        assert_eq!(of(&far), [("a".to_owned(), 0, 20, 2), ("a".to_owned(), from, from + 6, 2)]);
         // What two want is fetched once; a part within another one belongs to it.
         let parts = [part("a", 0, 10), part("a", 0, 10), part("a", 2, 3), part("a", 10, 1), part("b", 0, 1)];
         assert_eq!(of(&parts), [("a".to_owned(), 0, 11, 4)]);

@@ -15,8 +15,9 @@ use crate::made::Made;
 
 /// The most runs of positions of a result: of more, each is too short to pay.
 const MOST_RUNS: usize = 1024;
-/// Bytes from which on a range is stored once: each takes some of an index, and of those who fetch a request.
-const LEAST: u64 = 16 << 10;
+/// Bytes from which on a range is stored once: each takes some of an index, and of those who fetch a request, in the time of which a
+/// store moves about so many.
+const LEAST: u64 = 256 << 10;
 /// The most ranges of a column that are taken from what others have: each takes some of an index.
 const MOST_SHARED: usize = 64;
 /// Bytes that are compared at once.
@@ -259,12 +260,13 @@ fn shared(
     Ok(found)
 }
 
-/// Notes the values of a column that are stored with a result: those of rows that nothing was known of.
+/// Notes the values of a column that are stored with a result: those of rows that nothing was known of, in runs that are long
+/// enough for others to share. Short ones would cut longer ones of others into pieces.
 fn note(known: &mut BTreeMap<u64, (u64, Segment)>, rows: &RowsAt, place: &ColumnPlace, number: usize) {
     let mut row = 0;
     for &(first, count) in &rows.runs {
         let end = first + count;
-        let mut position = first;
+        let mut position = if count * place.width < LEAST { end } else { first };
         while position < end {
             let covering = known.range(..=position).next_back().filter(|(_, (stop, _))| position < *stop);
             if let Some((_, &(stop, _))) = covering {

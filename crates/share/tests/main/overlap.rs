@@ -8,13 +8,13 @@ use sieva_store::objects::Objects;
 use crate::memory::Memory;
 use crate::world::{Scratch, ask_in, check, classic, files, follow, keys, options, produce};
 
-const ROWS: u32 = 100_000;
+const ROWS: u32 = 1_000_000;
 /// What members ask for: ranges of positions that overlap, one of them with a column more.
 const ASKS: [(&str, &str); 4] = [
-    ("ada", "SELECT v WHERE idx(x) < 60000"),
-    ("bob", "SELECT v WHERE idx(x) >= 30000 AND idx(x) < 90000"),
-    ("cyd", "SELECT 2 * v AS w, v WHERE idx(x) >= 10000 AND idx(x) < 20000"),
-    ("dan", "SELECT v WHERE idx(x) >= 95000"),
+    ("ada", "SELECT v WHERE idx(x) < 600000"),
+    ("bob", "SELECT v WHERE idx(x) >= 300000 AND idx(x) < 900000"),
+    ("cyd", "SELECT 2 * v AS w, v WHERE idx(x) >= 100000 AND idx(x) < 200000"),
+    ("dan", "SELECT v WHERE idx(x) >= 950000"),
 ];
 
 fn group(scratch: &Scratch, memory: &Arc<Memory>, format: &str) -> Group {
@@ -28,7 +28,7 @@ fn group(scratch: &Scratch, memory: &Arc<Memory>, format: &str) -> Group {
 
 /// A pass that puts all results together.
 fn packed(group: &Group, name: &str) -> sieva::Result<Produced> {
-    let packed = ProducerOptions { packing: Packing::Partial, object_size: Some(8 << 20), ..options() };
+    let packed = ProducerOptions { packing: Packing::Partial, object_size: Some(32 << 20), ..options() };
     Producer::open(group, name)?.pass(&packed)
 }
 
@@ -47,9 +47,9 @@ fn ranges_that_overlap_are_stored_once_and_files_are_what_they_are_apart() {
         let done = packed(&one, "model").unwrap();
         produce(&other, "model").unwrap();
         assert_eq!((done.entries, done.failed, done.bytes), (4, 0, stored(&together)));
-        // 90000 values of v of those that overlap, 5000 more, and 10000 of w; a head for each.
-        let least = 95_000 * 4 + 10_000 * 8;
-        let all = least + (30_000 + 10_000) * 4;
+        // 900000 values of v of those that overlap, 50000 more, and 100000 of w; a head for each.
+        let least = 950_000 * 4 + 100_000 * 8;
+        let all = least + (300_000 + 100_000) * 4;
         assert!((least..least + 4 * 4096).contains(&stored(&together)), "{}", stored(&together));
         assert!(stored(&apart) > all);
         check(&together);
