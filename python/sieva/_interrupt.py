@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from sieva._output.variable import Container, Variable
 
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @contextmanager

@@ -495,7 +495,7 @@ def stats_text(stats: dict[str, Any]) -> str:
 
 def main(args: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:  # as of a job in the background
             signal.signal(number, _stop)
     given = list(sys.argv[1:] if args is None else args)

@@ -402,3 +402,30 @@ def test_a_bp_file_that_ends_its_reader_costs_itself_alone(place, monkeypatch):
     sieva_share("follow", group, "least", "-o", place / "least", "--once", "--as", "ada")
     (found,) = (place / "least").glob("*.csv")
     assert found.read_text().split() == ["least", "991.0"]
+
+
+def test_a_record_that_cannot_be_opened_is_the_matter_of_whom_it_is_of(place):
+    group = sieva.share.create(str(place / "group"), place / "steps", producer="model")
+    for user in ("ada", "bob"):
+        group.ask("mean", "SELECT avg(T) AS m", user=user)
+    group.produce(settle=0)
+    group.follow("mean", place / "bob", user="bob")
+    record = place / "group" / "users" / "bob" / "taken.json"
+    kept = record.read_bytes()
+    record.unlink()
+    record.mkdir()
+    before = sorted((place / "group" / "data").rglob("*"))
+    write_step(place / "steps" / "run.0001.h5", 1)
+    for answers in (1, 0):
+        done = group.produce(settle=0)
+        assert (done.answers, done.deleted, len(done.troubles)) == (answers, 0, 1)
+        assert "not a regular file" in str(done.troubles[0])
+    # Nothing is deleted that it might name.
+    assert set(before) <= set((place / "group" / "data").rglob("*"))
+    assert len(group.follow("mean", place / "ada", user="ada").files) == 2
+    assert any("not a regular file" in one for one in group.status()["wrong"])
+    record.rmdir()
+    record.write_bytes(kept)
+    done = group.produce(settle=0)
+    assert (done.answers, done.troubles) == (1, [])
+    assert len(group.follow("mean", place / "bob", user="bob").files) == 1

@@ -71,7 +71,7 @@ def test_what_overlaps_is_kept_once_and_everybody_has_its_own(place, step, tmp_p
     held, unfinished = place.held()
     data = sum(size for key, (size, _) in held.items() if key.startswith("data/"))
     assert (data, unfinished) == (done.bytes, 0)
-    # All of T, N and P once; again what cyd has of T and N, in runs that are too short to be worth a range each.
+    # All of T, N and P once; again what cyd has of T and N, in runs that are not worth a range each.
     least = int(np.prod(SHAPE)) * 20 + 18 * 50 * 200 * 12
     assert least <= data < least + 64_000
     for user, box in boxes().items():

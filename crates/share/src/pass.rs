@@ -37,10 +37,12 @@ pub(crate) struct Pass<'p> {
     members: Vec<Member>,
     /// Who was a member once and is no longer.
     gone: Vec<String>,
-    /// Members of whom a record is wrong: nothing is made for them.
+    /// Members of whom a record is wrong, or cannot be opened: nothing is made for them.
     pub troubles: Vec<Trouble>,
     /// What was made for these before.
     kept: Vec<IndexRecord>,
+    /// Whether a record could not be opened: what it names is not known, and nothing is deleted.
+    pub is_blind: bool,
     /// The answers of the pass.
     pub meter: Meter,
 }
@@ -73,17 +75,18 @@ impl<'p> Pass<'p> {
         let known = at_once::map(group.objects.at_once(), &users, |user| {
             match Member::of(group, name, user, &numbers) {
                 // One wrong record is the matter of whom it is of.
-                Err(e) if record::is_of_record(&e) => Ok(Err(e)),
+                Err(e) if record::is_of_record(&e) || record::cannot_be_opened(&e) => Ok(Err(e)),
                 known => known.map(Ok),
             }
         })?;
         let (mut troubles, mut kept) = (Vec::new(), Vec::new());
-        let (mut members, mut gone) = (Vec::new(), Vec::new());
+        let (mut members, mut gone, mut is_blind) = (Vec::new(), Vec::new(), false);
         for (user, member) in users.into_iter().zip(known) {
             match member {
                 Ok(None) => gone.push(user),
                 Ok(Some(member)) => members.push(member),
                 Err(error) => {
+                    is_blind |= record::cannot_be_opened(&error);
                     kept.extend(group.index(&user, name).ok().flatten());
                     troubles.push(Trouble { step: user, error });
                 }
@@ -104,6 +107,7 @@ impl<'p> Pass<'p> {
             gone,
             troubles,
             kept,
+            is_blind,
             meter: Meter::default(),
         })
     }

@@ -277,7 +277,9 @@ impl Producer {
         let mut done = Produced { waiting: pass.waiting, troubles, ..Produced::default() };
         pass.register()?;
         pass.put_indexes()?;
-        done.deleted = sweep(&self.group, &self.name, pass.indexes())? + self.group.sweep_published()?;
+        if !pass.is_blind {
+            done.deleted = sweep(&self.group, &self.name, pass.indexes())? + self.group.sweep_published()?;
+        }
         let mut turns = Turns::new(turn, pass.member_count());
         let ready = std::mem::take(&mut pass.ready);
         if progress.is_wanted() {

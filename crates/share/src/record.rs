@@ -453,6 +453,12 @@ pub(crate) fn write<R: Record>(objects: &dyn Objects, key: &str, record: &R) -> 
     objects.put(key, &bytes)
 }
 
+/// Whether a record is there and cannot be opened: what it says is not known. Of a folder that is shared this is one file with the
+/// rights of whom it is of, or something else in its place.
+pub(crate) fn cannot_be_opened(e: &Error) -> bool {
+    e.kind() == ErrorKind::PermissionDenied || e.message().ends_with("not a regular file")
+}
+
 /// Whether a record is wrong, rather than the store.
 pub(crate) fn is_of_record(e: &Error) -> bool {
     matches!(e.kind(), ErrorKind::CorruptFile | ErrorKind::LinkRefused | ErrorKind::Unsupported)

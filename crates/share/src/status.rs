@@ -6,7 +6,7 @@ use sieva::Result;
 use crate::collect::Numbers;
 use crate::group::Group;
 use crate::published::Published;
-use crate::record::{Ask, Entry, Step, is_of_record};
+use crate::record::{Ask, Entry, Step, cannot_be_opened, is_of_record};
 use crate::zones;
 
 /// A group.
@@ -80,7 +80,7 @@ impl Group {
         }
         for user in self.members()? {
             match self.member_status(&user, &producers) {
-                Err(e) if is_of_record(&e) => status.wrong.push(e.to_string()),
+                Err(e) if is_of_record(&e) || cannot_be_opened(&e) => status.wrong.push(e.to_string()),
                 asks => match asks? {
                     asks if asks.is_empty() => status.silent.push(user),
                     asks => status.asks.extend(asks),
