@@ -50,12 +50,20 @@ impl Code<'_> {
     /// # Errors
     /// Those of [`Function::compile`] that no column could change.
     pub fn check(self) -> Result<()> {
+        self.is_reduction().map(drop)
+    }
+
+    /// Whether it is a reduction: `step` and `finish`.
+    ///
+    /// # Errors
+    /// As [`Code::check`].
+    pub fn is_reduction(self) -> Result<bool> {
         match self {
             Self::C(text) => c::look(text),
             Self::Wasm(bytes) => match engine(Kind::Foreign) {
-                Ok(_) => form_of_module(bytes).map(drop),
+                Ok(_) => Ok(matches!(form_of_module(bytes)?.1, Form::Reduce { .. })),
                 // A machine that runs no code can still send some to one that does.
-                Err(_) => module::bounded(bytes),
+                Err(_) => module::bounded(bytes).map(|()| false),
             },
         }
     }

@@ -33,4 +33,4 @@ pub use c::Input;
 pub use code::{Code, Function};
 pub use element::Element;
 pub use limits::Limits;
-pub use run::{Each, Run, Slice, Values, Wrong};
+pub use run::{Each, Reduce, Run, Slice, States, Values, Wrong};

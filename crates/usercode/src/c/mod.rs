@@ -23,8 +23,8 @@ pub(crate) struct Compiled {
     pub form: Form,
 }
 
-/// Looks whether a text is one of the language, as far as that is known without columns.
-pub(crate) fn look(text: &str) -> Result<()> {
+/// Looks whether a text is one of the language, as far as that is known without columns; and whether it is a reduction.
+pub(crate) fn look(text: &str) -> Result<bool> {
     check::look(text)
 }
 

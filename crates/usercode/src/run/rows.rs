@@ -153,6 +153,24 @@ impl Run {
         self.guest.row_reached()
     }
 
+    /// The instance.
+    pub(super) fn guest(&mut self) -> &mut Guest {
+        &mut self.guest
+    }
+
+    /// Bytes of the memory of the instance.
+    pub(super) fn size(&self) -> usize {
+        self.guest.size()
+    }
+
+    /// What a reduction comes to so far.
+    pub(super) fn value(&mut self) -> Result<Values> {
+        self.out.clear();
+        let address: u32 = self.guest.call("sieva_finish", ())?;
+        self.take(address, None)?;
+        self.out.pop().ok_or_else(|| Error::new(ErrorKind::Internal, "no value came out of code"))
+    }
+
     /// Whether its time is over.
     pub(super) fn is_out_of_time(&self) -> bool {
         self.guest.is_out_of_time()
@@ -413,8 +431,8 @@ impl Run {
         match self.function.0.form {
             Form::Proc => self.whole(row_length)?,
             Form::Reduce { .. } => {
-                let address: u32 = self.guest.call("sieva_finish", ())?;
-                self.take(address, None)?;
+                let value = self.value()?;
+                self.out.push(value);
             }
             // Of no rows the type is known by asking for none.
             Form::Map if self.out.is_empty() => self.piece_of(&empty(self.places.len()), 0)?,

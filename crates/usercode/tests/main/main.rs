@@ -4,6 +4,7 @@
 mod each;
 mod examples;
 mod given;
+mod groups;
 mod hostile;
 mod language;
 mod math;

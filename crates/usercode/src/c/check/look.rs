@@ -12,16 +12,17 @@ use crate::c::types::Ty;
 use crate::code::MOST_COLUMNS;
 use crate::element::Element;
 
-/// Checks what no column could change.
-pub(crate) fn look(text: &str) -> Result<()> {
+/// Checks what no column could change, and tells whether it is a reduction.
+pub(crate) fn look(text: &str) -> Result<bool> {
     let program = parse(text)?;
     let names: Vec<&str> = program.functions.iter().map(|function| &*function.name).collect();
     let asked = Asked::of(&program.functions, &names)?;
     let of_rows = asked.of_rows().and_then(|name| program.functions.iter().find(|f| f.name == name));
     match of_rows {
-        Some(function) => of_parameters(text, function),
-        None => of_any(text),
+        Some(function) => of_parameters(text, function)?,
+        None => of_any(text)?,
     }
+    Ok(asked.is_reduce())
 }
 
 /// A function of rows sees its parameters alone: columns of just these types fit best.

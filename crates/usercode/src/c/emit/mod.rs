@@ -10,6 +10,7 @@ mod row;
 mod value;
 
 use std::collections::HashMap;
+use std::ops::Range;
 
 use wasm_encoder::{
     CodeSection, ConstExpr, DataSection, ExportKind, ExportSection, FunctionSection, GlobalSection,
@@ -25,6 +26,7 @@ use layout::Layout;
 use crate::c::lex::Pos;
 use crate::c::tree::{Form, Function, Program};
 use crate::c::types::Ty;
+use crate::element::Element;
 
 const PAGE: u64 = 1 << 16;
 /// The global with the row that a function of each row has come to.
@@ -37,6 +39,10 @@ pub(crate) struct Emitted {
     pub bytes: Vec<u8>,
     /// Of each function its marks, by offsets in its body.
     pub marks: Vec<Vec<Mark>>,
+    /// Of a reduction, where its state lies: the variables of the file.
+    pub state: Option<Range<usize>>,
+    /// The type of what comes out.
+    pub output: Element,
 }
 
 /// Compiles a program.
@@ -180,7 +186,9 @@ impl Sections {
         let mut module = wasm_encoder::Module::new();
         module.section(&self.types).section(&self.functions).section(&memories).section(&globals);
         module.section(&self.exports).section(&self.code).section(&data);
-        Emitted { bytes: module.finish(), marks: self.marks }
+        let of_file = layout.file as usize..(layout.file + program.file) as usize;
+        let state = matches!(program.form, Form::Reduce { .. }).then_some(of_file);
+        Emitted { bytes: module.finish(), marks: self.marks, state, output: program.output }
     }
 }
 
