@@ -246,8 +246,8 @@ def test_other_code_is_another_question(path):
         ),
         (
             {"f": "void step(double x) { } int finish() { return 1; }"},
-            errors.Unsupported,
-            "no function of each row",
+            errors.SyntaxError_,
+            "an aggregate cannot stand here",
         ),
         ({"f": "return input.vals[0];"}, errors.Unsupported, "no function of each row"),
         ({"f": b"\0asm\1\0\0\0"}, errors.TypeMismatch, "does not export its memory"),

@@ -181,7 +181,8 @@ enum sieva_purpose {
  * called from any thread, by many at once, for as long as a source or what was made of it is open. */
 typedef int32_t (*sieva_may_open)(void *context, int32_t purpose, const char *asked, const char *real);
 
-/* A function that comes as code: a map, which gives a value of each row, or a filter, which is a condition. */
+/* A function that comes as code: a map, which gives a value of each row, a filter, which is a condition, or a reduction, which is
+ * an aggregate. */
 typedef struct sieva_function {
     const char *name;    /* how SQL calls it */
     const uint8_t *code; /* text of the C subset, or a WebAssembly module */

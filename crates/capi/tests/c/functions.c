@@ -5,6 +5,8 @@ static const char WARM[] = "double map(double x) { return x * 1.8 + 32; }";
 static const char SHARE[] = "long map(long of, int all) { return all / of; }";
 static const char SMALL[] = "int filter(int x) { return x > -50 && x < 50; }";
 
+static const char MANY[] = "long n; void step(double x) { n++; } long finish() { return n; }";
+
 static uint64_t hits(const sieva_source *source, const char *condition)
 {
     sieva_query *query;
@@ -21,6 +23,7 @@ void test_functions(const char *path)
         { "warm", (const uint8_t *)WARM, strlen(WARM) },
         { "Share", (const uint8_t *)SHARE, strlen(SHARE) },
         { "small", (const uint8_t *)SMALL, strlen(SMALL) },
+        { "many", (const uint8_t *)MANY, strlen(MANY) },
     };
     sieva_options options = SIEVA_OPTIONS_INIT;
     sieva_source *source;
@@ -30,7 +33,7 @@ void test_functions(const char *path)
     if (getenv("SIEVA_NO_CODE"))
         return;
     options.functions = functions;
-    options.function_count = 3;
+    options.function_count = 4;
     OK(sieva_open(path, &options, &source));
     for (int k = 0; k < N; k++) {
         int32_t of = ocean.i32[k];
@@ -41,6 +44,18 @@ void test_functions(const char *path)
     EXPECT(warm > 0 && hits(source, "warm(f64) > 60") == warm);
     EXPECT(small > 0 && hits(source, "small(i32)") == small);
     EXPECT(hits(source, "i32 <> 0 AND share(i32, 1000) = 7") == share);
+
+    /* A reduction is an aggregate. */
+    char sql[128];
+    sieva_plan *plan;
+    snprintf(sql, sizeof sql, "SELECT many(f64) WHERE warm(f64) > 60 HAVING many(f64) = %llu", (unsigned long long)warm);
+    OK(sieva_plan_sql(source, sql, &plan));
+    OK(sieva_plan_query(source, plan, NULL, &query));
+    OK(sieva_query_nhits(query, &n));
+    EXPECT(n == 1);
+    sieva_query_free(query);
+    sieva_plan_free(plan);
+    query = NULL;
 
     /* A row for which a function fails, and a function that is none. */
     int32_t status = sieva_query_text(source, "share(i32 - i32, 1) = 7", &query);

@@ -1,6 +1,7 @@
 //! What may be asked in parts, and of which queries.
 
 use sieva_plan::{Expr, Plan, SourceRef, Step};
+use sieva_query::aggregate::Aggregate;
 use sieva_query::bind::Body;
 use sieva_types::{Error, ErrorKind, Result};
 
@@ -54,7 +55,8 @@ impl TaskKind {
 
     /// What answers all that may be asked of a query.
     pub(super) fn of(query: &Query) -> Self {
-        if query.is_grouped() { Self::Groups } else { Self::Selection }
+        let by_groups = query.is_grouped() && !query.known().reduces_in_order();
+        if by_groups { Self::Groups } else { Self::Selection }
     }
 
     /// That it is to be had of a query in parts.
@@ -69,6 +71,14 @@ impl TaskKind {
             }
             (Self::Count, Body::Rows) if query.bound().distinct => {
                 refuse("tasks that count different rows: one may be in many", "ask for the selection")
+            }
+            (Self::Groups, Body::Groups { aggregates, .. })
+                if aggregates.iter().any(|(a, _)| *a == Aggregate::Reduction) =>
+            {
+                refuse(
+                    "tasks of the groups of a reduction of yours, which sees its rows in their order",
+                    "ask for the selection, of which the groups are made in the end",
+                )
             }
             (Self::Groups, Body::Groups { aggregates, .. })
                 if aggregates.iter().any(|(a, _)| a.needs_range()) =>

@@ -69,7 +69,13 @@ pub enum Aggregate {
         /// The outer edges; none: the least and greatest value, to be found first.
         range: Option<(f64, f64)>,
     },
+    /// A reduction that came as code, which stands with its arguments where others have theirs. Its rows are taken in in their
+    /// order, and it has no accumulator.
+    Reduction,
 }
+
+/// What plans call [`Aggregate::Reduction`]; its argument is the call of the function.
+pub(crate) const REDUCTION: &str = "reduce";
 
 impl Aggregate {
     /// The names in queries, for messages.
@@ -157,6 +163,7 @@ impl Aggregate {
             Self::Quantile(_) => "quantile",
             Self::Median => "median",
             Self::Histogram { .. } => "histogram",
+            Self::Reduction => REDUCTION,
         }
     }
 
@@ -169,7 +176,7 @@ impl Aggregate {
         let input = input.unwrap_or(ValueType::F64);
         match self {
             Self::Count | Self::CountValues | Self::CountDistinct => return Ok(Some(ValueType::I64)),
-            Self::Min | Self::Max => return Ok(Some(input)),
+            Self::Min | Self::Max | Self::Reduction => return Ok(Some(input)),
             _ => {}
         }
         match (self, input) {

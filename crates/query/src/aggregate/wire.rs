@@ -49,6 +49,8 @@ pub(crate) fn write_kind(w: &mut Writer, aggregate: &Aggregate, input: Option<Va
         Aggregate::Median => 11,
         Aggregate::Quantile(_) => 12,
         Aggregate::Histogram { .. } => 13,
+        // States of code are not written.
+        Aggregate::Reduction => 14,
     };
     w.byte(code);
     match *aggregate {

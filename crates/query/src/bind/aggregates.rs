@@ -4,17 +4,18 @@ use std::collections::HashMap;
 
 use sieva_types::{Error, ErrorKind, Result};
 
-use super::{Binder, Value};
+use super::{Binder, Value, reduction_of_code, unknown_function};
 use crate::aggregate::Aggregate;
 use crate::ast::{Expr, Literal};
+use crate::code::Functions;
 use crate::values::Scalar;
 
 /// Whether an aggregate stands anywhere in the expression.
-pub fn has_aggregate(expr: &Expr) -> bool {
+pub fn has_aggregate(expr: &Expr, functions: &Functions) -> bool {
     let mut found = false;
     expr.walk(&mut |e| {
         if let Expr::Call { function, .. } = e {
-            found |= Aggregate::is_name(function);
+            found |= Aggregate::is_name(function) || functions.is_reduction(function);
         }
     });
     found
@@ -72,7 +73,7 @@ impl Binder<'_> {
             return Ok(Some(Value::Key(key)));
         }
         let Expr::Call { function, args, distinct, star } = expr else { return Ok(None) };
-        if !Aggregate::is_name(function) {
+        if !Aggregate::is_name(function) && !self.options.functions.is_reduction(function) {
             return Ok(None);
         }
         if let Some(&known) = groups.calls.get(expr) {
@@ -100,6 +101,9 @@ fn bind_call(
     distinct: bool,
     star: bool,
 ) -> Result<(Aggregate, Option<Value>)> {
+    if binder.options.functions.is_reduction(function) {
+        return Ok((Aggregate::Reduction, Some(bind_reduction(binder, function, args, distinct, star)?)));
+    }
     let mut parameters = Vec::new();
     for arg in args.iter().skip(1) {
         let Value::Constant(v) = binder.value(arg)? else {
@@ -115,12 +119,44 @@ fn bind_call(
     let value = match args.first() {
         None if star => None,
         None => return Err(Error::new(ErrorKind::Syntax, format!("{function}() needs an argument"))),
-        Some(arg) if has_aggregate(arg) => {
-            return Err(Error::new(ErrorKind::Syntax, format!("an aggregate within {function}(): {arg}")));
-        }
-        Some(arg) => Some(binder.value(arg)?),
+        Some(arg) => Some(argument(binder, function, arg)?),
     };
     Ok((aggregate, value))
+}
+
+/// What an aggregate takes in, which is of rows.
+fn argument(binder: &mut Binder<'_>, function: &str, arg: &Expr) -> Result<Value> {
+    if has_aggregate(arg, binder.options.functions) {
+        return Err(Error::new(ErrorKind::Syntax, format!("an aggregate within {function}(): {arg}")));
+    }
+    binder.value(arg)
+}
+
+/// What a reduction that came as code takes in: all of its arguments are of rows.
+fn bind_reduction(
+    binder: &mut Binder<'_>,
+    function: &str,
+    args: &[Expr],
+    distinct: bool,
+    star: bool,
+) -> Result<Value> {
+    if star {
+        let message = format!("{function}(*) has no meaning: only count(*) does");
+        return Err(
+            Error::new(ErrorKind::InvalidValue, message).hint("write its arguments, as 'step' has them")
+        );
+    }
+    if distinct {
+        let message = format!("{function}(DISTINCT ...) is not supported, only count(DISTINCT x) is");
+        return Err(Error::new(ErrorKind::Unsupported, message).hint("'step' is called for each row"));
+    }
+    if args.is_empty() {
+        return Err(Error::new(ErrorKind::Syntax, format!("{function}() needs an argument")));
+    }
+    let args = args.iter().map(|arg| argument(binder, function, arg)).collect::<Result<Vec<_>>>()?;
+    let functions = binder.options.functions;
+    let found = reduction_of_code(functions, function, args, &binder.arrays, &|v| binder.type_of(v))?;
+    found.ok_or_else(|| unknown_function(function))
 }
 
 fn literal(value: &Scalar) -> Literal {

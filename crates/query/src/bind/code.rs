@@ -24,6 +24,19 @@ pub(crate) fn call_of_code(
     Ok(functions.called(function, elements)?.map(|called| Value::Code(Arc::new(called), args)))
 }
 
+/// A call of a reduction that came as code, as what is aggregated; none where there is none of the name.
+pub(crate) fn reduction_of_code(
+    functions: &Functions,
+    function: &str,
+    args: Vec<Value>,
+    arrays: &[BoundArray],
+    type_of: &dyn Fn(&Value) -> Result<Option<ValueType>>,
+) -> Result<Option<Value>> {
+    let element = |(i, v): (usize, &Value)| element(v, arrays, type_of(v)?, function, i);
+    let elements = || args.iter().enumerate().map(element).collect();
+    Ok(functions.reducer(function, elements)?.map(|reducer| Value::Reduced(Arc::new(reducer), args)))
+}
+
 /// The type in which code sees an argument: that of what is stored, where it is an array as it stands.
 fn element(
     value: &Value,

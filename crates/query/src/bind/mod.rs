@@ -29,10 +29,10 @@ use sieva_types::Result;
 
 use crate::aggregate::Aggregate;
 use crate::ast::{BinaryOp, CompareOp, Expr, Select};
-use crate::code::{Called, Functions};
+use crate::code::{Called, Functions, Reducer};
 use crate::raw::{KeySet, StoredDomain};
 use crate::values::{Constants, Function, LikePattern, ValueType, Vector};
-pub(crate) use code::call_of_code;
+pub(crate) use code::{call_of_code, reduction_of_code};
 pub(crate) use condition::attribute;
 pub use dates::part_of;
 pub(crate) use dates::{date_number, date_part, no_time, time_units};
@@ -147,6 +147,8 @@ pub enum Value {
     Call(Function, Vec<Value>),
     /// A function that came as code, of values.
     Code(Arc<Called>, Vec<Value>),
+    /// What a reduction that came as code takes in: stands in an aggregate alone.
+    Reduced(Arc<Reducer>, Vec<Value>),
     /// A part of the date that a time coordinate's value means.
     Date(DatePart, usize),
     /// The one value of a subquery that was not answered yet, and its type.
@@ -167,7 +169,8 @@ impl Value {
             Self::Negate(a) | Self::Not(a) | Self::IsNull(a) | Self::Like(a, _) | Self::OneOf(a, _) => {
                 vec![a]
             }
-            Self::And(v) | Self::Or(v) | Self::Call(_, v) | Self::Code(_, v) => v.iter().collect(),
+            Self::And(v) | Self::Or(v) => v.iter().collect(),
+            Self::Call(_, v) | Self::Code(_, v) | Self::Reduced(_, v) => v.iter().collect(),
             _ => Vec::new(),
         }
     }

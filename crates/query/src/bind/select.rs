@@ -40,7 +40,10 @@ impl Binder<'_> {
         };
         let grouped = !select.group_by.is_empty()
             || select.having.is_some()
-            || items.unwrap_or(&[]).iter().any(|i| super::aggregates::has_aggregate(&i.expr));
+            || items
+                .unwrap_or(&[])
+                .iter()
+                .any(|i| super::aggregates::has_aggregate(&i.expr, self.options.functions));
         let (body, outputs, order_by) = if grouped {
             self.groups(select, items)?
         } else {

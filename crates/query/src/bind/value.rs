@@ -157,6 +157,9 @@ impl Binder<'_> {
             return self.date_call(function, part, args);
         }
         let args_of = |this: &mut Self| args.iter().map(|a| this.value(a)).collect::<Result<Vec<_>>>();
+        if self.options.functions.is_reduction(function) {
+            return Err(misplaced_aggregate(whole));
+        }
         if self.options.functions.identity(function).is_some() {
             let args = args_of(self)?;
             let found =
@@ -297,6 +300,7 @@ pub(crate) fn type_of(
             Some(f.result_type(&types)?)
         }
         Value::Code(f, _) => Some(f.result_type()),
+        Value::Reduced(f, _) => Some(f.result_type()),
         Value::Subquery(_, value_type) => *value_type,
         Value::Unknown(value_type) => Some(*value_type),
         Value::Key(i) => keys.get(*i).copied().flatten(),

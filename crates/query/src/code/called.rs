@@ -11,8 +11,17 @@ use sieva_usercode::{Each, Element, Function, Limits, Slice, Wrong};
 use super::columns::{Argument, Collected};
 use crate::values::{Failed, Shape, ValueType, Vector};
 
-/// Rows that are handed over at once: what is made of them stays in the processor's cache.
-const ROWS: usize = 1 << 14;
+/// Rows that are handed over at once, each time with as much time: what is made of them stays in the processor's cache.
+pub(super) const ROWS: usize = 1 << 14;
+
+/// The widest type of the kind of one that code gives.
+pub(super) fn widest(element: Element) -> ValueType {
+    match element {
+        Element::F32 | Element::F64 => ValueType::F64,
+        Element::U64 => ValueType::U64,
+        _ => ValueType::I64,
+    }
+}
 
 /// A function of values. Its result is missing where an argument is; a row for which it fails is one whose value cannot be
 /// represented.
@@ -46,12 +55,7 @@ impl Called {
         limits: &Limits,
     ) -> Result<Self> {
         let each = Each::new(function, limits)?;
-        let result = match each.element() {
-            _ if function.selects() => ValueType::Bool,
-            Element::F32 | Element::F64 => ValueType::F64,
-            Element::U64 => ValueType::U64,
-            _ => ValueType::I64,
-        };
+        let result = if function.selects() { ValueType::Bool } else { widest(each.element()) };
         Ok(Self { identity, each, elements, result })
     }
 

@@ -1,5 +1,7 @@
 //! Columns of values as code sees them, and back: little-endian bytes of the types that are stored.
 
+use std::ops::Range;
+
 use sieva_types::{Error, ErrorKind, Result, large};
 use sieva_usercode::{Element, Slice};
 
@@ -61,6 +63,13 @@ impl Argument {
 
     pub(super) fn slice(&self) -> Slice<'_> {
         Slice { data: &self.data, valid: self.any_missing.then_some(&*self.valid) }
+    }
+
+    /// Some of the rows that were taken.
+    pub(super) fn part(&self, rows: Range<usize>) -> Slice<'_> {
+        let size = self.element.size();
+        let valid = self.any_missing.then(|| &self.valid[rows.clone()]);
+        Slice { data: &self.data[rows.start * size..rows.end * size], valid }
     }
 }
 

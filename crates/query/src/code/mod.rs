@@ -1,10 +1,11 @@
 //! Functions that come with a query as code (DR8 of Scibox): by name in SQL, compiled once for each list of types.
 //!
 //! A map is a function of numbers, a filter a condition. They are asked as any function is, a column at a time; see
-//! [`Called`]. In plans they have the name of [`sieva_plan::given_name`], so that other code is another question.
+//! [`Called`]. A reduction is an aggregate: see [`Reducer`]. In plans they have the name of [`sieva_plan::given_name`], so that other code is another question.
 
 mod called;
 mod columns;
+mod reducer;
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -18,6 +19,7 @@ use crate::aggregate::Aggregate;
 use crate::bind::date_part;
 use crate::values;
 pub use called::Called;
+pub use reducer::{Reducer, Reduction, Rows};
 
 /// Names that mean something in queries, besides those of functions, aggregates and parts of dates.
 const TAKEN: [&str; 5] = ["idx", "raw", "attr", "tag", "glob"];
@@ -33,6 +35,7 @@ pub struct Functions {
 struct Given {
     /// Its name in plans.
     identity: Arc<str>,
+    is_reduction: bool,
     code: Vec<u8>,
     compiled: Mutex<HashMap<Vec<Element>, Function>>,
 }
@@ -53,9 +56,10 @@ impl Functions {
         for (name, code) in given {
             let name = name.as_ref().to_lowercase();
             check_name(&name)?;
-            Code::of_bytes(&code).and_then(Code::check).map_err(|e| e.at(format!("function '{name}'")))?;
+            let looked_at = Code::of_bytes(&code).and_then(Code::is_reduction);
+            let is_reduction = looked_at.map_err(|e| e.at(format!("function '{name}'")))?;
             let identity = given_name(&name, &code).into();
-            let of = Given { identity, code, compiled: Mutex::default() };
+            let of = Given { identity, is_reduction, code, compiled: Mutex::default() };
             if all.insert(name.clone(), of).is_some() {
                 return Err(Error::new(ErrorKind::InvalidValue, format!("two functions '{name}'"))
                     .hint("upper and lower case are the same in the names of functions"));
@@ -80,6 +84,11 @@ impl Functions {
         self.all.get(name).map(|given| &*given.identity)
     }
 
+    /// Whether a text or a plan means a reduction by this name.
+    pub fn is_reduction(&self, function: &str) -> bool {
+        self.all.get(written_name(function)).is_some_and(|given| given.is_reduction)
+    }
+
     /// The function that a text or a plan calls so; none where there is none of the name. The types of its arguments
     /// are asked for where there is one.
     ///
@@ -91,6 +100,27 @@ impl Functions {
         function: &str,
         elements: impl FnOnce() -> Result<Vec<Element>>,
     ) -> Result<Option<Called>> {
+        self.made(function, elements, Called::new)
+    }
+
+    /// The same of a reduction.
+    ///
+    /// # Errors
+    /// As [`Functions::called`], and of [`Reducer`].
+    pub(crate) fn reducer(
+        &self,
+        function: &str,
+        elements: impl FnOnce() -> Result<Vec<Element>>,
+    ) -> Result<Option<Reducer>> {
+        self.made(function, elements, Reducer::new)
+    }
+
+    fn made<T>(
+        &self,
+        function: &str,
+        elements: impl FnOnce() -> Result<Vec<Element>>,
+        make: impl FnOnce(Arc<str>, &Function, Vec<Element>, &Limits) -> Result<T>,
+    ) -> Result<Option<T>> {
         let name = written_name(function);
         let Some(given) = self.all.get(name) else {
             return if name == function { Ok(None) } else { Err(not_given(name)) };
@@ -103,7 +133,7 @@ impl Functions {
         let elements = elements()?;
         let made = given
             .compiled(&elements)
-            .and_then(|of| Called::new(Arc::clone(&given.identity), &of, elements, &self.limits));
+            .and_then(|of| make(Arc::clone(&given.identity), &of, elements, &self.limits));
         made.map(Some).map_err(|e| e.at(format!("function '{name}'")))
     }
 }
@@ -182,6 +212,20 @@ mod tests {
         let e = given(&[("f", "double map(double x) { return }")]).unwrap_err();
         assert_eq!(e.kind(), ErrorKind::Syntax);
         assert!(e.message().contains("function 'f'") && e.message().contains("line 1"), "{e}");
+    }
+
+    #[test]
+    fn reductions_are_told_apart_by_the_names_of_their_functions() {
+        let sum = "double s; void step(double x) { s += x; } double finish() { return s; }";
+        let given = given(&[("total", sum), ("double_it", DOUBLE)]).unwrap();
+        assert!(given.is_reduction("total") && given.is_reduction(given.identity("total").unwrap()));
+        assert!(!given.is_reduction("double_it") && !given.is_reduction("other"));
+        let doubles = || Ok(vec![Element::F64]);
+        assert!(given.reducer("total", doubles).unwrap().is_some());
+        let e = given.reducer("double_it", doubles).err().unwrap();
+        assert_eq!(e.kind(), ErrorKind::Unsupported);
+        let e = given.called("total", doubles).err().unwrap();
+        assert_eq!(e.kind(), ErrorKind::Unsupported);
     }
 
     #[test]

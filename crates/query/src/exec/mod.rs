@@ -39,7 +39,7 @@ pub use fetch::rows::{RowStream, fetch};
 pub(crate) use fetch::runs::MAX_SPAN_BYTES;
 pub(crate) use fetch::steps::MOST_TOGETHER;
 pub(crate) use groups::aggregate::arrays_of_groups;
-pub use groups::aggregate::{aggregate, finish_groups, partial_groups};
+pub use groups::aggregate::{aggregate, finish_groups, partial_groups, reduce};
 pub use groups::{GroupRows, GroupTable, Groups, KeyValues};
 pub use order::first_in_order;
 pub use order::keys::{order_by, retain_distinct};

@@ -168,6 +168,7 @@ impl Columns {
             Value::OneOf(a, constants) => Expr::In(boxed(a)?, literals(constants)),
             Value::Call(function, args) => Expr::Call(function.name().to_owned(), self.each(args)?),
             Value::Code(called, args) => Expr::Call(called.identity().to_owned(), self.each(args)?),
+            Value::Reduced(reducer, args) => Expr::Call(reducer.identity().to_owned(), self.each(args)?),
             Value::Subquery(plan, _) => Expr::Subquery(Box::new((**plan).clone())),
             Value::Unknown(_) => return Err(internal("a key in a query of one source".into())),
         })

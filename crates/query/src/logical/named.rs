@@ -150,6 +150,12 @@ impl<'a> NamedColumns<'a> {
                 Ok(plan::Expr::Call(function.to_owned(), vec![self.expr(value)?, pattern]))
             }
             _ if Aggregate::is_name(function) => Err(misplaced_aggregate(whole)),
+            _ if self.functions.is_reduction(function) => {
+                let message = format!("a reduction of yours over the objects of a collection: {whole}");
+                Err(Error::new(ErrorKind::Unsupported, message).hint(
+                    "it sees rows in their order, which objects do not have: ask each source by itself",
+                ))
+            }
             _ => {
                 let name = self.functions.identity(function).unwrap_or(function).to_owned();
                 Ok(plan::Expr::Call(name, self.each(args)?))

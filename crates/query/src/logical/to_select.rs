@@ -6,6 +6,7 @@ use sieva_types::{Error, ErrorKind, Result};
 
 use super::from_bound::literal;
 use super::order;
+use crate::aggregate::REDUCTION;
 use crate::ast::{Expr, Literal, Name, OrderBy, Projection, Select, SelectItem, Span, UnaryOp};
 use crate::lower::Answer;
 
@@ -183,6 +184,9 @@ fn function(name: &str, args: Vec<Expr>) -> Expr {
 
 fn call(call: &plan::Call, expr: &mut impl FnMut(&plan::Expr) -> Result<Expr>) -> Result<Expr> {
     let argument = call.argument.as_ref().map(expr).transpose()?;
+    if let (REDUCTION, Some(reduced)) = (&*call.function, &argument) {
+        return Ok(reduced.clone());
+    }
     let star = argument.is_none();
     let args = argument.into_iter().chain(call.parameters.iter().map(|l| Expr::Literal(l.into()))).collect();
     Ok(Expr::Call { function: call.function.clone(), args, distinct: call.distinct, star })

@@ -19,7 +19,7 @@ use sieva_format::schema::Schema;
 use sieva_plan::{self as plan, Expr, Plan, Step};
 use sieva_types::{Error, ErrorKind, Result};
 
-use crate::aggregate::Aggregate;
+use crate::aggregate::{Aggregate, REDUCTION};
 use crate::ast::Literal;
 use crate::bind::{Body, Bound, BoundArray, Condition, OrderKey, Output, Value, no_rows};
 use crate::code::Functions;
@@ -140,6 +140,12 @@ impl Lowering<'_> {
         let mut aggregates = Vec::with_capacity(calls.len());
         let order = order_of_calls(whole, self.columns.len() + keys.len(), calls.len());
         for call in order.iter().map(|&c| &calls[c]) {
+            if call.function == REDUCTION {
+                let value = self.reduction(call)?;
+                self.aggregate_types.push(self.type_of(&value)?);
+                aggregates.push((Aggregate::Reduction, Some(value)));
+                continue;
+            }
             let value = call.argument.as_ref().map(|a| self.value(a)).transpose()?;
             let parameters: Vec<Literal> = call.parameters.iter().map(Literal::from).collect();
             let aggregate =

@@ -4,13 +4,14 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use sieva_format::decoding::Number;
-use sieva_plan::{ColumnId, CompareOp, Expr, Literal};
+use sieva_plan::{Call, ColumnId, CompareOp, Expr, Literal};
 use sieva_types::{DType, Error, ErrorKind, Result};
 
 use super::{Answer, Lowering};
+use crate::aggregate::REDUCTION;
 use crate::bind::{
-    Value, as_unsigned, beyond, call_of_code, constant_number, date_part, type_of, unknown_function,
-    unsigned_arguments,
+    Value, as_unsigned, beyond, call_of_code, constant_number, date_part, reduction_of_code, type_of,
+    unknown_function, unsigned_arguments,
 };
 use crate::values::{self, Constants, Function, LikePattern, Scalar, Shape, ValueType, Vector};
 
@@ -147,6 +148,24 @@ impl Lowering<'_> {
             Some(_) => numbers(list).map(Constants::of_numbers),
         };
         Ok(constants.map(|c| Value::OneOf(Box::new(value.clone()), Arc::new(c))))
+    }
+
+    /// What a reduction that came as code takes in.
+    pub(super) fn reduction(&self, call: &Call) -> Result<Value> {
+        let wrong = || {
+            let message =
+                format!("not a plan: '{REDUCTION}' takes the call of a reduction, and nothing else");
+            Error::new(ErrorKind::InvalidValue, message)
+        };
+        let (false, [], Some(Expr::Call(function, args))) =
+            (call.distinct, &call.parameters[..], &call.argument)
+        else {
+            return Err(wrong());
+        };
+        let args = args.iter().map(|a| self.value(a)).collect::<Result<Vec<_>>>()?;
+        let functions = self.options.functions;
+        let found = reduction_of_code(functions, function, args, &self.arrays, &|v| self.type_of(v))?;
+        found.ok_or_else(wrong)
     }
 
     fn call(&self, function: &str, args: &[Expr]) -> Result<Value> {

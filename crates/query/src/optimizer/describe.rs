@@ -248,6 +248,9 @@ impl Execution {
 
     fn count_known_tiles(&self, plan: &PhysicalPlan) -> Result<Option<(u64, u64)>> {
         let Body::Groups { keys, aggregates, .. } = &self.bound.body else { return Ok(None) };
+        if self.reduces_in_order() {
+            return Ok(None);
+        }
         let tiles = &plan.tiles_with(self, &arrays_of_groups(keys, aggregates));
         let (condition, all) = (&self.bound.condition, tiles.len() as u64);
         if plan.replica.is_some() || !self.is_foreseeable(condition) {

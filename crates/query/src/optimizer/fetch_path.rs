@@ -34,7 +34,7 @@ impl Execution {
     /// The arrays that the result reads, in the order in which they are first named, and how each is fetched.
     pub(super) fn fetch_paths(&self, replica: Option<&ReplicaPath>) -> Vec<FetchPath> {
         let mut arrays = Vec::new();
-        let grouped = matches!(self.bound.body, Body::Groups { .. });
+        let by_tiles = matches!(self.bound.body, Body::Groups { .. }) && !self.reduces_in_order();
         self.result_values().for_each(|value| {
             value.walk(&mut |v| {
                 if let Value::Array { array, .. } | Value::Date(_, array) = v
@@ -45,7 +45,7 @@ impl Execution {
             });
         });
         let path = |array| {
-            let way = if grouped { Fetched::Tiles } else { self.fetched(array, replica) };
+            let way = if by_tiles { Fetched::Tiles } else { self.fetched(array, replica) };
             FetchPath { array, way }
         };
         arrays.into_iter().map(path).collect()

@@ -57,8 +57,10 @@ impl Each {
     pub fn new(function: &Function, limits: &Limits) -> Result<Self> {
         if !matches!(function.0.form, Form::Map | Form::Filter) {
             let message = "the code is no function of each row";
-            return Err(Error::new(ErrorKind::Unsupported, message)
-                .hint("a function in SQL is a map or a filter: double map(double x) { ... }"));
+            return Err(Error::new(ErrorKind::Unsupported, message).hint(
+                "a function in SQL is a map or a filter: double map(double x) { ... }, \
+                     or an aggregate: void step(double x) { ... } double finish() { ... }",
+            ));
         }
         let (function, limits) = (function.clone(), limits.clone());
         let (waiting, searching) = (Mutex::default(), AtomicU64::new(0));

@@ -59,11 +59,11 @@ impl Reduce {
         self.element
     }
 
-    /// States of no groups. `cancel` ends what they run from outside.
+    /// States of no groups; instances of groups may have `most` bytes together. `cancel` ends what they run from outside.
     ///
     /// # Errors
     /// What the code fails of without a row.
-    pub fn begin(&self, cancel: &Arc<AtomicBool>) -> Result<States> {
+    pub fn begin(&self, most: u64, cancel: &Arc<AtomicBool>) -> Result<States> {
         let limits = Limits { cancel: Arc::clone(cancel), ..self.limits.clone() };
         let ticker = Ticker::start(self.function.0.module.engine())?;
         let kept = match self.place.clone() {
@@ -75,7 +75,8 @@ impl Reduce {
             }
         };
         let (function, of_group) = (self.function.clone(), self.of_group);
-        Ok(States { function, limits, ticker, element: self.element, of_group, groups: 0, kept })
+        let element = self.element;
+        Ok(States { function, limits, ticker, element, of_group, groups: 0, kept, most, held: 0 })
     }
 }
 
@@ -88,6 +89,9 @@ pub struct States {
     of_group: usize,
     groups: usize,
     kept: Kept,
+    /// Bytes that instances of groups may have, and have.
+    most: u64,
+    held: u64,
 }
 
 /// Where states are.
@@ -114,11 +118,11 @@ impl States {
         (self.of_group as u64).saturating_mul(groups as u64)
     }
 
-    /// Bytes that they take.
+    /// Bytes that they take, besides one instance.
     pub fn memory_bytes(&self) -> u64 {
         match &self.kept {
-            Kept::Bytes { run, fresh, all, .. } => (run.size() + fresh.len() + all.capacity()) as u64,
-            Kept::Instances(runs) => runs.iter().map(|run| run.size() as u64).sum(),
+            Kept::Bytes { fresh, all, .. } => (fresh.len() + all.capacity()) as u64,
+            Kept::Instances(_) => self.held,
         }
     }
 
@@ -141,7 +145,9 @@ impl States {
             }
             Kept::Instances(runs) => {
                 for _ in 0..more {
-                    runs.push(Run::ticking(&self.function, 0, &self.limits, Arc::clone(&self.ticker))?);
+                    let run = Run::ticking(&self.function, 0, &self.limits, Arc::clone(&self.ticker))?;
+                    self.held += run.size() as u64;
+                    runs.push(run);
                 }
             }
         }
@@ -152,9 +158,27 @@ impl States {
     /// Hands the next rows of a group over: of each column as many values.
     ///
     /// # Errors
-    /// What the code fails of; `cancelled`; `internal-error` for a group that there is not.
+    /// What the code fails of; `cancelled`, `memory-limit`; `internal-error` for a group that there is not.
     pub fn push(&mut self, group: usize, columns: &[Slice<'_>]) -> Result<()> {
-        self.of(group)?.push(columns)
+        let run = self.of(group)?;
+        let before = run.size();
+        run.push(columns)?;
+        let more = run.size() - before;
+        if let Kept::Instances(_) = self.kept {
+            self.held += more as u64;
+            self.check_held()?;
+        }
+        Ok(())
+    }
+
+    fn check_held(&self) -> Result<()> {
+        if self.held <= self.most {
+            return Ok(());
+        }
+        let (n, most) = (self.groups, self.most);
+        let message = format!("{n} instances of a module, one for each group, need more than {most} bytes");
+        Err(Error::new(ErrorKind::MemoryLimit, message)
+            .hint("make fewer groups, or raise the limit with --memory (memory= in Python)"))
     }
 
     /// The value of a group: one row.

@@ -67,6 +67,10 @@ impl Execution {
         aggregates: &[(Aggregate, Option<Value>)],
         bx: &Bx,
     ) -> bool {
+        // Code is called for each row.
+        if aggregates.iter().any(|(aggregate, _)| *aggregate == Aggregate::Reduction) {
+            return false;
+        }
         let known = |(aggregate, value): &(Aggregate, Option<Value>)| {
             value.as_ref().is_none_or(|v| self.is_same(v, bx))
                 || self.known_of_box(aggregate, value.as_ref(), bx).is_some()

@@ -1,9 +1,12 @@
 //! Aggregation while scanning: tiles are taken into groups as they come.
 
-use sieva_types::{Error, ErrorKind, Result};
+use std::sync::Arc;
+
+use sieva_types::{Error, ErrorKind, Result, Selection};
 
 use crate::aggregate::Aggregate;
 use crate::bind::{Body, Value};
+use crate::exec::groups::reduced::{has_reduction, reduced};
 use crate::exec::groups::{GroupTable, Groups, Kind, Made, Panels, Shared, Sink, Wanted, add_window, finish};
 use crate::exec::pool::check;
 use crate::exec::tile::arrays::Leaves;
@@ -17,28 +20,61 @@ const KEY_BYTES: u64 = 192;
 /// The groups of a query, after HAVING, sorted by key.
 ///
 /// # Errors
-/// Reading errors, `cancelled`, `memory-limit` where the groups do not fit.
+/// Reading errors, `cancelled`, `memory-limit` where the groups do not fit; `internal-error` for one that needs [`reduce`].
 pub fn aggregate(execution: &Execution) -> Result<(GroupTable, ExecStats)> {
-    let Body::Groups { keys, aggregates, .. } = &execution.bound.body else {
-        return Err(Error::new(ErrorKind::Internal, "a query without groups was asked for them"));
-    };
+    let (keys, aggregates) = asked_of(execution)?;
+    if has_reduction(aggregates) {
+        return Err(Error::new(ErrorKind::Internal, "a reduction of rows that were not selected"));
+    }
     let mut stats = ExecStats::default();
-    let mut finished = aggregates.clone();
+    let finished = with_ranges(execution, aggregates, &mut stats)?;
+    let shared = Shared::of(&finished);
+    let groups = run(execution, keys, &shared, Form::Finished, &mut stats)?;
+    Ok((finish(execution, groups, &shared)?, stats))
+}
+
+/// The same of a query with reductions that came as code, where [`Execution::reduces_in_order`]: of the selected rows, in
+/// their order.
+///
+/// # Errors
+/// As [`aggregate`]; `arithmetic-overflow` where the code fails.
+pub fn reduce(execution: &Arc<Execution>, selection: &Selection) -> Result<GroupTable> {
+    let (keys, aggregates) = asked_of(execution)?;
+    // What an evaluation did was told by who selected.
+    let finished = with_ranges(execution, aggregates, &mut ExecStats::default())?;
+    let table = reduced(execution, keys, &finished, selection)?;
+    finish(execution, Made::Table(table), &Shared::alone(&finished))
+}
+
+/// The keys and the aggregates of a query.
+#[allow(clippy::type_complexity)] // the two parts of a grouped query
+fn asked_of(execution: &Execution) -> Result<(&[Value], &[(Aggregate, Option<Value>)])> {
+    match &execution.bound.body {
+        Body::Groups { keys, aggregates, .. } => Ok((keys, aggregates)),
+        Body::Rows => Err(Error::new(ErrorKind::Internal, "a query without groups was asked for them")),
+    }
+}
+
+/// The aggregates, of which histograms without a range have that of all rows.
+fn with_ranges(
+    execution: &Execution,
+    aggregates: &[(Aggregate, Option<Value>)],
+    stats: &mut ExecStats,
+) -> Result<Vec<(Aggregate, Option<Value>)>> {
+    let mut finished = aggregates.to_vec();
     let open: Vec<usize> = (0..aggregates.len()).filter(|&i| aggregates[i].0.needs_range()).collect();
     if !open.is_empty() {
         let ends: Vec<(Aggregate, Option<Value>)> = open
             .iter()
             .flat_map(|&i| [Aggregate::Min, Aggregate::Max].map(|a| (a, aggregates[i].1.clone())))
             .collect();
-        let found = run(execution, &[], &Shared::alone(&ends), Form::States, &mut stats)?;
+        let found = run(execution, &[], &Shared::alone(&ends), Form::States, stats)?;
         for (n, &i) in open.iter().enumerate() {
             let (low, high) = (found.value(2 * n)?, found.value(2 * n + 1)?);
             finished[i].0 = aggregates[i].0.with_range(as_range(low, high))?;
         }
     }
-    let shared = Shared::of(&finished);
-    let groups = run(execution, keys, &shared, Form::Finished, &mut stats)?;
-    Ok((finish(execution, groups, &shared)?, stats))
+    Ok(finished)
 }
 
 /// The groups of a query before they are finished, for merging with those of others.
@@ -46,10 +82,8 @@ pub fn aggregate(execution: &Execution) -> Result<(GroupTable, ExecStats)> {
 /// # Errors
 /// As [`aggregate`]; `unsupported` for a histogram without a range, which the rows of all decide.
 pub fn partial_groups(execution: &Execution) -> Result<(Groups, ExecStats)> {
-    let Body::Groups { keys, aggregates, .. } = &execution.bound.body else {
-        return Err(Error::new(ErrorKind::Internal, "a query without groups was asked for them"));
-    };
-    refuse_open_ranges(aggregates)?;
+    let (keys, aggregates) = asked_of(execution)?;
+    refuse_parts(aggregates)?;
     let mut stats = ExecStats::default();
     let made = run(execution, keys, &Shared::alone(aggregates), Form::States, &mut stats)?;
     Ok((made.into_groups(execution, keys.len(), &execution.kinds_of(aggregates))?, stats))
@@ -66,7 +100,13 @@ pub fn finish_groups(execution: &Execution, groups: Groups) -> Result<GroupTable
     finish(execution, Made::Hashed(groups), &Shared::alone(aggregates))
 }
 
-pub(in crate::exec) fn refuse_open_ranges(aggregates: &[(Aggregate, Option<Value>)]) -> Result<()> {
+/// Refuses aggregates that are not made of parts of the rows.
+pub(in crate::exec) fn refuse_parts(aggregates: &[(Aggregate, Option<Value>)]) -> Result<()> {
+    if has_reduction(aggregates) {
+        let message = "a reduction of yours over rows that are taken in in parts, or of many objects";
+        return Err(Error::new(ErrorKind::Unsupported, message)
+            .hint("it sees its rows in their order: ask a source by itself"));
+    }
     if !aggregates.iter().any(|(a, _)| a.needs_range()) {
         return Ok(());
     }

@@ -14,7 +14,7 @@ use crate::aggregate::{Accumulator, Aggregate, NO_GROUP, Piece, accumulator};
 use crate::bind::Body;
 use crate::exec::Execution;
 use crate::exec::budget::Room;
-use crate::exec::groups::aggregate::refuse_open_ranges;
+use crate::exec::groups::aggregate::refuse_parts;
 use crate::values::{Scalar, ValueType, Vector};
 
 /// The end of a chain.
@@ -76,7 +76,7 @@ impl Groups {
         let Body::Groups { keys, aggregates, .. } = &execution.bound.body else {
             return Err(Error::new(ErrorKind::Internal, "groups of a query without them"));
         };
-        refuse_open_ranges(aggregates)?;
+        refuse_parts(aggregates)?;
         let kinds = execution.kinds_of(aggregates);
         let mut groups = Self::new(keys.len(), &kinds, execution.options.room())?;
         if keys.is_empty() {

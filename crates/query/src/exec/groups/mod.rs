@@ -1,7 +1,7 @@
 //! Groups: rows are taken into the aggregates of the group that their keys name.
 //!
 //! Where keys are coordinates, positions or what is computed of them, the group of a row follows from its position
-//! ([`dense`]); else the rows' keys are hashed ([`hashed`]).
+//! ([`dense`]); else the rows' keys are hashed ([`hashed`]). Reductions that came as code see their rows in order ([`reduced`]).
 
 pub(super) mod aggregate;
 mod columns;
@@ -12,6 +12,7 @@ mod frame;
 mod grid;
 mod hashed;
 mod panels;
+mod reduced;
 mod repeated;
 mod seeded;
 mod shared;

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 
 use sieva_types::{Error, ErrorKind, Result};
 
-use super::columns::{from_scalars, taken};
+use super::columns::{KeyColumn, from_scalars, taken};
 use super::dense::{Dense, Numbering};
 use super::hashed::{Groups, Kind};
 use super::repeated::{KeyValues, range_of};
@@ -110,10 +110,7 @@ pub(in crate::exec) fn finish(execution: &Execution, made: Made, shared: &Shared
         Made::Hashed(groups) => {
             let order = hashed_order(execution, &groups)?;
             let (keys, states) = groups.into_parts();
-            let types = key_values.iter().map(|value| execution.bound.type_of(value));
-            let keys = keys.into_iter().zip(types);
-            let keys = keys.map(|(key, of)| Ok(KeyValues::Each(key.into_vector(&order, of)?)));
-            (order.clone(), keys.collect::<Result<_>>()?, states)
+            (order.clone(), hashed_keys(execution, key_values, keys, &order)?, states)
         }
     };
     let mut table = GroupTable { len: order.len(), keys, aggregates: Vec::new() };
@@ -132,8 +129,20 @@ pub(in crate::exec) fn finish(execution: &Execution, made: Made, shared: &Shared
     }
 }
 
+/// The values of the keys in the order of the groups.
+pub(super) fn hashed_keys(
+    execution: &Execution,
+    key_values: &[Value],
+    keys: Vec<KeyColumn>,
+    order: &[usize],
+) -> Result<Vec<KeyValues>> {
+    let types = key_values.iter().map(|value| execution.bound.type_of(value));
+    let keys = keys.into_iter().zip(types);
+    keys.map(|(key, of)| Ok(KeyValues::Each(key.into_vector(order, of)?))).collect()
+}
+
 /// The groups in the order of their keys.
-fn hashed_order(execution: &Execution, groups: &Groups) -> Result<Vec<usize>> {
+pub(super) fn hashed_order(execution: &Execution, groups: &Groups) -> Result<Vec<usize>> {
     let mut order: Vec<usize> = (0..groups.len()).collect();
     sort_rows(&mut order, &execution.options.cancel, |a, b| groups.compare(a, b))?;
     Ok(order)

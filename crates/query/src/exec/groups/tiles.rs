@@ -383,14 +383,19 @@ fn group_numbers<'e>(
         combined.by(&numbers, first.len());
         numbered_keys.push(vector);
     }
-    // The group of each number; numbers that are spread are numbered anew.
+    groups_of(&numbered_keys, combined, groups)
+}
+
+/// The group of each row, whose keys have one number: those that are new are made.
+pub(super) fn groups_of(keys: &[Vector], mut combined: Combined, groups: &mut Groups) -> Result<Vec<u32>> {
+    // Numbers that are spread are numbered anew.
     combined.narrow();
     let mut known = vec![NO_GROUP; combined.below()];
     let mut next = combined.codes;
     for (hit, slot) in next.iter_mut().enumerate() {
         let group = &mut known[*slot as usize];
         if *group == NO_GROUP {
-            *group = groups.group(numbered_keys.iter().map(|v| v.scalar(hit)).collect())? as u32;
+            *group = groups.group(keys.iter().map(|v| v.scalar(hit)).collect())? as u32;
         }
         *slot = *group;
     }

@@ -6,6 +6,7 @@ use super::aggregate::{arrays_of_groups, refuse_large_states, row_bytes};
 use super::dense::{Dense, Numbering};
 use super::hashed::{Groups, Kind};
 use super::panels::Panels;
+use super::reduced::has_reduction;
 use super::shared::Shared;
 use super::tiles::{Sink, Tables, Wanted, hashed_tile};
 use super::walk::add_tile;
@@ -26,10 +27,10 @@ pub(in crate::exec) struct Grouping<'e> {
 
 impl<'e> Grouping<'e> {
     /// That of a query; `None` where it has no groups, or where its rows are gone through more than once: of a histogram
-    /// without a range, of panels of groups, and where not every thread has room for all groups.
+    /// without a range, of panels of groups, of reductions that came as code, and where not every thread has room for all groups.
     pub(in crate::exec) fn new(execution: &'e Execution, prepared: &Prepared) -> Option<(Self, Sink)> {
         let Body::Groups { keys, aggregates, .. } = &execution.bound.body else { return None };
-        if aggregates.iter().any(|(a, _)| a.needs_range()) {
+        if has_reduction(aggregates) || aggregates.iter().any(|(a, _)| a.needs_range()) {
             return None;
         }
         refuse_large_states(execution, aggregates).ok()?;

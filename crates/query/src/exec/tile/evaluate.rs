@@ -61,6 +61,7 @@ pub fn evaluate(value: &Value, from: &mut dyn Provider) -> Result<Vector> {
             let args = args.iter().map(|a| evaluate(a, from)).collect::<Result<Vec<_>>>()?;
             called.apply(&args.iter().collect::<Vec<_>>(), &from.cancel())
         }
+        Value::Reduced(..) => Err(Error::new(ErrorKind::Internal, "a reduction of single rows")),
         Value::Date(part, array) => {
             let numbers = from.array(*array, false)?;
             let units = from.units(*array);

@@ -93,6 +93,7 @@ impl Execution {
         let mut tested = Vec::new();
         plan.steps.iter().for_each(|step| step.tested(&mut tested));
         match &self.bound.body {
+            Body::Groups { .. } if self.reduces_in_order() => vec![plan.tiles(self)],
             Body::Groups { keys, aggregates, .. } => {
                 let arrays: Vec<usize> = plan.fetch.iter().map(|p| p.array).collect();
                 let rows = self.group_row_bytes(keys, aggregates);

@@ -33,6 +33,9 @@ impl Execution {
     /// The values of the result and the keys of its order: the most, and what is likely.
     pub(super) fn cost_of_result(&self, plan: &PhysicalPlan, hits: Expected<u64>) -> Result<(Cost, Cost)> {
         match &self.bound.body {
+            Body::Groups { keys, aggregates, .. } if self.reduces_in_order() => {
+                Ok(self.cost_of_reduced(plan, keys, aggregates, hits))
+            }
             Body::Groups { keys, aggregates, .. } => {
                 let scanned = match self.known_tiles(plan)? {
                     Some((known, all)) if known > 0 => 1.0 - known as f64 / all as f64,
@@ -67,6 +70,31 @@ impl Execution {
             if scanned > 0.0 {
                 likely.add(self.usual(array, cost).share(scanned));
             }
+        }
+        (most, likely)
+    }
+
+    /// Of groups with reductions that came as code rows are fetched in their order, once their positions are known.
+    fn cost_of_reduced(
+        &self,
+        plan: &PhysicalPlan,
+        keys: &[Value],
+        aggregates: &[(Aggregate, Option<Value>)],
+        hits: Expected<u64>,
+    ) -> (Cost, Cost) {
+        let values = || keys.iter().chain(aggregates.iter().filter_map(|(_, v)| v.as_ref()));
+        let steps = hits.high.div_ceil(self.rows_reduced(values()) as u64);
+        let pass = Pass { rows: (hits.high, hits.expected), steps, in_order: true, readers: 1 };
+        // The ends of a histogram are looked for before, by tiles.
+        let before = match aggregates.iter().any(|(a, _)| a.needs_range()) {
+            true => self.cost_of_groups(plan, &[], aggregates, 1.0),
+            false => Default::default(),
+        };
+        let (mut most, mut likely) = before;
+        for path in &plan.fetch {
+            let times = mentions(values(), path.array);
+            most.add(self.cost_of_pass(path, pass, times));
+            likely.add(self.likely_of_pass(path, pass, times, hits, false));
         }
         (most, likely)
     }
