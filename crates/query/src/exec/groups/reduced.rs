@@ -21,8 +21,10 @@ use crate::exec::fetch::Gatherer;
 use crate::exec::fetch::rows::fetch_value;
 use crate::values::ValueType;
 
-/// Rows that are taken in together, where more need not be read at once.
+/// Rows that are taken in together, where more need not be read at once: of one group, and of several, which are asked for by
+/// themselves in each step.
 const STEP: usize = 1 << 16;
+const STEP_OF_GROUPS: usize = 1 << 20;
 
 /// Whether one of some aggregates is a reduction that came as code.
 pub(super) fn has_reduction(aggregates: &[(Aggregate, Option<Value>)]) -> bool {
@@ -39,7 +41,9 @@ impl Execution {
     pub(crate) fn rows_reduced<'v>(&self, values: impl Iterator<Item = &'v Value> + Clone) -> usize {
         // As much again as they are fetched in: by groups, and as bytes for the code.
         let most = (self.rows_fetched(values.clone()) / 2).max(1);
-        self.rows_in_step(values, STEP.min(most), most)
+        let has_keys = matches!(&self.bound.body, Body::Groups { keys, .. } if !keys.is_empty());
+        let step = if has_keys { STEP_OF_GROUPS } else { STEP };
+        self.rows_in_step(values, step.min(most), most)
     }
 }
 
@@ -221,11 +225,30 @@ fn by_group(group_of: &[u32]) -> (Option<Vec<usize>>, Vec<(usize, Range<usize>)>
     if group_of.is_sorted() {
         return (None, ranges_of(&|i| group_of[i]));
     }
-    let mut places: Vec<usize> = (0..group_of.len()).collect();
-    // A stable sort keeps the order of the rows of a group.
-    places.sort_by_key(|&i| group_of[i]);
+    let places = in_order_of(group_of);
     let ranges = ranges_of(&|i| group_of[places[i]]);
     (Some(places), ranges)
+}
+
+/// The places of some numbers in ascending order, those of one number as they come.
+fn in_order_of(numbers: &[u32]) -> Vec<usize> {
+    let (n, below) = (numbers.len(), numbers.iter().max().map_or(0, |&most| most as usize + 1));
+    if below > 4 * n {
+        let mut places: Vec<usize> = (0..n).collect();
+        places.sort_by_key(|&i| numbers[i]);
+        return places;
+    }
+    // How many are less than each; then where the next of it goes.
+    let mut next = vec![0; below + 1];
+    numbers.iter().for_each(|&number| next[number as usize + 1] += 1);
+    (1..next.len()).for_each(|i| next[i] += next[i - 1]);
+    let mut places = vec![0; n];
+    for (i, &number) in numbers.iter().enumerate() {
+        let place = &mut next[number as usize];
+        places[*place] = i;
+        *place += 1;
+    }
+    places
 }
 
 #[cfg(test)]
@@ -239,6 +262,8 @@ mod tests {
         let (places, ranges) = by_group(&[2, 0, 2, 0, 1, 2]);
         assert_eq!(places, Some(vec![1, 3, 4, 0, 2, 5]));
         assert_eq!(ranges, [(0, 0..2), (1, 2..3), (2, 3..6)]);
+        let (places, ranges) = by_group(&[900, 7, 900]);
+        assert_eq!((places, ranges), (Some(vec![1, 0, 2]), vec![(7, 0..1), (900, 1..3)]));
         assert_eq!(by_group(&[]), (None, vec![]));
     }
 }
