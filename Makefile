@@ -7,13 +7,18 @@ BIN := $(VENV)/bin
 EXTRAS := xarray,netcdf,hdf5,zarr,pandas,polars,dask,mpi,dev
 # BP files are read by the library of the package adios2, where that is installed.
 export SIEVA_ADIOS2 ?= $(firstword $(wildcard $(CURDIR)/.venv/lib/python3*/site-packages/adios2))
-# With the binding, though it has no Rust tests: it makes cargo choose the features that the wheel has.
-CARGO_TEST := cargo test --release --locked --workspace
-
-# One environment for maturin and cargo: a difference would make cargo compile anew.
+# One environment for maturin and cargo: a difference would make cargo compile the binding anew, and maturin after it.
 export VIRTUAL_ENV := $(CURDIR)/$(VENV)
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
+# What maturin tells the build scripts of pyo3, by the file that it writes for them.
+PYO3 = PYO3_BUILD_EXTENSION_MODULE=1 \
+	PYO3_ENVIRONMENT_SIGNATURE=$(shell $(BIN)/python -c 'import struct, sys; v = sys.version_info; \
+		print(f"{sys.implementation.name}-{v[0]}.{v[1]}-{8 * struct.calcsize(chr(80))}bit")') \
+	$(addprefix PYO3_CONFIG_FILE=,$(firstword $(shell ls -t $(CURDIR)/target/maturin/pyo3-config-*.txt 2>/dev/null)))
+CARGO = env $(PYO3) cargo
+# With the binding, though it has no Rust tests: it makes cargo choose the features that the wheel has.
+CARGO_TEST = $(CARGO) test --release --locked --workspace
 
 RUST_SOURCES := $(shell find crates python/src -type f \( -name '*.rs' -o -name Cargo.toml \) 2>/dev/null)
 
@@ -66,7 +71,7 @@ endef
 
 # With the binding, as CARGO_TEST has it: the same features, Parquet among them.
 gridftp: build ## compile the GridFTP plug-in and the library that it loads
-	cargo build --release --locked -p sieva-capi -p sieva-python
+	$(CARGO) build --release --locked -p sieva-capi -p sieva-python
 	$(BIN)/maturin build --release --locked --quiet --out target/wheels
 	$(MAKE) -C plugins/gridftp
 
@@ -90,12 +95,12 @@ mpi-packages: ## install Open MPI, MPICH and a Fortran compiler (Debian, as root
 # Once for each MPI that is there, as libraries of MPI do not fit one another; Debian's have names.
 MPICCS := $(or $(notdir $(foreach name,openmpi mpich,$(shell command -v mpicc.$(name)))),mpicc)
 mpi: build ## compile the library for MPI programs, its Fortran modules and examples, with each MPI that is there
-	cargo build --release --locked -p sieva-capi -p sieva-python
+	$(CARGO) build --release --locked -p sieva-capi -p sieva-python
 	@set -e; for mpicc in $(MPICCS); do $(MAKE) --no-print-directory -C plugins/mpi MPICC=$$mpicc all tests; done
 
 # With the headers of the package adios2 in .venv, or ADIOS2=PREFIX.
 adios2: build ## compile the engine for ADIOS2, its examples and tests
-	cargo build --release --locked -p sieva-capi -p sieva-python
+	$(CARGO) build --release --locked -p sieva-capi -p sieva-python
 	$(MAKE) --no-print-directory -C plugins/adios2 all tests
 
 # One more than there are cores, up to four: many tests wait for servers that they start.
@@ -151,7 +156,7 @@ lint: build ## formatting, lints, types and the repository's own checks
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	cargo fmt --all --check
-	cargo clippy --release --locked --workspace --all-targets -- -D warnings
+	$(CARGO) clippy --release --locked --workspace --all-targets -- -D warnings
 	$(BIN)/python tools/check_layers.py
 	$(BIN)/python tools/check_features.py
 	$(BIN)/python tools/check_tidy.py
