@@ -126,12 +126,12 @@ Arrivals::Found Arrivals::next(double timeout)
         const double left = timeout >= 0 ? timeout - waited : m_Poll;
         std::this_thread::sleep_for(std::chrono::duration<double>(std::min(m_Poll, left)));
     }
-    if (!m_Told.empty()) {
-        const std::string told = std::move(m_Told);
-        m_Told.clear();
-        fail(told);
-    }
-    return Found::File;
+    // First what came, then what did not: it is told once nothing else is left to be read.
+    if (!m_Files.empty())
+        return Found::File;
+    const std::string told = std::move(m_Told);
+    m_Told.clear();
+    fail(told);
 }
 
 void Arrivals::took()
