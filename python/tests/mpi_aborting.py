@@ -1,6 +1,7 @@
 """Programs of all ranks that end on all of them where one fails, in place of waiting for it."""
 
 import sys
+import time
 import traceback
 
 from mpi4py import MPI
@@ -13,4 +14,6 @@ def aborting(run, *arguments):
     except BaseException:
         traceback.print_exc()
         sys.stderr.flush()
+        # What MPICH's launcher has not read when the program is aborted it drops.
+        time.sleep(1)
         MPI.COMM_WORLD.Abort(1)

@@ -64,8 +64,10 @@ def test_traffic_and_service_time(store, tmp_path):
         assert cell["requests"] == cell["stock"]["done"] == 40
         assert cell["stock"]["up"] == 40 * cell["variable"]
         assert row[-1] == f"{80 * cell['variable'] / moved:.1f}x"
-        # Of each type what its answers are; those of a user that are one part of an object are fetched once.
-        assert sum(kind["down"] for kind in cell["kinds"].values()) >= cell["ours"]["down"] > 0
+        # What lies between the parts of an object that a user wants comes with them, and nothing twice.
+        users = 4
+        assert 0 < cell["ours"]["down"] <= users * cell["ours"]["up"]
+        # Of each type what its answers are.
         assert sum(kind["up"] for kind in cell["kinds"].values()) == cell["ours"]["up"]
 
 

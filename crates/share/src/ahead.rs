@@ -11,7 +11,7 @@ use crate::at_once;
 use crate::record::ObjectRef;
 
 /// Bytes between two parts that are fetched with them: moving these takes less time than another request.
-const MOST_GAP: u64 = 64 << 10;
+const MOST_GAP: u64 = 16 << 10;
 /// Bytes of a request.
 const MOST_RUN: u64 = 8 << 20;
 /// Bytes that are fetched ahead at a time.
