@@ -38,7 +38,12 @@ def test_a_stopped_command_leaves_nothing(big_path, tmp_path, name, sent):
     command = [sys.executable, "-m", "sieva", "query", sql, "-o", tmp_path / name, "--layout", "points"]
     if name.endswith((".csv", ".json", ".parquet")):
         command = command[:-2]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    # Who runs the tests may have it ignored, and a command leaves ignored what is.
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    try:
+        process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    finally:
+        signal.signal(signal.SIGHUP, before)
     for _ in range(500):
         if list(tmp_path.iterdir()) or process.poll() is not None:
             break
