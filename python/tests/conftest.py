@@ -4,8 +4,13 @@ import netCDF4
 import numpy as np
 import pytest
 import sieva
+from hypothesis import settings
 from services.places import object_stores, place  # noqa: F401 - fixtures
 from sieva.generate import write_ocean, write_particles
+
+# A deadline for each example is a timing: on a busy machine right answers would fail.
+settings.register_profile("sieva", deadline=None)
+settings.load_profile("sieva")
 
 # Files of few tests that take minutes: what comes last is waited for by one worker alone.
 FIRST = (
