@@ -4,12 +4,12 @@ import netCDF4
 import numpy as np
 import pytest
 import sieva
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 from services.places import object_stores, place  # noqa: F401 - fixtures
 from sieva.generate import write_ocean, write_particles
 
-# A deadline for each example is a timing: on a busy machine right answers would fail.
-settings.register_profile("sieva", deadline=None)
+# These look at the clock: on a busy machine right answers would fail.
+settings.register_profile("sieva", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("sieva")
 
 # Files of few tests that take minutes: what comes last is waited for by one worker alone.
