@@ -225,8 +225,14 @@ fn is_passing(e: &Error) -> bool {
 
 /// Whether a store has no room for what was to be put, by the words of the system or the status of a server.
 fn has_no_room(e: &Error) -> bool {
-    const WORDS: [&str; 5] =
-        ["No space left on device", "Disk quota exceeded", "File too large", "507", "QuotaExceeded"];
+    // Not the number of a status alone: names of objects are full of digits.
+    const WORDS: [&str; 5] = [
+        "No space left on device",
+        "Disk quota exceeded",
+        "File too large",
+        "507 Insufficient Storage",
+        "QuotaExceeded",
+    ];
     e.kind() == ErrorKind::Io && WORDS.iter().any(|words| e.message().contains(words))
 }
 
@@ -245,4 +251,24 @@ fn entry(ask: &Ask, step: &Step, answer: Answer) -> Entry {
         Err(e) => (None, Some(failure(&e))),
     };
     Entry { serial: 0, step: step.clone(), format: ask.format.clone(), made: now(), object, failure }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_store_without_room_is_told_from_one_that_fails() {
+        for number in [27, 28, 122] {
+            assert!(has_no_room(&Error::io("writing 'x'", &std::io::Error::from_raw_os_error(number))));
+        }
+        let answers = |said: &str| Error::new(ErrorKind::Io, format!("putting 's3://b/data/507a': {said}"));
+        assert!(has_no_room(&answers(
+            "the server answers 507 Insufficient Storage; gave up after 4 attempts in 9.0 s"
+        )));
+        assert!(!has_no_room(&answers(
+            "the server answers 503 Service Unavailable; gave up after 4 attempts in 9.0 s"
+        )));
+        assert!(!has_no_room(&Error::io("writing 'x'", &std::io::Error::from_raw_os_error(5))));
+    }
 }
