@@ -5,14 +5,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-/// Characters of a file's name that the one has in its own under which it is made.
-const OF_NAME: usize = 40;
-/// Digits behind them.
-const DIGITS: usize = 16;
+use sieva::local;
 
-/// Halves of files, by the beginning of their names, of each folder that was looked at.
+/// What lies in each folder that was looked at under a name that may be one aside.
 #[derive(Default)]
-pub(crate) struct Left(Mutex<BTreeMap<PathBuf, Vec<(String, PathBuf)>>>);
+pub(crate) struct Left(Mutex<BTreeMap<PathBuf, Vec<String>>>);
 
 impl Left {
     /// Removes what `path` was made in by processes that are gone. Nobody else makes it now: the folder is locked. A folder is
@@ -21,29 +18,21 @@ impl Left {
         let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return };
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let halves = known.entry(folder.to_owned()).or_insert_with(|| halves(folder));
-        let begin: String = name.to_string_lossy().chars().take(OF_NAME).collect();
-        for (_, half) in halves.extract_if(.., |(of, _)| *of == begin) {
+        for half in halves.extract_if(.., |half| local::is_aside_of(half, name.as_ref())) {
+            let half = folder.join(half);
             // What cannot be removed is in nobody's way.
             let _ = if half.is_dir() { fs::remove_dir_all(half) } else { fs::remove_file(half) };
         }
     }
 }
 
-/// What in a folder has the name of a half: that of which it is, and its path.
-fn halves(folder: &Path) -> Vec<(String, PathBuf)> {
-    let mut found = Vec::new();
-    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        let name = entry.file_name();
-        let inner = name.to_str().and_then(|n| n.strip_prefix('.')).and_then(|n| n.strip_suffix(".part"));
-        if let Some((of, digits)) = inner.and_then(|inner| inner.rsplit_once('.'))
-            && digits.len() == DIGITS
-            && digits.bytes().all(|b| b.is_ascii_hexdigit())
-            && entry.file_type().is_ok_and(|kind| kind.is_dir() || kind.is_file())
-        {
-            found.push((of.to_owned(), entry.path()));
-        }
-    }
-    found
+/// Files and directories in a folder whose names end as those aside do.
+fn halves(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let ours = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir() || kind.is_file()));
+    ours.filter_map(|entry| entry.file_name().into_string().ok())
+        .filter(|name| name.ends_with(".part"))
+        .collect()
 }
 
 #[cfg(test)]

@@ -9,6 +9,26 @@ use rustix::fs::{Mode, OFlags};
 
 use super::Dir;
 
+/// Characters of the final name that a name aside begins with: one is at most 255 bytes long.
+const SHOWN: usize = 40;
+/// Hexadecimal digits behind them.
+const DIGITS: usize = 16;
+
+/// What a name aside has of the final one.
+fn shown(target: &Path) -> String {
+    target.to_string_lossy().chars().take(SHOWN).collect()
+}
+
+/// Whether `name` is one under which `target` was written aside, by this crate or by the Python package. Where nobody writes it
+/// now, a process that was killed has left it.
+pub fn is_aside_of(name: &str, target: &Path) -> bool {
+    let inner = name.strip_prefix('.').and_then(|n| n.strip_suffix(".part"));
+    inner.and_then(|inner| inner.rsplit_once('.')).is_some_and(|(of, digits)| {
+        let is_number = digits.len() == DIGITS && digits.bytes().all(|b| b.is_ascii_hexdigit());
+        is_number && of == shown(target)
+    })
+}
+
 /// A file under a name that nobody could foresee, in the directory of its final name. Dropped without
 /// [`Aside::publish`], it is removed.
 #[derive(Debug)]
@@ -39,10 +59,9 @@ impl Aside {
     /// # Errors
     /// Those of the system.
     pub fn within(dir: Dir, target: &Path, mode: u32) -> io::Result<Self> {
-        // A name is at most 255 bytes long: that of the target is only repeated as far as it fits.
-        let shown: String = target.to_string_lossy().chars().take(40).collect();
+        let shown = shown(target);
         for _ in 0..100 {
-            let name = PathBuf::from(format!(".{shown}.{:016x}.part", random()));
+            let name = PathBuf::from(format!(".{shown}.{:0DIGITS$x}.part", random()));
             let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
             match dir.open_file(&name, flags, Mode::from_raw_mode(mode)) {
                 Ok(file) => return Ok(Self { dir, file: Some(file), name, target: target.into() }),

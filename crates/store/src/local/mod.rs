@@ -20,7 +20,7 @@ pub use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use sieva_types::{Error, ErrorKind, Result};
 
-pub use aside::Aside;
+pub use aside::{Aside, is_aside_of};
 pub use beneath::Dir;
 pub use databases::{OpenDatabase, is_open_database};
 pub use network::{is_on_network, network_name};
