@@ -82,11 +82,11 @@ impl Source {
 
 /// Of each file its number in an earlier source, if it is there and has not changed since.
 fn same(many: &Many, files: &[String]) -> Vec<Option<usize>> {
-    let numbers: HashMap<&str, usize> =
-        many.files.names().iter().enumerate().map(|(number, name)| (name.as_str(), number)).collect();
     if !many.files.options().external_roots.is_empty() {
         return vec![None; files.len()];
     }
+    let numbers: HashMap<&str, usize> =
+        many.files.names().iter().enumerate().map(|(number, name)| (name.as_str(), number)).collect();
     let held: HashMap<usize, Source> = many.files.held().into_iter().collect();
     each(files, |name| {
         let number = *numbers.get(name.as_str())?;

@@ -19,8 +19,7 @@ pub(crate) fn call_of_code(
     arrays: &[BoundArray],
     type_of: &dyn Fn(&Value) -> Result<Option<ValueType>>,
 ) -> Result<Option<Value>> {
-    let element = |(i, v): (usize, &Value)| element(v, arrays, type_of(v)?, function, i);
-    let elements = || args.iter().enumerate().map(element).collect();
+    let elements = || elements(&args, arrays, type_of, function);
     Ok(functions.called(function, elements)?.map(|called| Value::Code(Arc::new(called), args)))
 }
 
@@ -32,9 +31,18 @@ pub(crate) fn reduction_of_code(
     arrays: &[BoundArray],
     type_of: &dyn Fn(&Value) -> Result<Option<ValueType>>,
 ) -> Result<Option<Value>> {
-    let element = |(i, v): (usize, &Value)| element(v, arrays, type_of(v)?, function, i);
-    let elements = || args.iter().enumerate().map(element).collect();
+    let elements = || elements(&args, arrays, type_of, function);
     Ok(functions.reducer(function, elements)?.map(|reducer| Value::Reduced(Arc::new(reducer), args)))
+}
+
+/// The types in which code sees its arguments.
+fn elements(
+    args: &[Value],
+    arrays: &[BoundArray],
+    type_of: &dyn Fn(&Value) -> Result<Option<ValueType>>,
+    function: &str,
+) -> Result<Vec<Element>> {
+    args.iter().enumerate().map(|(i, v)| element(v, arrays, type_of(v)?, function, i)).collect()
 }
 
 /// The type in which code sees an argument: that of what is stored, where it is an array as it stands.
